@@ -13,8 +13,8 @@ from svc_common.bus_users import main, write_users
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
-from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
 from svc_common.messaging.nats_settings import NatsSettings
+from tests.support.bus_users import connected, login
 from tests.support.servers import NatsServer, nats_server
 
 RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}
@@ -36,29 +36,11 @@ def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield started
 
 
-def login(folder: Path, url: str, user: str) -> NatsSettings:
-    lines = (folder / f"{user}.env").read_text().splitlines()
-    variables = dict(line.split("=", 1) for line in lines)
-    return NatsSettings(
-        url, user=variables["NNI_NATS_USER"], password=variables["NNI_NATS_PASSWORD"]
-    )
-
-
 @asynccontextmanager
 async def bus(server: NatsServer, folder: Path, user: str) -> AsyncIterator[NatsBus]:
     settings = replace(login(folder, server.url, user), owns_streams=user == "manager")
     async with asyncio.timeout(20), NatsBus(settings) as opened:
         yield opened
-
-
-@asynccontextmanager
-async def connected(server: NatsServer, folder: Path, user: str) -> AsyncIterator[Connection]:
-    connection = Connection(login(folder, server.url, user))
-    await connection.open()
-    try:
-        yield connection
-    finally:
-        await connection.aclose()
 
 
 @pytest.fixture
@@ -241,21 +223,6 @@ async def test_a_refused_append_leaves_the_log_as_it_was(
                 )
 
     assert await manager.events.last("e2") == before
-
-
-async def test_consumer_of_the_dispatcher_cannot_be_aimed_at_a_log(
-    server: NatsServer, folder: Path, manager: NatsBus
-) -> None:
-    config = {
-        "deliver_subject": subjects.event_subject("e3"),
-        "filter_subject": subjects.ALL_EVENTS,
-        "ack_policy": "none",
-    }
-    async with connected(server, folder, "dispatcher") as connection:
-        with pytest.raises(JetStreamError, match="cycle"):
-            await JetStream(connection).api(
-                "CONSUMER.CREATE.EXPERIMENTS", {"stream_name": "EXPERIMENTS", "config": config}
-            )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
 | none | `nni.manager.<boot>`: notice to check the leases again | not stored |
+| none | `nni.copy.<exp>`: copy of each message that was stored in a log | not stored |
 
 Every variable part is one token: an id that `check_id` accepts.
 """
@@ -29,6 +30,14 @@ ALL_LOGS: Final = "nni.log.*.*"
 ALL_PRESENCES: Final = "nni.presence.*"
 ALL_CONTROLS: Final = "nni.control.*"
 ALL_MANAGERS: Final = "nni.manager.*"
+ALL_COPIES: Final = "nni.copy.*"
+COPY_TEMPLATE: Final = "nni.copy.{{wildcard(1)}}"
+"""Subject of the copy of a message of `ALL_EVENTS`, in the terms of the server."""
+
+JETSTREAM_API: Final = "$JS.API"
+IMPORTED_API: Final = "nni.api"
+"""What `JETSTREAM_API` of the manager's account is called in the accounts of other users, where
+that name belongs to their own account."""
 
 ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", "compressor"})
 """Sources of INBOX messages of algorithms; no agent may have such an id."""
@@ -173,6 +182,11 @@ def runner_of_presence(subject: str) -> str:
 def manager_subject(boot_id: str) -> str:
     """Return the subject on which a manager notifies the others to check the leases."""
     return f"nni.manager.{check_id('boot_id', boot_id)}"
+
+
+def copy_subject(experiment_id: str) -> str:
+    """Return the subject of the copies of the messages of an experiment's log."""
+    return f"nni.copy.{check_id('experiment_id', experiment_id)}"
 
 
 def live_subject(experiment_id: str) -> str:

@@ -15,6 +15,7 @@ from svc_common import environment
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.permissions import (
+    ACCOUNT,
     BusUser,
     dispatcher_user,
     manager_user,
@@ -84,6 +85,7 @@ def bus_command(plan: Plan) -> Command:
     Raises:
         FailedPreconditionError: no nats-server is installed.
     """
+    _move_streams(plan.home / "jetstream" / "jetstream")
     config = plan.home / BUS_CONFIGURATION
     config.unlink(missing_ok=True)
     descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -91,6 +93,13 @@ def bus_command(plan: Plan) -> Command:
         file.write(bus_config(plan))
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
     return Command(BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False)
+
+
+def _move_streams(store: Path) -> None:
+    """Move the streams of an older version, whose users had no accounts, to their account."""
+    old, new = store / "$G", store / ACCOUNT
+    if old.is_dir() and not new.exists():
+        old.rename(new)
 
 
 def bus_config(plan: Plan) -> str:

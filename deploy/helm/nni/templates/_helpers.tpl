@@ -219,32 +219,70 @@ livenessProbe:
 {{/* Users of the bus and what they may do: the text of svc_common.messaging.permissions, which a
      test compares. Passwords come from the environment. */}}
 {{- define "nni.usersConf" -}}
-authorization {
-  users: [
-    {
-      user: "manager", password: $NNI_NATS_MANAGER_PASSWORD
-      permissions: {
-        publish: {allow: ["nni.>", "$JS.>", "_INBOX.manager.>"]}
-        subscribe: {allow: ["nni.>", "_INBOX.manager.>"]}
+accounts {
+  "NNI" {
+    jetstream: enabled
+    exports: [
+      {service: "nni.inbox.*.*"}
+      {service: "nni.presence.*"}
+      {service: "nni.log.*.*"}
+      {service: "$JS.ACK.TASKS.>"}
+      {service: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}
+      {service: "$JS.API.STREAM.INFO.EXPERIMENTS"}
+      {service: "$JS.API.CONSUMER.MSG.NEXT.TASKS.*", response_type: stream, threshold: "70s"}
+      {service: "$JS.API.DIRECT.GET.EXPERIMENTS", response_type: stream, threshold: "70s"}
+      {stream: "nni.control.*"}
+      {stream: "nni.copy.*"}
+    ]
+    users: [
+      {
+        user: "manager", password: $NNI_NATS_MANAGER_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.>", "$JS.>", "_INBOX.manager.>"]}
+          subscribe: {allow: ["nni.>", "_INBOX.manager.>"]}
+        }
       }
-    }
-    {
-      user: "dispatcher", password: $NNI_NATS_DISPATCHER_PASSWORD
-      permissions: {
-        publish: {allow: ["nni.inbox.*.dispatcher", "$JS.API.STREAM.INFO.EXPERIMENTS", "$JS.API.STREAM.MSG.GET.EXPERIMENTS", "$JS.API.CONSUMER.CREATE.EXPERIMENTS", "$JS.API.CONSUMER.CREATE.EXPERIMENTS.>", "$JS.FC.EXPERIMENTS.>", "_INBOX.dispatcher.>"]}
-        subscribe: {allow: ["_INBOX.dispatcher.>"]}
+    ]
+  }
+  "user-dispatcher" {
+    imports: [
+      {service: {account: "NNI", subject: "nni.inbox.*.dispatcher"}}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.INFO.EXPERIMENTS"}, to: "nni.api.STREAM.INFO.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}, to: "nni.api.STREAM.MSG.GET.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.DIRECT.GET.EXPERIMENTS"}, to: "nni.api.DIRECT.GET.EXPERIMENTS"}
+      {stream: {account: "NNI", subject: "nni.copy.*"}}
+    ]
+    users: [
+      {
+        user: "dispatcher", password: $NNI_NATS_DISPATCHER_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.inbox.*.dispatcher", "nni.api.STREAM.INFO.EXPERIMENTS", "nni.api.STREAM.MSG.GET.EXPERIMENTS", "nni.api.DIRECT.GET.EXPERIMENTS", "_INBOX.dispatcher.>"]}
+          subscribe: {allow: ["nni.copy.*", "_INBOX.dispatcher.>"]}
+        }
       }
-    }
+    ]
+  }
 {{- range $index, $pool := .Values.runnerPools }}
-    {
-      user: "pool-{{ $pool.name }}", password: $NNI_NATS_POOL_{{ $index }}_PASSWORD
-      permissions: {
-        publish: {allow: ["nni.inbox.*.*", "nni.presence.*", "nni.log.*.*", "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}", "$JS.ACK.TASKS.pool-{{ $pool.name }}.>", "_INBOX.pool-{{ $pool.name }}.>"], deny: ["nni.inbox.*.compressor", "nni.inbox.*.dispatcher", "nni.inbox.*.nas"]}
-        subscribe: {allow: ["nni.control.*", "_INBOX.pool-{{ $pool.name }}.>"]}
+  "user-pool-{{ $pool.name }}" {
+    imports: [
+      {service: {account: "NNI", subject: "nni.inbox.*.*"}}
+      {service: {account: "NNI", subject: "nni.presence.*"}}
+      {service: {account: "NNI", subject: "nni.log.*.*"}}
+      {service: {account: "NNI", subject: "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}, to: "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}
+      {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-{{ $pool.name }}.>"}}
+      {stream: {account: "NNI", subject: "nni.control.*"}}
+    ]
+    users: [
+      {
+        user: "pool-{{ $pool.name }}", password: $NNI_NATS_POOL_{{ $index }}_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.inbox.*.*", "nni.presence.*", "nni.log.*.*", "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}", "$JS.ACK.TASKS.pool-{{ $pool.name }}.>", "_INBOX.pool-{{ $pool.name }}.>"], deny: ["nni.inbox.*.compressor", "nni.inbox.*.dispatcher", "nni.inbox.*.nas"]}
+          subscribe: {allow: ["nni.control.*", "_INBOX.pool-{{ $pool.name }}.>"]}
+        }
       }
-    }
+    ]
+  }
 {{- end }}
-  ]
 }
 {{- end -}}
 

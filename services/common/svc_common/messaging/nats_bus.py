@@ -6,24 +6,15 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from svc_common import subjects
-from svc_common.errors import LostOwnershipError, UnavailableError
+from svc_common.errors import UnavailableError
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.nats_connection import Connection
-from svc_common.messaging.nats_jetstream import (
-    WRONG_LAST_SEQUENCE,
-    JetStream,
-    JetStreamError,
-    Stored,
-)
-from svc_common.messaging.nats_requests import (
-    DisconnectedError,
-    NoRespondersError,
-    RequestTimeoutError,
-)
+from svc_common.messaging.nats_event_log import NatsEventLog
+from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.nats_tasks import NatsTaskQueue
-from svc_common.messaging.ports import InboxMessage, LogChunk, LogMessage, Signal, StreamFacts
+from svc_common.messaging.ports import InboxMessage, LogChunk, Signal, StreamFacts
 
 DUPLICATE_WINDOW_S: Final = 120.0
 """How long the bus recognises message ids; an optimisation that nothing relies on."""
@@ -31,104 +22,7 @@ LOG_LINES_AGE_S: Final = 24 * 3600.0
 LOG_LINES_LIMIT_BYTES: Final = 256 * 1024 * 1024
 """The server reserves so much disk, so it is small; the files of agents are the record."""
 
-_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _MESSAGE_ID: Final = "Nats-Msg-Id"
-_EPOCH: Final = "Nni-Epoch"
-_APPEND_ID: Final = "Nni-Append"
-
-
-class NatsEventLog:
-    """`EventLog` on the stream `EXPERIMENTS`."""
-
-    def __init__(self, jetstream: JetStream) -> None:
-        self._js = jetstream
-
-    async def append(
-        self,
-        experiment_id: str,
-        payload: bytes,
-        *,
-        expected_sequence: int,
-        epoch: int,
-        append_id: str,
-    ) -> int:
-        """See `EventLog.append`."""
-        subject = subjects.event_subject(experiment_id)
-        headers = {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
-        in_doubt = False
-        while True:
-            try:
-                return await self._js.publish_once(subject, payload, headers)
-            except (DisconnectedError, RequestTimeoutError, NoRespondersError):
-                in_doubt = True
-            except JetStreamError as error:
-                if error.code != WRONG_LAST_SEQUENCE:
-                    raise
-            last = await self.last(experiment_id)
-            if last is not None and (last.epoch, last.append_id) == (epoch, append_id):
-                return last.sequence
-            found = last.sequence if last is not None else 0
-            if found != expected_sequence or not in_doubt:
-                raise LostOwnershipError(
-                    experiment_id,
-                    expected_sequence=expected_sequence,
-                    found_sequence=found,
-                    found_epoch=last.epoch if last is not None else 0,
-                )
-            # It did not arrive, or not yet. Sending it again is safe: if the first arrives late,
-            # the second breaks the expected sequence and the last message is this append.
-
-    async def last(self, experiment_id: str) -> LogMessage | None:
-        """See `EventLog.last`."""
-        stored = await self._js.last(
-            subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id)
-        )
-        return None if stored is None else _log_message(stored)
-
-    async def read(
-        self, experiment_id: str, after_sequence: int = 0
-    ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.read`."""
-        last = await self.last(experiment_id)
-        if last is None or last.sequence <= after_sequence:
-            return
-        async for message in self.follow(experiment_id, after_sequence):
-            yield message
-            if message.sequence >= last.sequence:
-                return
-
-    async def follow(
-        self, experiment_id: str, after_sequence: int = 0
-    ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow`."""
-        subject = subjects.event_subject(experiment_id)
-        async for batch in self._js.follow(subjects.STREAM_EXPERIMENTS, subject, after_sequence):
-            for stored in batch:
-                yield _log_message(stored)
-
-    async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow_all`."""
-        stream, pattern = subjects.STREAM_EXPERIMENTS, subjects.ALL_EVENTS
-        async for batch in self._js.follow(stream, pattern, after_sequence):
-            for stored in batch:
-                yield _log_message(stored)
-
-    async def experiments(self) -> list[str]:
-        """See `EventLog.experiments`."""
-        found: set[str] = set()
-        while True:
-            answer = await self._js.api(
-                f"STREAM.INFO.{subjects.STREAM_EXPERIMENTS}",
-                {"subjects_filter": subjects.ALL_EVENTS, "offset": len(found)},
-            )
-            page = answer["state"].get("subjects") or {}
-            found.update(subjects.experiment_of_event(subject) for subject in page)
-            if not page or len(found) >= int(answer.get("total", 0)):
-                return sorted(found)
-
-    async def delete(self, experiment_id: str) -> None:
-        """See `EventLog.delete`."""
-        await self._js.purge(subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id))
 
 
 class NatsInbox:
@@ -280,7 +174,7 @@ class NatsBus:
         self._connection = Connection(settings)
         self._replicas = settings.replicas
         self._owns_streams = settings.owns_streams
-        self._js = JetStream(self._connection, waits_for_streams=not settings.owns_streams)
+        self._js = JetStream(self._connection, confined=not settings.owns_streams)
         self.events = NatsEventLog(self._js)
         self.inbox = NatsInbox(self._js)
         self.tasks = NatsTaskQueue(self._js, confined=not settings.owns_streams)
@@ -348,6 +242,9 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
             **common,
             "subjects": [subjects.ALL_EVENTS],
             "retention": "limits",
+            # How `NatsEventLog` reads: batches, and a copy of each message that was stored.
+            "allow_direct": True,
+            "republish": {"src": subjects.ALL_EVENTS, "dest": subjects.COPY_TEMPLATE},
         },
         subjects.STREAM_INBOX: {
             **common,
@@ -382,16 +279,4 @@ def _stream_facts(name: str, answer: Mapping[str, Any]) -> StreamFacts:
         replicas=int(answer["config"].get("num_replicas", 1)),
         replicas_missing=away,
         consumers=int(state.get("consumer_count", 0)),
-    )
-
-
-def _log_message(stored: Stored) -> LogMessage:
-    headers = stored.headers
-    return LogMessage(
-        experiment_id=subjects.experiment_of_event(stored.subject),
-        sequence=stored.sequence,
-        payload=stored.payload,
-        epoch=int(headers.get(_EPOCH, "0")),
-        append_id=headers.get(_APPEND_ID, ""),
-        time_ns=stored.time_ns,
     )

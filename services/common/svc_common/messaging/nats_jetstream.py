@@ -30,6 +30,7 @@ from svc_common.messaging.nats_requests import (
     NoRespondersError,
     RequestTimeoutError,
 )
+from svc_common.subjects import IMPORTED_API, JETSTREAM_API
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """Limit of an API call or acknowledgement; then it is repeated."""
@@ -84,13 +85,15 @@ class JetStream:
 
     Args:
         connection: open, or opening.
-        waits_for_streams: another process makes the streams: calls wait for a missing one instead
-            of raising.
+        confined: another process makes the streams: calls wait for a missing one instead of
+            raising, and reach the API under the name that it has in this user's account.
     """
 
-    def __init__(self, connection: Connection, *, waits_for_streams: bool = False) -> None:
+    def __init__(self, connection: Connection, *, confined: bool = False) -> None:
         self.connection = connection
-        self._waits_for_streams = waits_for_streams
+        self.api_prefix = IMPORTED_API if confined else JETSTREAM_API
+        """First part of the subjects of the API."""
+        self._waits_for_streams = confined
 
     async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
         """Store a message and return its sequence; repeat until the server has answered.
@@ -147,7 +150,7 @@ class JetStream:
             await self.connection.wait_connected()
             try:
                 _, answer = await self.connection.request(
-                    f"$JS.API.{operation}", payload, timeout_s=ANSWER_TIMEOUT_S
+                    f"{self.api_prefix}.{operation}", payload, timeout_s=ANSWER_TIMEOUT_S
                 )
                 return _checked(answer)
             except (DisconnectedError, RequestTimeoutError):
@@ -349,14 +352,18 @@ def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
 
 
 def _stored(message: Mapping[str, Any]) -> Stored:
-    time = datetime.fromisoformat(message["time"]) if message.get("time") else None
     return Stored(
         subject=message["subject"],
         sequence=int(message["seq"]),
         payload=base64.b64decode(message.get("data", "")),
         headers=_decode_headers(base64.b64decode(message.get("hdrs", ""))),
-        time_ns=int(time.timestamp() * 1e9) if time else 0,
+        time_ns=nanoseconds(message["time"]) if message.get("time") else 0,
     )
+
+
+def nanoseconds(time: str) -> int:
+    """Return a time of the server in nanoseconds since 1970, to the microsecond."""
+    return round(datetime.fromisoformat(time).timestamp() * 1e6) * 1_000
 
 
 def _decode_headers(block: bytes) -> Headers:

@@ -151,7 +151,7 @@ class NatsTaskFeed:
         self._queue = NatsTaskQueue(jetstream)
         self._pool = pool
         consumer = subjects.pool_consumer(pool)
-        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}.{consumer}"
+        self._next = f"{jetstream.api_prefix}.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}.{consumer}"
         self._box: CallbackQueue[Task] = CallbackQueue()
         self._inbox = self._connection.new_inbox()
         self._sid = self._connection.subscribe(f"{self._inbox}.*", self._receive)

@@ -1,11 +1,13 @@
-"""Permissions of each kind of process at the bus: users of NATS and their subjects.
+"""Accounts and permissions of each kind of process at the bus: users of NATS and their subjects.
 
-A user subscribes only to what it needs and to answers below its own name (`_INBOX.<user>.>`).
-Only the manager can write an experiment's log, make or change streams and consumers, or
-give orders; an agent can read tasks of its own pool and orders to itself, and nothing else.
+The manager, the streams and all subjects of NNI belong to one account. Each other user has an
+account of its own, which imports what the user needs and no more. A request names the subject of
+its answer, and the server sends the answer with rights of its own: within one account an agent
+could make it publish an order or an API call. An answer to another account goes to a subject of
+that account only, where there is nothing but the user itself.
 
-An agent must not make consumers, not even of its pool: a consumer may deliver to any subject of
-the account, and so around the permissions of who made it.
+For the same reason only the manager makes consumers: a consumer delivers to any subject of the
+streams' account.
 """
 
 import json
@@ -24,15 +26,55 @@ That user has no access to other pools or to subjects of services, but to the or
 these agents."""
 
 
+ACCOUNT: Final = "NNI"
+"""Account of the manager and of the streams; the server keeps streams in a folder of this name."""
+_PULL: Final = f"CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}"
+_PULL_PAUSE_LIMIT: Final = "70s"
+"""How long the server remembers who pulled: longer than a pull request without a task stands."""
+_READ_BATCH: Final = f"DIRECT.GET.{subjects.STREAM_EXPERIMENTS}"
+_READ_LAST: Final = f"STREAM.MSG.GET.{subjects.STREAM_EXPERIMENTS}"
+_LIST: Final = f"STREAM.INFO.{subjects.STREAM_EXPERIMENTS}"
+_EXPORTS: Final = (
+    *(
+        f"{{service: {json.dumps(subject)}}}"
+        for subject in (
+            subjects.ALL_INBOXES,
+            subjects.ALL_PRESENCES,
+            subjects.ALL_LOGS,
+            f"$JS.ACK.{subjects.STREAM_TASKS}.>",
+            f"{subjects.JETSTREAM_API}.{_READ_LAST}",
+            f"{subjects.JETSTREAM_API}.{_LIST}",
+        )
+    ),
+    *(
+        f"{{service: {json.dumps(f'{subjects.JETSTREAM_API}.{operation}')}, "
+        f'response_type: stream, threshold: "{_PULL_PAUSE_LIMIT}"}}'
+        for operation in (f"{_PULL}.*", _READ_BATCH)
+    ),
+    *(
+        f"{{stream: {json.dumps(subject)}}}"
+        for subject in (subjects.ALL_CONTROLS, subjects.ALL_COPIES)
+    ),
+)
+"""Exports of `ACCOUNT`; an answer of several messages is a `response_type: stream`."""
+
+
 @dataclass(frozen=True, slots=True)
 class BusUser:
     """User of the bus with the subjects that it may use."""
 
     name: str
     publish: tuple[str, ...]
+    """Imported from `ACCOUNT` as services, answers apart; in `ACCOUNT` itself the user's rights."""
     subscribe: tuple[str, ...]
+    """Imported from `ACCOUNT` as streams, answers apart."""
     never_publish: tuple[str, ...] = ()
     """Exceptions from `publish`."""
+
+    @property
+    def account(self) -> str:
+        """Account that the user belongs to."""
+        return ACCOUNT if "$JS.>" in self.publish else f"user-{self.name}"
 
 
 def manager_user(name: str = MANAGER) -> BusUser:
@@ -43,20 +85,16 @@ def manager_user(name: str = MANAGER) -> BusUser:
 
 def dispatcher_user(name: str = DISPATCHER) -> BusUser:
     """Return the user of dispatchers: reads all logs, publishes to INBOXes under its name."""
-    stream = subjects.STREAM_EXPERIMENTS
     answers = _answers(name)
+    operations = (_LIST, _READ_LAST, _READ_BATCH)
     return BusUser(
         name,
         (
             subjects.inboxes_from(DISPATCHER),
-            f"$JS.API.STREAM.INFO.{stream}",
-            f"$JS.API.STREAM.MSG.GET.{stream}",
-            f"$JS.API.CONSUMER.CREATE.{stream}",
-            f"$JS.API.CONSUMER.CREATE.{stream}.>",
-            f"$JS.FC.{stream}.>",
+            *(f"{subjects.IMPORTED_API}.{operation}" for operation in operations),
             answers,
         ),
-        (answers,),
+        (subjects.ALL_COPIES, answers),
     )
 
 
@@ -85,7 +123,7 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
             subjects.presence_subject(runner_id),
             subjects.control_subject(runner_id),
         )
-    consumer = f"{subjects.STREAM_TASKS}.{subjects.pool_consumer(pool)}"
+    consumer = subjects.pool_consumer(pool)
     answers = _answers(name)
     return BusUser(
         name,
@@ -93,8 +131,8 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
             inboxes,
             presence,
             subjects.ALL_LOGS,
-            f"$JS.API.CONSUMER.MSG.NEXT.{consumer}",
-            f"$JS.ACK.{consumer}.>",
+            f"{subjects.IMPORTED_API}.{_PULL}.{consumer}",
+            f"$JS.ACK.{subjects.STREAM_TASKS}.{consumer}.>",
             answers,
         ),
         (control, answers),
@@ -109,8 +147,44 @@ def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
         users: each with its password; one that starts with `$` is the name of a variable of the
             server's environment.
     """
-    lines = [_user_lines(user, password) for user, password in users]
-    return "authorization {\n  users: [\n" + "".join(lines) + "  ]\n}\n"
+    accounts: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
+    for user, password in users:
+        accounts.setdefault(user.account, _account_lines(user))
+        members.setdefault(user.account, []).append(_user_lines(user, password))
+    return (
+        "accounts {\n"
+        + "".join(
+            f"  {json.dumps(name)} {{\n{''.join(lines)}"
+            f"    users: [\n{''.join(members[name])}    ]\n  }}\n"
+            for name, lines in accounts.items()
+        )
+        + "}\n"
+    )
+
+
+def _account_lines(user: BusUser) -> list[str]:
+    """Return the lines of the user's account except its users."""
+    if user.account == ACCOUNT:
+        exports = "".join(f"      {export}\n" for export in _EXPORTS)
+        return ["    jetstream: enabled\n", f"    exports: [\n{exports}    ]\n"]
+    own = _answers(user.name)
+    imports = [_service(subject) for subject in user.publish if subject != own]
+    imports += [f"{{stream: {_remote(subject)}}}" for subject in user.subscribe if subject != own]
+    return ["    imports: [\n", *(f"      {line}\n" for line in imports), "    ]\n"]
+
+
+def _service(subject: str) -> str:
+    """Return the import of a service by the name that it has in the user's account."""
+    prefix = f"{subjects.IMPORTED_API}."
+    if not subject.startswith(prefix):
+        return f"{{service: {_remote(subject)}}}"
+    original = f"{subjects.JETSTREAM_API}.{subject.removeprefix(prefix)}"
+    return f"{{service: {_remote(original)}, to: {json.dumps(subject)}}}"
+
+
+def _remote(subject: str) -> str:
+    return f"{{account: {json.dumps(ACCOUNT)}, subject: {json.dumps(subject)}}}"
 
 
 def _user_lines(user: BusUser, password: str) -> str:
@@ -118,13 +192,13 @@ def _user_lines(user: BusUser, password: str) -> str:
     denied = f", deny: {json.dumps(list(user.never_publish))}" if user.never_publish else ""
     secret = password if password.startswith("$") else json.dumps(password)
     return (
-        "    {\n"
-        f"      user: {json.dumps(user.name)}, password: {secret}\n"
-        "      permissions: {\n"
-        f"        publish: {{{allowed}{denied}}}\n"
-        f"        subscribe: {{allow: {json.dumps(list(user.subscribe))}}}\n"
+        "      {\n"
+        f"        user: {json.dumps(user.name)}, password: {secret}\n"
+        "        permissions: {\n"
+        f"          publish: {{{allowed}{denied}}}\n"
+        f"          subscribe: {{allow: {json.dumps(list(user.subscribe))}}}\n"
+        "        }\n"
         "      }\n"
-        "    }\n"
     )
 
 

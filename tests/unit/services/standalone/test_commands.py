@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,18 @@ def test_configuration_with_the_token_is_readable_by_its_owner_only(tmp_path: Pa
     assert command.arguments[1:] == ("-c", str(config))
     assert config.stat().st_mode & 0o777 == 0o600
     assert config.read_text() == bus_config(plan)
+
+
+def test_streams_of_an_older_version_are_moved_to_the_account(tmp_path: Path) -> None:
+    plan = replace(PLAN, home=tmp_path)
+    streams = tmp_path / "jetstream" / "jetstream"
+    (streams / "$G" / "streams" / "EXPERIMENTS").mkdir(parents=True)
+
+    bus_command(plan)
+    bus_command(plan)
+
+    assert [path.name for path in streams.iterdir()] == ["NNI"]
+    assert (streams / "NNI" / "streams" / "EXPERIMENTS").is_dir()
 
 
 def test_service_gets_its_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:

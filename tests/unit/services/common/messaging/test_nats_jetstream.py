@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from svc_common.errors import LostOwnershipError, ResourceExhaustedError
-from svc_common.messaging.nats_bus import NatsEventLog, NatsInbox
+from svc_common.messaging.nats_bus import NatsInbox
 from svc_common.messaging.nats_connection import Connection
+from svc_common.messaging.nats_event_log import NatsEventLog
 from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
 from svc_common.messaging.nats_settings import NatsSettings
 from tests.support.scripted_bus import Published, ScriptedBus, decode_headers, encode_headers

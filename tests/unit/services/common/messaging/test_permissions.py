@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from svc_common.errors import InvalidArgumentError
@@ -23,6 +25,36 @@ def test_only_the_manager_may_write_logs_or_change_streams() -> None:
             assert not subject.startswith(("nni.experiment", "nni.>", ">", "$JS.>", "$JS.API.>"))
             assert "STREAM.CREATE" not in subject
             assert "STREAM.PURGE" not in subject
+
+
+def test_each_user_but_the_managers_has_an_account_of_its_own() -> None:
+    text = users_block(
+        [
+            (manager_user(), "m"),
+            (manager_user("operator"), "o"),
+            (dispatcher_user(), "d"),
+            (runner_user("box", "gpu", "box"), "b"),
+        ]
+    )
+
+    accounts = re.findall(r'^  "([^"]+)" \{$', text, re.MULTILINE)
+    assert accounts == ["NNI", "user-dispatcher", "user-box"]
+    assert text.count("jetstream: enabled") == 1
+
+
+def test_account_imports_what_its_user_publishes_and_receives() -> None:
+    text = users_block([(runner_user("box", "gpu", "box"), "b")])
+
+    pull = "CONSUMER.MSG.NEXT.TASKS.pool-gpu"
+    imports = text.partition("imports: [")[2].partition("]")[0]
+    assert imports.split("\n")[1:-1] == [
+        '      {service: {account: "NNI", subject: "nni.inbox.*.box"}}',
+        '      {service: {account: "NNI", subject: "nni.presence.box"}}',
+        '      {service: {account: "NNI", subject: "nni.log.*.*"}}',
+        f'      {{service: {{account: "NNI", subject: "$JS.API.{pull}"}}, to: "nni.api.{pull}"}}',
+        '      {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-gpu.>"}}',
+        '      {stream: {account: "NNI", subject: "nni.control.box"}}',
+    ]
 
 
 def test_user_of_one_agent_has_no_wildcard_in_place_of_its_id() -> None:
