@@ -1,11 +1,15 @@
 """Parts of the agent that the settings choose; the whole is started by the integration tests."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.app import _gpu_source
+from svc_common.clock import ManualClock
+from svc_trial_runner.agent.agent import RENEW_EVERY_S
+from svc_trial_runner.app import _gpu_source, _renew_for_ever
 from svc_trial_runner.settings import read_settings
+from tests.unit.services.trial_runner.conftest import Bench
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +25,17 @@ async def test_pretended_gpus_have_the_first_numbers(monkeypatch: pytest.MonkeyP
     devices = await _gpu_source(read_settings([])).devices()
 
     assert [device.index for device in devices] == [0, 1]
+
+
+async def test_claims_are_renewed_again_and_again(bench: Bench) -> None:
+    clock = ManualClock()
+    renewing = asyncio.ensure_future(_renew_for_ever(bench.agent(), clock))
+    rounds = 0
+    while rounds < 3 and not renewing.done():
+        await asyncio.sleep(0)
+        rounds += clock.sleepers
+        clock.advance(RENEW_EVERY_S)
+
+    assert not renewing.done()
+    renewing.cancel()
+    await asyncio.gather(renewing, return_exceptions=True)

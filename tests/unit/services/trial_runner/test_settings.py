@@ -92,3 +92,15 @@ def test_dash_is_no_way_to_unset_a_variable(monkeypatch: pytest.MonkeyPatch, nam
 
     with pytest.raises(InvalidArgumentError, match=name):
         read_settings([])
+
+
+def test_sockets_are_in_the_runtime_directory_if_it_can_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    usable = read_settings([]).runtime_directory
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "missing"))
+    missing = read_settings([]).runtime_directory
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+
+    assert (usable, missing, read_settings([]).runtime_directory) == (tmp_path, None, None)

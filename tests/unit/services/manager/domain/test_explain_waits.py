@@ -78,6 +78,16 @@ def test_an_unclaimed_task_waits_for_a_slot() -> None:
     assert text.endswith("1 agent there, with 4 trials in hand")
 
 
+def test_a_slot_has_a_remedy_while_agents_hold_trials_only() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    full, idle = (why(lab, trial, replace(R1, held_count=held)).reasons[0] for held in (4, 0))
+
+    assert "NNI_RUNNER_SLOTS" in full.remedy
+    assert idle.remedy == ""
+
+
 def test_what_an_agent_says_about_gpus_is_passed_on() -> None:
     lab = Lab()
     trial = lab.waiting()

@@ -48,6 +48,22 @@ async def test_output_reaches_the_files_and_ends_with_its_writers(tmp_path: Path
     assert output.stderr_tail() == "err"
 
 
+async def test_output_is_open_as_long_as_one_of_its_streams(tmp_path: Path) -> None:
+    output = opened(tmp_path)
+    still_open = os.dup(output.stderr)
+    output.launched()
+    for _ in range(10):  # stdout has ended
+        await asyncio.sleep(0)
+    at_end = output.at_end.done()
+    os.write(still_open, b"last\n")
+    os.close(still_open)
+
+    await asyncio.wait_for(output.at_end, WAIT_S)
+
+    assert not at_end
+    assert (tmp_path / "aaaaa/stderr").read_bytes() == b"last\n"
+
+
 async def test_catching_up_sees_the_end_at_once(tmp_path: Path) -> None:
     output = opened(tmp_path)
     os.write(output.stdout, b"x" * 60_000)

@@ -127,6 +127,24 @@ async def test_experiment_over_its_quota_does_not_block_the_others(tmp_path: Pat
     assert await store.exists("output/e2/t2/1/files.tar")
 
 
+async def test_of_two_folders_the_second_is_next_while_the_first_has_no_room(
+    tmp_path: Path,
+) -> None:
+    store, clock = RecordingStore(), ManualClock()
+    store.full = "e1"
+
+    async with uploading(tmp_path, store, clock) as uploads:
+        uploads.add(finished(tmp_path, "t1", "e1"))
+        uploads.add(finished(tmp_path, "t2", "e2"))
+        async with asyncio.timeout(30):
+            while uploads.waiting == 2:
+                await asyncio.sleep(0)
+                clock.advance(ROOM_AGAIN_AFTER_S)
+
+        assert await store.exists("output/e2/t2/1/files.tar")
+        assert uploads.waiting == 1
+
+
 async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> None:
     running = asyncio.create_task(bench.dependencies.outputs.run())
     task = bench.task("one", "echo out; echo kept > $NNI_OUTPUT_DIR/model", outputs_travel=True)

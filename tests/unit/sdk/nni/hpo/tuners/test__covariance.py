@@ -35,6 +35,14 @@ def test_weights_are_those_of_the_tutorial() -> None:
     assert rates.weights[-1] < 0
 
 
+def test_rates_of_the_matrix_are_those_of_the_tutorial() -> None:
+    rates = rates_of(10, 10)
+
+    # Table 1 with n = 10 and mueff = 3.167; the population is the default one.
+    assert rates.c_1 == pytest.approx(0.015284, abs=1e-5)
+    assert rates.c_mu == pytest.approx(0.02015, abs=1e-4)
+
+
 def test_converges_on_a_sphere_and_on_a_turned_ellipsoid() -> None:
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
 
