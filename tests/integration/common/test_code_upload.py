@@ -77,7 +77,7 @@ async def test_code_is_uploaded_directly_to_the_store(
 class UrlsOfElsewhere(InMemoryBlobStore, SignedUrls):
     """`BlobStore` whose presigned URLs are unreachable."""
 
-    async def put_url(self, key: str, lifetime: object) -> str:
+    async def put_url(self, key: str, lifetime: object, size_bytes: int | None = None) -> str:
         return f"http://127.0.0.1:{free_port()}/{key}"
 
 

@@ -17,8 +17,10 @@ from svc_common.errors import (
     AbortedError,
     DataLossError,
     InvalidArgumentError,
+    NotFoundError,
     PermissionDeniedError,
 )
+from svc_common.storage.ports import ContentMismatchError
 from svc_common.storage.s3 import PART_BYTES, S3BlobStore
 from svc_common.storage.s3_settings import S3Settings
 from tests.support.stores import S3Server
@@ -154,6 +156,55 @@ async def test_upload_through_a_url_under_a_wrong_hash_is_data_loss(store: S3Blo
 
     with pytest.raises(DataLossError):
         await store.get(key)
+
+
+async def put(url: str, data: bytes, **headers: str) -> int:
+    """PUT as agents do; return the status."""
+    async with httpx.AsyncClient() as client:
+        return (await client.put(url, content=data, headers=headers)).status_code
+
+
+async def test_url_of_one_size_takes_no_other_size(store: S3BlobStore) -> None:
+    await store.put(b"the bucket exists")
+    url = await store.put_url("staging/name/1", HOUR, 4)
+
+    refused = [await put(url, data) for data in (b"", b"abc", b"abcde", b"x" * 100_000)]
+
+    assert refused == [403] * 4
+    assert await store.keys("staging/") == []
+    assert await put(url, b"abcd") == 200
+    assert await store.get("staging/name/1") == b"abcd"
+
+
+async def test_uploaded_content_is_taken_once_it_is_right(store: S3BlobStore) -> None:
+    content = os.urandom(100_000)
+    digest = hashlib.sha256(content).hexdigest()
+    await store.put(b"the bucket exists")
+    url = await store.put_url("staging/1", HOUR, len(content))
+
+    assert await put(url, content) == 200
+    await store.take("staging/1", f"sha256/{digest}", digest, len(content))
+
+    assert await store.get(f"sha256/{digest}") == content
+    assert await store.keys("staging/") == []
+    with pytest.raises(NotFoundError):
+        await store.take("staging/1", f"sha256/{digest}", digest, len(content))
+
+
+@pytest.mark.parametrize("data", [b"evil", b"good!"])
+async def test_other_content_is_deleted_and_harms_no_blob(store: S3BlobStore, data: bytes) -> None:
+    key = await store.put(b"good")
+    digest = key.removeprefix("sha256/")
+    # Claims of the uploader about the hash are not believed.
+    url = await store.put_url("staging/1", HOUR)
+    assert await put(url, data, **{"x-amz-meta-sha256": digest}) in {200, 403}
+    await store.put_named("staging/1", data)
+
+    with pytest.raises(ContentMismatchError, match="were announced"):
+        await store.take("staging/1", key, digest, 4)
+
+    assert await store.get(key) == b"good"
+    assert await store.keys("staging/") == []
 
 
 async def test_wrong_secret_is_explained(settings: S3Settings) -> None:

@@ -40,6 +40,8 @@ class AuditRecord:
     """Request id, which identifies repetitions."""
     folder: str = ""
     """Folders of this machine that the call named or used."""
+    blob: str = ""
+    """Key of the blob that was uploaded or downloaded."""
 
 
 class AuditTrail:

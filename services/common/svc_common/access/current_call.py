@@ -16,6 +16,8 @@ class CurrentCall:
     caller: Caller
     folders: list[str] = field(default_factory=list)
     """Folders of this machine that the call has named, or has made the service use."""
+    blob: str = ""
+    """Key of the blob that the call uploads or downloads."""
 
 
 _CALL: Final[ContextVar[CurrentCall | None]] = ContextVar("call", default=None)
@@ -49,6 +51,19 @@ def is_owner() -> bool:
         return False
     caller = call.caller
     return (caller.name, caller.role, caller.by) == (SERVICES_NAME, Role.ADMIN, "token")
+
+
+def caller_name() -> str:
+    """Return the name of the caller; empty: there is no call."""
+    call = _CALL.get()
+    return "" if call is None else call.caller.name
+
+
+def audit_blob(key: str) -> None:
+    """Name a blob in the audit record of the current call; without one, nothing happens."""
+    call = _CALL.get()
+    if call is not None:
+        call.blob = key
 
 
 def audit_folder(folder: str) -> None:

@@ -173,10 +173,11 @@ class _CheckedCall:
                 peer=address_of_peer(context.peer()),
                 what=self._method,
                 outcome=outcome,
-                experiment=_text(request, "experiment_id") or _created(answer),
+                experiment=_text(request, "experiment_id") or _named(request) or _created(answer),
                 trial=_text(request, "trial_id"),
                 request=_text(request, "request_id"),
                 folder=", ".join(call.folders),
+                blob=call.blob,
             )
         )
 
@@ -207,6 +208,13 @@ def _text(message: object, field: str) -> str:
     if not isinstance(message, Message) or field not in message.DESCRIPTOR.fields_by_name:
         return ""
     return str(getattr(message, field))
+
+
+def _named(request: object) -> str:
+    """Return the id of the experiment in the header of a request; empty: none."""
+    if not isinstance(request, Message) or "header" not in request.DESCRIPTOR.fields_by_name:
+        return ""
+    return _text(request.header, "experiment_id")  # type: ignore[attr-defined] # looked up above
 
 
 def _created(answer: object) -> str:

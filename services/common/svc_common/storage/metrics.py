@@ -119,9 +119,13 @@ class MeteredPresigningStore(MeteredBlobStore):
         """See `PresignedUrls.get_url`."""
         return await self._counted("sign", self._urls.get_url(key, lifetime))
 
-    async def put_url(self, key: str, lifetime: timedelta) -> str:
+    async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
         """See `PresignedUrls.put_url`."""
-        return await self._counted("sign", self._urls.put_url(key, lifetime))
+        return await self._counted("sign", self._urls.put_url(key, lifetime, size_bytes))
+
+    async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
+        """See `PresignedUrls.take`."""
+        await self._counted("take", self._urls.take(staged, key, sha256, size_bytes))
 
 
 def with_metrics(store: BlobStore, metrics: BlobMetrics) -> BlobStore:

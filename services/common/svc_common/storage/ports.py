@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
-from svc_common.errors import DataLossError, InvalidArgumentError
+from svc_common.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 
 CONTENT_KIND: Final = "sha256"
 """First part of the keys of content-addressed blobs."""
@@ -17,6 +17,14 @@ REFRESH_AFTER: Final = timedelta(minutes=10)
 within this time is never collected as garbage, however old its content is."""
 
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+\Z")
+
+
+STAGING_KIND: Final = "staging"
+"""First part of the keys to which content is uploaded by URL."""
+
+
+class ContentMismatchError(FailedPreconditionError):
+    """Uploaded content has another size or hash than announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +127,8 @@ class BlobStore(BlobExchange, Protocol):
 class PresignedUrls(Protocol):
     """Factory of presigned URLs, which give access to one blob for a limited time.
 
-    The store does not check what is uploaded through a URL; `BlobStore.get` and `fetch` compare
-    content with its key.
+    A URL to upload leads to a place of its own, below `staging/`; the store checks at most the
+    size. `take` makes a blob of what has come there, once size and hash are right.
     """
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
@@ -135,8 +143,31 @@ class PresignedUrls(Protocol):
         """
         ...
 
-    async def put_url(self, key: str, lifetime: timedelta) -> str:
-        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
+    async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
+        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`.
+
+        Args:
+            key: never the key of a stored blob, which the URL could overwrite while it is valid.
+            lifetime: as of `get_url`.
+            size_bytes: only content of this size is accepted; None: of any size.
+        """
+        ...
+
+    async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
+        """Store uploaded content under its key, and delete it where it was uploaded to.
+
+        What is checked is what is stored, whatever is uploaded by the same URL meanwhile.
+
+        Args:
+            staged: key to which the content was uploaded.
+            key: of the blob.
+            sha256: expected hash, in hexadecimal digits.
+            size_bytes: expected size.
+
+        Raises:
+            NotFoundError: nothing was uploaded.
+            ContentMismatchError: the content differs; it was deleted.
+        """
         ...
 
 

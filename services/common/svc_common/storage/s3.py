@@ -7,6 +7,7 @@ object.
 import asyncio
 import hashlib
 import io
+import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeVar
 
 from minio import Minio
+from minio.commonconfig import REPLACE, CopySource
 from minio.error import MinioException, S3Error
 from urllib3.exceptions import HTTPError
 
@@ -23,7 +25,9 @@ from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_er
 from svc_common.storage.ports import (
     CONTENT_KIND,
     REFRESH_AFTER,
+    STAGING_KIND,
     BlobInfo,
+    ContentMismatchError,
     check_key,
     check_prefix,
     content_key,
@@ -36,6 +40,7 @@ from svc_common.storage.s3_connection import (
     service_error,
 )
 from svc_common.storage.s3_settings import S3Settings
+from svc_common.storage.s3_signatures import presigned_put
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -211,17 +216,75 @@ class S3BlobStore:
         """See `PresignedUrls.get_url`."""
         return await self._url("GET", key, lifetime)
 
-    async def put_url(self, key: str, lifetime: timedelta) -> str:
+    async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
         """See `PresignedUrls.put_url`."""
-        return await self._url("PUT", key, lifetime)
+        return await self._url("PUT", key, lifetime, size_bytes)
 
-    async def _url(self, method: str, key: str, lifetime: timedelta) -> str:
+    async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
+        """See `PresignedUrls.take`."""
+        check_key(key)
+        # Its own copy, which no URL can overwrite: the staged object may change at any time, and
+        # its ETag is an MD5, for which two contents can be made.
+        private = f"{STAGING_KIND}/private/{secrets.token_hex(16)}"
+        await self._run(check_key(staged), lambda: self._copy(staged, private, sha256))
+        try:
+            size, digest = await self._run(private, lambda: self._measured(private))
+            if (size, digest) != (size_bytes, sha256):
+                raise ContentMismatchError(
+                    f"{size} bytes with the hash {digest} were uploaded for {key!r}, {size_bytes} "
+                    f"with {sha256} were announced; they were deleted, so send them again"
+                )
+            await self._run(key, lambda: self._copy(private, key, sha256))
+        finally:
+            await self.delete(private)
+            await self.delete(staged)
+
+    def _copy(self, source: str, target: str, sha256: str) -> None:
+        self._client.copy_object(
+            self._bucket,
+            self._name(target),
+            CopySource(self._bucket, self._name(source)),
+            metadata={_DIGEST_HEADER: sha256},
+            metadata_directive=REPLACE,
+        )
+
+    def _measured(self, key: str) -> tuple[int, str]:
+        """Return size and hash of an object, whatever its metadata claims."""
+        response = self._client.get_object(self._bucket, self._name(key))
+        digest, size_bytes = hashlib.sha256(), 0
+        try:
+            for chunk in response.stream(CHUNK_BYTES):
+                digest.update(chunk)
+                size_bytes += len(chunk)
+        finally:
+            response.close()
+            response.release_conn()
+        return size_bytes, digest.hexdigest()
+
+    async def _url(
+        self, method: str, key: str, lifetime: timedelta, size_bytes: int | None = None
+    ) -> str:
         name = self._name(check_key(key))
         if not timedelta(seconds=1) <= lifetime <= _LONGEST_LIFETIME:
             raise InvalidArgumentError("lifetime", "must be 1 s to 7 days", str(lifetime))
+        if size_bytes is not None:
+            return await self._run(key, lambda: self._sized_url(name, lifetime, size_bytes))
         return await self._run(
             key,
             lambda: self._client.get_presigned_url(method, self._bucket, name, expires=lifetime),
+        )
+
+    def _sized_url(self, name: str, lifetime: timedelta, size_bytes: int) -> str:
+        settings = self._settings
+        plain = self._client.get_presigned_url("PUT", self._bucket, name, expires=lifetime)
+        return presigned_put(
+            plain.partition("?")[0],
+            access_key=settings.access_key,
+            secret_key=settings.secret_key,
+            region=settings.region,
+            lifetime=lifetime,
+            size_bytes=size_bytes,
+            now=datetime.now(UTC),
         )
 
     async def _is_fresh(self, key: str, size_bytes: int) -> bool:

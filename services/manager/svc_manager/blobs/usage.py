@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nni_wire.trial_blobs import output_prefix
 from svc_common.errors import NotFoundError, ResourceExhaustedError
-from svc_common.storage.ports import CONTENT_KIND, BlobInfo, BlobStore
+from svc_common.storage.ports import CONTENT_KIND, STAGING_KIND, BlobInfo, BlobStore
 from svc_manager.blobs.references import References
 from svc_manager.domain.garbage import OWNED_KINDS
 from svc_manager.domain.quota import Quota, excess
@@ -110,6 +110,13 @@ class UsageCounter:
         if upload.experiment_id in self._by_experiment:
             self._by_experiment[upload.experiment_id] += upload.size_bytes
 
+    def hold(self, upload: PendingUpload, until: datetime) -> None:
+        """Reserve room in the installation for what a used URL still takes, without a check.
+
+        The experiment's own quota is not charged for it: its upload is counted.
+        """
+        self._reserved[upload.key] = _Reservation(replace(upload, experiment_id=""), until)
+
     def forget(self) -> None:
         """Recompute all counts at the next query."""
         self._total_bytes = None
@@ -118,7 +125,7 @@ class UsageCounter:
     async def all(self) -> list[BlobInfo]:
         """List all blobs of known kinds."""
         found: list[BlobInfo] = []
-        for kind in (CONTENT_KIND, *OWNED_KINDS):
+        for kind in (CONTENT_KIND, STAGING_KIND, *OWNED_KINDS):
             found.extend(await self._blobs.listing(f"{kind}/"))
         return found
 

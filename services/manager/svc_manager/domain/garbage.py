@@ -18,6 +18,8 @@ SUMMARY_KIND: Final = "summary"
 """First key part of summaries."""
 OWNED_KINDS: Final = (OUTPUT_KIND, SNAPSHOT_KIND, SUMMARY_KIND)
 """First key parts of blobs that belong to the experiment that the second part names."""
+STAGING_KIND: Final = "staging"
+"""First key part of content that was uploaded, and is not checked yet."""
 TOMBSTONE_KIND: Final = "tombstone"
 """First key part of the tombstones of deleted experiments."""
 TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
@@ -79,6 +81,8 @@ def _is_reachable(blob: StoredBlob, marks: Marks, now_ms: int) -> bool:
         return rest in marks.content
     if kind in OWNED_KINDS:
         return rest.partition("/")[0] in marks.experiments
+    if kind == STAGING_KIND:
+        return False  # an upload without a completion, or the use of a URL after it
     if kind == TOMBSTONE_KIND:
         return now_ms - blob.stored_at_ms < TOMBSTONE_MS
     return True

@@ -6,19 +6,21 @@ it, else through this process. No state is kept between the calls, so any manage
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from nni_wire.trial_blobs import OUTPUT_FILES, output_key
+from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
+from svc_common.access.current_call import audit_blob, caller_name
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.storage.ports import (
     CONTENT_KIND,
     REFRESH_AFTER,
+    STAGING_KIND,
     BlobStore,
     PresignedUrls,
     check_key,
@@ -114,22 +116,45 @@ class BlobTransfers:
             ResourceExhaustedError: a quota would be exceeded.
         """
         check_upload(upload)
+        audit_blob(upload.key)
         expires_at = self._clock.now() + URL_LIFETIME
-        if await self._is_stored(upload):
+        if await self._is_stored(upload) or await self._is_complete(upload):
             return TransferRoute(upload.key, expires_at, stored=True)
         await self._usage.admit(upload.pending, self._clock.now(), expires_at)
         if self._urls is None:
             return TransferRoute(upload.key, expires_at)
-        url = await self._urls.put_url(upload.key, URL_LIFETIME)
+        # Never the key of the blob: the URL stays valid after the upload, and others know the key.
+        url = await self._urls.put_url(_staging_key(upload), URL_LIFETIME, upload.size_bytes)
         return TransferRoute(upload.key, expires_at, url)
 
     async def complete_upload(self, upload: Upload) -> None:
-        """Check the blob that was uploaded by URL against its description.
+        """Store what was uploaded by URL, if it has the announced size and hash.
+
+        A stored blob is never changed or deleted, whatever is announced.
 
         Raises:
             FailedPreconditionError: nothing was uploaded, or another content.
         """
         check_upload(upload)
+        audit_blob(upload.key)
+        if await self._is_complete(upload):
+            return
+        staged = _staging_key(upload)
+        if self._urls is None or not await self._blobs.exists(staged):
+            await self._check_stored(upload)
+            self._usage.stored(upload.pending)
+            return
+        await self._urls.take(staged, upload.key, upload.sha256, upload.size_bytes)
+        self._usage.stored(upload.pending)
+        # The URL still takes the same number of bytes: they have room until it expires.
+        self._usage.hold(replace(upload.pending, key=staged), self._clock.now() + URL_LIFETIME)
+
+    async def _check_stored(self, upload: Upload) -> None:
+        """Raise unless a blob is stored already, as it is when a completion is repeated.
+
+        Raises:
+            FailedPreconditionError: it is not, or has another size.
+        """
         try:
             info = await self._blobs.info(upload.key)
         except NotFoundError as error:
@@ -137,12 +162,10 @@ class BlobTransfers:
                 f"nothing was stored as {upload.key!r}; send the bytes first"
             ) from error
         if info.size_bytes != upload.size_bytes:
-            await self._blobs.delete(upload.key)
             raise FailedPreconditionError(
-                f"{info.size_bytes} bytes were stored as {upload.key!r}, {upload.size_bytes} were "
-                f"announced; they were deleted, so send them again"
+                f"{info.size_bytes} bytes are stored as {upload.key!r}, {upload.size_bytes} were "
+                "announced; upload the announced content first"
             )
-        self._usage.stored(upload.pending)
 
     async def receive(self, upload: Upload, chunks: AsyncIterator[bytes]) -> str:
         """Store an uploaded blob; return its key.
@@ -152,14 +175,18 @@ class BlobTransfers:
             ResourceExhaustedError: a quota would be exceeded.
         """
         check_upload(upload)
+        audit_blob(upload.key)
         now = self._clock.now()
+        if await self._is_complete(upload):
+            return upload.key
         await self._usage.admit(upload.pending, now, now + URL_LIFETIME)
         with TemporaryDirectory(prefix="nni-upload-") as folder:
             path = Path(folder) / "blob"
             await _write(path, chunks, upload)
-            key = await self._blobs.put_file(path)
-            if upload.key != key:
+            if upload.purpose is Purpose.OUTPUT:
                 await self._blobs.put_named_file(upload.key, path)
+            else:
+                await self._blobs.put_file(path)
         self._usage.stored(upload.pending)
         return upload.key
 
@@ -170,6 +197,7 @@ class BlobTransfers:
             NotFoundError: there is no such blob.
         """
         _check_readable(key)
+        audit_blob(key)
         expires_at = self._clock.now() + URL_LIFETIME
         await self._blobs.info(key)
         if self._urls is None:
@@ -184,12 +212,35 @@ class BlobTransfers:
             DataLossError: it is damaged.
         """
         _check_readable(key)
+        audit_blob(key)
         with TemporaryDirectory(prefix="nni-download-") as folder:
             path = Path(folder) / "blob"
             await self._blobs.fetch(key, path)
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):
                     yield chunk
+
+    async def _is_complete(self, upload: Upload) -> bool:
+        """Return whether this very output is stored, and with it all outputs of its attempt.
+
+        Raises:
+            FailedPreconditionError: they are, but this one is another: none is replaced.
+        """
+        if upload.purpose is not Purpose.OUTPUT:
+            return False
+        last = replace(upload, file_name=OUTPUT_ARCHIVE)
+        if not await self._blobs.exists(last.key):
+            return False
+        try:
+            info = await self._blobs.info(upload.key)
+        except NotFoundError:
+            info = None
+        if info is not None and info.size_bytes == upload.size_bytes:
+            return True
+        raise FailedPreconditionError(
+            f"the output of attempt {upload.attempt} of trial {upload.trial_id} is complete; "
+            f"{upload.file_name} is not replaced"
+        )
 
     async def _is_stored(self, upload: Upload) -> bool:
         """Return whether the content is stored and too young to become garbage meanwhile."""
@@ -201,6 +252,15 @@ class BlobTransfers:
             return False
         young = self._clock.now() - info.stored_at < REFRESH_AFTER
         return young and info.size_bytes == upload.size_bytes
+
+
+def _staging_key(upload: Upload) -> str:
+    """Return where the content of an upload goes before it is checked.
+
+    It is derived from the description, so that any manager can complete the upload.
+    """
+    text = "\n".join((caller_name(), upload.key, upload.sha256, str(upload.size_bytes)))
+    return f"{STAGING_KIND}/{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def check_upload(upload: Upload) -> None:

@@ -10,6 +10,7 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
+from svc_common.storage.ports import ContentMismatchError
 from svc_manager.blobs.garbage_collector import GarbageCollector
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import UsageCounter
@@ -24,11 +25,25 @@ NO_LIMIT = Quota(0, 0)
 class SignedUrls:
     """`PresignedUrls` that sign nothing."""
 
+    blobs: InMemoryBlobStore
+    """Set by `StoreFixture`."""
+
     async def get_url(self, key: str, lifetime: timedelta) -> str:
         return f"http://store/{key}?get={lifetime.total_seconds():g}"
 
-    async def put_url(self, key: str, lifetime: timedelta) -> str:
-        return f"http://store/{key}?put={lifetime.total_seconds():g}"
+    async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
+        return f"http://store/{key}?put={lifetime.total_seconds():g}&size={size_bytes}"
+
+    async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
+        data = await self.blobs.get(staged)
+        await self.blobs.delete(staged)
+        if (digest(data), len(data)) != (sha256, size_bytes):
+            raise ContentMismatchError(f"{len(data)} other bytes were uploaded for {key!r}")
+        await self.blobs.put_named(key, data)
+
+    async def send(self, url: str, data: bytes) -> None:
+        """PUT content to a URL that `put_url` returned."""
+        await self.blobs.put_named(url.removeprefix("http://store/").partition("?")[0], data)
 
 
 @dataclass
@@ -43,6 +58,8 @@ class StoreFixture:
 
     def __post_init__(self) -> None:
         self.blobs = InMemoryBlobStore(self.clock)
+        if self.urls is not None:
+            self.urls.blobs = self.blobs
         self.references = References(self.bus.events)
         self.use = UsageCounter(self.blobs, self.references, self.quota)
         self.transfers = BlobTransfers(self.blobs, self.urls, self.use, self.clock)

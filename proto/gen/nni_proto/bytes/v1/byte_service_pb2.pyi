@@ -142,7 +142,9 @@ class PrepareUploadResponse(_message.Message):
     key: _builtins.str
     """Key of the blob in the store."""
     url: _builtins.str
-    """URL to PUT the content to, with its length and no other header; then call CompleteUpload."""
+    """URL to PUT the content to, with its length and no other header; then call CompleteUpload. It
+    takes content of exactly the announced size, to a place of its own.
+    """
     stream: _builtins.bool
     """Call Upload; CompleteUpload is not needed."""
     stored: _builtins.bool

@@ -104,7 +104,8 @@ class ByteServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CompleteUpload(self, request, context):
-        """Completes a prepared upload; the blob is compared with the request. May be repeated.
+        """Completes a prepared upload: stores what was uploaded if it has the size and hash of the request.
+        A stored blob is never changed or deleted, whatever a request claims. May be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,9 @@ class ByteServiceStub:
     Upload: _grpc.StreamUnaryMultiCallable[_byte_service_pb2.UploadRequest, _byte_service_pb2.UploadResponse]
     """Uploads the content of a prepared upload, if the store has no presigned URLs."""
     CompleteUpload: _grpc.UnaryUnaryMultiCallable[_byte_service_pb2.CompleteUploadRequest, _byte_service_pb2.CompleteUploadResponse]
-    """Completes a prepared upload; the blob is compared with the request. May be repeated."""
+    """Completes a prepared upload: stores what was uploaded if it has the size and hash of the request.
+    A stored blob is never changed or deleted, whatever a request claims. May be repeated.
+    """
     PrepareDownload: _grpc.UnaryUnaryMultiCallable[_byte_service_pb2.PrepareDownloadRequest, _byte_service_pb2.PrepareDownloadResponse]
     """Returns how to download a blob."""
     Download: _grpc.UnaryStreamMultiCallable[_byte_service_pb2.DownloadRequest, _byte_service_pb2.DownloadResponse]
@@ -66,7 +68,9 @@ class ByteServiceAsyncStub(ByteServiceStub):
     Upload: _aio.StreamUnaryMultiCallable[_byte_service_pb2.UploadRequest, _byte_service_pb2.UploadResponse]  # type: ignore[assignment]
     """Uploads the content of a prepared upload, if the store has no presigned URLs."""
     CompleteUpload: _aio.UnaryUnaryMultiCallable[_byte_service_pb2.CompleteUploadRequest, _byte_service_pb2.CompleteUploadResponse]  # type: ignore[assignment]
-    """Completes a prepared upload; the blob is compared with the request. May be repeated."""
+    """Completes a prepared upload: stores what was uploaded if it has the size and hash of the request.
+    A stored blob is never changed or deleted, whatever a request claims. May be repeated.
+    """
     PrepareDownload: _aio.UnaryUnaryMultiCallable[_byte_service_pb2.PrepareDownloadRequest, _byte_service_pb2.PrepareDownloadResponse]  # type: ignore[assignment]
     """Returns how to download a blob."""
     Download: _aio.UnaryStreamMultiCallable[_byte_service_pb2.DownloadRequest, _byte_service_pb2.DownloadResponse]  # type: ignore[assignment]
@@ -111,7 +115,9 @@ class ByteServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _byte_service_pb2.CompleteUploadRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_byte_service_pb2.CompleteUploadResponse, _abc.Awaitable[_byte_service_pb2.CompleteUploadResponse]]:
-        """Completes a prepared upload; the blob is compared with the request. May be repeated."""
+        """Completes a prepared upload: stores what was uploaded if it has the size and hash of the request.
+        A stored blob is never changed or deleted, whatever a request claims. May be repeated.
+        """
 
     @_abc_1.abstractmethod
     def PrepareDownload(

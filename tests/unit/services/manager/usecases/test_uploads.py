@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
+from svc_common.access.current_call import serving
+from svc_common.access.roles import Caller, Role
 from svc_common.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -14,8 +17,20 @@ from svc_common.errors import (
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.ports import REFRESH_AFTER
 from svc_manager.domain.quota import Quota
-from svc_manager.usecases.uploads import BLOB_LIMIT_BYTES, CODE_LIMIT_BYTES, Purpose, Upload
-from tests.unit.services.manager.storing import SignedUrls, StoreFixture, output_of, upload_of
+from svc_manager.usecases.uploads import (
+    BLOB_LIMIT_BYTES,
+    CODE_LIMIT_BYTES,
+    URL_LIFETIME,
+    Purpose,
+    Upload,
+)
+from tests.unit.services.manager.storing import (
+    GRACE,
+    SignedUrls,
+    StoreFixture,
+    output_of,
+    upload_of,
+)
 
 CODE = upload_of(b"code", Purpose.CODE)
 
@@ -36,7 +51,8 @@ async def test_bytes_go_straight_to_a_store_with_urls(bus: InMemoryBus) -> None:
 
     way = await shelf.transfers.prepare_upload(CODE)
 
-    assert way.url.startswith(f"http://store/sha256/{CODE.sha256}?put=")
+    assert re.match(r"http://store/staging/[0-9a-f]{64}\?put=600&size=4\Z", way.url)
+    assert way.key == f"sha256/{CODE.sha256}"
     assert way.expires_at > shelf.clock.now()
 
 
@@ -83,14 +99,104 @@ async def test_completion_tells_when_nothing_has_come(bus: InMemoryBus) -> None:
         await StoreFixture(bus).transfers.complete_upload(CODE)
 
 
-async def test_completion_deletes_what_is_not_what_was_announced(bus: InMemoryBus) -> None:
-    shelf = StoreFixture(bus)
-    await shelf.blobs.put_named(CODE.key, b"something else")
+@pytest.mark.parametrize("urls", [None, SignedUrls()])
+async def test_stored_blob_survives_the_completion_of_another_size(
+    bus: InMemoryBus, urls: SignedUrls | None
+) -> None:
+    shelf = StoreFixture(bus, urls=urls)
+    await shelf.blobs.put(b"code")
 
-    with pytest.raises(FailedPreconditionError, match="14 bytes were stored"):
+    for size_bytes in (0, 3, 5):
+        with pytest.raises(FailedPreconditionError, match="4 bytes are stored"):
+            await shelf.transfers.complete_upload(replace(CODE, size_bytes=size_bytes))
+
+    assert await shelf.blobs.get(CODE.key) == b"code"
+
+
+@pytest.mark.parametrize("data", [b"", b"cod", b"edoc", b"code!"])
+async def test_other_content_than_announced_is_deleted_and_stored_nowhere(
+    bus: InMemoryBus, data: bytes
+) -> None:
+    shelf = StoreFixture(bus, urls=(urls := SignedUrls()))
+    way = await shelf.transfers.prepare_upload(CODE)
+    await urls.send(way.url, data)
+
+    with pytest.raises(FailedPreconditionError, match="other bytes were uploaded"):
         await shelf.transfers.complete_upload(CODE)
 
-    assert not await shelf.blobs.exists(CODE.key)
+    assert await shelf.use.all() == []
+
+
+async def test_used_url_changes_nothing(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus, urls=(urls := SignedUrls()))
+    way = await shelf.transfers.prepare_upload(CODE)
+    await urls.send(way.url, b"code")
+    await shelf.transfers.complete_upload(CODE)
+
+    await urls.send(way.url, b"evil")
+    with pytest.raises(FailedPreconditionError, match="other bytes were uploaded"):
+        await shelf.transfers.complete_upload(CODE)
+    await shelf.transfers.complete_upload(CODE)
+
+    assert await shelf.blobs.get(CODE.key) == b"code"
+
+
+async def test_bytes_that_a_used_url_still_takes_have_room_of_their_own(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus, Quota(11, 0), urls=(urls := SignedUrls()))
+    await urls.send((await shelf.transfers.prepare_upload(CODE)).url, b"code")
+    await shelf.transfers.complete_upload(CODE)
+
+    with pytest.raises(ResourceExhaustedError, match="8 bytes are used"):
+        await shelf.transfers.prepare_upload(upload_of(b"four"))
+
+    shelf.clock.advance(URL_LIFETIME.total_seconds())
+    assert (await shelf.transfers.prepare_upload(upload_of(b"four"))).url
+
+
+async def test_content_without_a_completion_is_garbage(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus, urls=(urls := SignedUrls()))
+    await urls.send((await shelf.transfers.prepare_upload(CODE)).url, b"code")
+
+    shelf.clock.advance(2 * GRACE.total_seconds())
+    collected = await shelf.collector.collect()
+
+    assert [blob.key.partition("/")[0] for blob in collected.deleted] == ["staging"]
+
+
+async def test_callers_have_urls_of_their_own(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus, urls=SignedUrls())
+    urls = set()
+    for name in ("alice", "bob"):
+        with serving(Caller(name, Role.USER, "token")) as call:
+            urls.add((await shelf.transfers.prepare_upload(CODE)).url)
+        assert call.blob == CODE.key
+
+    assert len(urls) == 2
+
+
+async def test_complete_output_is_not_replaced(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus)
+    for name in ("stdout", "files.tar"):
+        await shelf.transfers.receive(output_of(b"first", name), pieces(b"first"))
+    again, other = output_of(b"second"), output_of(b"other", "stderr")
+
+    for upload in (again, other):
+        with pytest.raises(FailedPreconditionError, match="is complete"):
+            await shelf.transfers.prepare_upload(upload)
+        with pytest.raises(FailedPreconditionError, match="is complete"):
+            await shelf.transfers.receive(upload, pieces(b"second"))
+        with pytest.raises(FailedPreconditionError, match="is complete"):
+            await shelf.transfers.complete_upload(upload)
+
+    assert (await shelf.transfers.prepare_upload(output_of(b"first"))).stored
+    assert await shelf.blobs.get("output/e1/t1/1/stdout") == b"first"
+
+
+async def test_output_is_stored_once(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus)
+    await shelf.transfers.receive(output_of(b"said"), pieces(b"said"))
+
+    assert [info.key for info in await shelf.use.all()] == ["output/e1/t1/1/stdout"]
 
 
 async def test_completion_may_be_said_twice(bus: InMemoryBus) -> None:
