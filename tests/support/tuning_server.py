@@ -10,6 +10,7 @@ import grpc.aio
 
 from nni.hpo.registry import factory
 from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.values import from_value, to_value
@@ -85,6 +86,8 @@ class TuningServer(pb_grpc.TuningServiceServicer):
         self, request: pb.EndTrialRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> pb.EndTrialResponse:
         await self._tuner(request.session_id, context)
+        end_state = trial_pb2.TrialState.Name(request.end_state)
+        assert end_state == f"TRIAL_STATE_{request.state}"
         self.calls.append(("end", request.trial_id, request.state))
         return pb.EndTrialResponse()
 

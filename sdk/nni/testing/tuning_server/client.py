@@ -11,6 +11,7 @@ import grpc
 
 from nni.hpo.json_value import JsonValue
 from nni_proto.common.v1 import metric_pb2
+from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.limits import grpc_channel_options
@@ -83,6 +84,7 @@ class TuningSession:
                 trial_id=f"trial{parameter_id}",
                 parameter_id=parameter_id,
                 state=state,
+                end_state=trial_pb2.TrialState.Value(f"TRIAL_STATE_{state}"),
                 request_id=self._request_id(),
             ),
             timeout=CALL_TIMEOUT_S,

@@ -9,6 +9,7 @@ import grpc.aio
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
+from nni_proto.trial.v1 import trial_pb2
 from nni_proto.tuning.v1 import tuning_service_pb2 as pb
 from nni_proto.tuning.v1 import tuning_service_pb2_grpc as pb_grpc
 from nni_wire.values import check_value
@@ -199,6 +200,7 @@ class ServerHost:
                 trial_id=command.trial_id,
                 parameter_id=command.parameter_id,
                 state=command.state,
+                end_state=trial_pb2.TrialState.Value(f"TRIAL_STATE_{command.state}"),
                 request_id=_request_id(command.position),
             )
         )

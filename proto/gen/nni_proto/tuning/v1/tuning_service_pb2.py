@@ -24,45 +24,46 @@ _sym_db = _symbol_database.Default()
 
 from nni_proto.common.v1 import metric_pb2 as nni__proto_dot_common_dot_v1_dot_metric__pb2
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
+from nni_proto.trial.v1 import trial_pb2 as nni__proto_dot_trial_dot_v1_dot_trial__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/tuning/v1/tuning_service.proto\x12\x13nni_proto.tuning.v1\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\"\xa0\x02\n\x12OpenSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x30\n\x0csearch_space\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nclass_args\x18\x04 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x32\n\nobjectives\x18\x05 \x03(\x0b\x32\x1e.nni_proto.common.v1.Objective\x12;\n\x0b\x63onstraints\x18\x06 \x03(\x0b\x32&.nni_proto.common.v1.OutcomeConstraint\x12\x0c\n\x04seed\x18\x07 \x01(\x03\"N\n\x13OpenSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tlookahead\x18\x02 \x01(\x08\x12\x10\n\x08\x61ssesses\x18\x03 \x01(\x08\"t\n\x18UpdateSearchSpaceRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x30\n\x0csearch_space\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x1b\n\x19UpdateSearchSpaceResponse\"Z\n\x19GenerateParametersRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rparameter_ids\x18\x02 \x03(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"w\n\x1aGenerateParametersResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\x12\x11\n\texhausted\x18\x02 \x01(\x08\x12\x10\n\x08\x64\x65\x66\x65rred\x18\x03 \x01(\x05\"\x82\x01\n\nSuggestion\x12\x14\n\x0cparameter_id\x18\x01 \x01(\x03\x12.\n\nparameters\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nprovenance\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"\xc2\x01\n\x13ReportMetricRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x14\n\x0cparameter_id\x18\x03 \x01(\x03\x12+\n\x06metric\x18\x04 \x01(\x0b\x32\x1b.nni_proto.common.v1.Metric\x12.\n\nparameters\x18\x05 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"Z\n\x14ReportMetricResponse\x12\x0c\n\x04stop\x18\x01 \x01(\x08\x12\x34\n\x0bsuggestions\x18\x02 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\"p\n\x0f\x45ndTrialRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x14\n\x0cparameter_id\x18\x03 \x01(\x03\x12\r\n\x05state\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"H\n\x10\x45ndTrialResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\"e\n\x11ImportDataRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12(\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x14\n\x12ImportDataResponse\"=\n\x13\x43loseSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x16\n\x14\x43loseSessionResponse2\xde\x05\n\rTuningService\x12`\n\x0bOpenSession\x12\'.nni_proto.tuning.v1.OpenSessionRequest\x1a(.nni_proto.tuning.v1.OpenSessionResponse\x12r\n\x11UpdateSearchSpace\x12-.nni_proto.tuning.v1.UpdateSearchSpaceRequest\x1a..nni_proto.tuning.v1.UpdateSearchSpaceResponse\x12u\n\x12GenerateParameters\x12..nni_proto.tuning.v1.GenerateParametersRequest\x1a/.nni_proto.tuning.v1.GenerateParametersResponse\x12\x63\n\x0cReportMetric\x12(.nni_proto.tuning.v1.ReportMetricRequest\x1a).nni_proto.tuning.v1.ReportMetricResponse\x12W\n\x08\x45ndTrial\x12$.nni_proto.tuning.v1.EndTrialRequest\x1a%.nni_proto.tuning.v1.EndTrialResponse\x12]\n\nImportData\x12&.nni_proto.tuning.v1.ImportDataRequest\x1a\'.nni_proto.tuning.v1.ImportDataResponse\x12\x63\n\x0c\x43loseSession\x12(.nni_proto.tuning.v1.CloseSessionRequest\x1a).nni_proto.tuning.v1.CloseSessionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/tuning/v1/tuning_service.proto\x12\x13nni_proto.tuning.v1\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/trial.proto\"\xa0\x02\n\x12OpenSessionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x15\n\rexperiment_id\x18\x02 \x01(\t\x12\x30\n\x0csearch_space\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nclass_args\x18\x04 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x32\n\nobjectives\x18\x05 \x03(\x0b\x32\x1e.nni_proto.common.v1.Objective\x12;\n\x0b\x63onstraints\x18\x06 \x03(\x0b\x32&.nni_proto.common.v1.OutcomeConstraint\x12\x0c\n\x04seed\x18\x07 \x01(\x03\"N\n\x13OpenSessionResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\tlookahead\x18\x02 \x01(\x08\x12\x10\n\x08\x61ssesses\x18\x03 \x01(\x08\"t\n\x18UpdateSearchSpaceRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x30\n\x0csearch_space\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x1b\n\x19UpdateSearchSpaceResponse\"Z\n\x19GenerateParametersRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x15\n\rparameter_ids\x18\x02 \x03(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"w\n\x1aGenerateParametersResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\x12\x11\n\texhausted\x18\x02 \x01(\x08\x12\x10\n\x08\x64\x65\x66\x65rred\x18\x03 \x01(\x05\"\x82\x01\n\nSuggestion\x12\x14\n\x0cparameter_id\x18\x01 \x01(\x03\x12.\n\nparameters\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nprovenance\x18\x03 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"\xc2\x01\n\x13ReportMetricRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x14\n\x0cparameter_id\x18\x03 \x01(\x03\x12+\n\x06metric\x18\x04 \x01(\x0b\x32\x1b.nni_proto.common.v1.Metric\x12.\n\nparameters\x18\x05 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"Z\n\x14ReportMetricResponse\x12\x0c\n\x04stop\x18\x01 \x01(\x08\x12\x34\n\x0bsuggestions\x18\x02 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\"\xa3\x01\n\x0f\x45ndTrialRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x14\n\x0cparameter_id\x18\x03 \x01(\x03\x12\r\n\x05state\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x31\n\tend_state\x18\x06 \x01(\x0e\x32\x1e.nni_proto.trial.v1.TrialState\"H\n\x10\x45ndTrialResponse\x12\x34\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x1f.nni_proto.tuning.v1.Suggestion\"e\n\x11ImportDataRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12(\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x14\n\x12ImportDataResponse\"=\n\x13\x43loseSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"\x16\n\x14\x43loseSessionResponse2\xde\x05\n\rTuningService\x12`\n\x0bOpenSession\x12\'.nni_proto.tuning.v1.OpenSessionRequest\x1a(.nni_proto.tuning.v1.OpenSessionResponse\x12r\n\x11UpdateSearchSpace\x12-.nni_proto.tuning.v1.UpdateSearchSpaceRequest\x1a..nni_proto.tuning.v1.UpdateSearchSpaceResponse\x12u\n\x12GenerateParameters\x12..nni_proto.tuning.v1.GenerateParametersRequest\x1a/.nni_proto.tuning.v1.GenerateParametersResponse\x12\x63\n\x0cReportMetric\x12(.nni_proto.tuning.v1.ReportMetricRequest\x1a).nni_proto.tuning.v1.ReportMetricResponse\x12W\n\x08\x45ndTrial\x12$.nni_proto.tuning.v1.EndTrialRequest\x1a%.nni_proto.tuning.v1.EndTrialResponse\x12]\n\nImportData\x12&.nni_proto.tuning.v1.ImportDataRequest\x1a\'.nni_proto.tuning.v1.ImportDataResponse\x12\x63\n\x0c\x43loseSession\x12(.nni_proto.tuning.v1.CloseSessionRequest\x1a).nni_proto.tuning.v1.CloseSessionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.tuning.v1.tuning_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OPENSESSIONREQUEST']._serialized_start=133
-  _globals['_OPENSESSIONREQUEST']._serialized_end=421
-  _globals['_OPENSESSIONRESPONSE']._serialized_start=423
-  _globals['_OPENSESSIONRESPONSE']._serialized_end=501
-  _globals['_UPDATESEARCHSPACEREQUEST']._serialized_start=503
-  _globals['_UPDATESEARCHSPACEREQUEST']._serialized_end=619
-  _globals['_UPDATESEARCHSPACERESPONSE']._serialized_start=621
-  _globals['_UPDATESEARCHSPACERESPONSE']._serialized_end=648
-  _globals['_GENERATEPARAMETERSREQUEST']._serialized_start=650
-  _globals['_GENERATEPARAMETERSREQUEST']._serialized_end=740
-  _globals['_GENERATEPARAMETERSRESPONSE']._serialized_start=742
-  _globals['_GENERATEPARAMETERSRESPONSE']._serialized_end=861
-  _globals['_SUGGESTION']._serialized_start=864
-  _globals['_SUGGESTION']._serialized_end=994
-  _globals['_REPORTMETRICREQUEST']._serialized_start=997
-  _globals['_REPORTMETRICREQUEST']._serialized_end=1191
-  _globals['_REPORTMETRICRESPONSE']._serialized_start=1193
-  _globals['_REPORTMETRICRESPONSE']._serialized_end=1283
-  _globals['_ENDTRIALREQUEST']._serialized_start=1285
-  _globals['_ENDTRIALREQUEST']._serialized_end=1397
-  _globals['_ENDTRIALRESPONSE']._serialized_start=1399
-  _globals['_ENDTRIALRESPONSE']._serialized_end=1471
-  _globals['_IMPORTDATAREQUEST']._serialized_start=1473
-  _globals['_IMPORTDATAREQUEST']._serialized_end=1574
-  _globals['_IMPORTDATARESPONSE']._serialized_start=1576
-  _globals['_IMPORTDATARESPONSE']._serialized_end=1596
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=1598
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=1659
-  _globals['_CLOSESESSIONRESPONSE']._serialized_start=1661
-  _globals['_CLOSESESSIONRESPONSE']._serialized_end=1683
-  _globals['_TUNINGSERVICE']._serialized_start=1686
-  _globals['_TUNINGSERVICE']._serialized_end=2420
+  _globals['_OPENSESSIONREQUEST']._serialized_start=165
+  _globals['_OPENSESSIONREQUEST']._serialized_end=453
+  _globals['_OPENSESSIONRESPONSE']._serialized_start=455
+  _globals['_OPENSESSIONRESPONSE']._serialized_end=533
+  _globals['_UPDATESEARCHSPACEREQUEST']._serialized_start=535
+  _globals['_UPDATESEARCHSPACEREQUEST']._serialized_end=651
+  _globals['_UPDATESEARCHSPACERESPONSE']._serialized_start=653
+  _globals['_UPDATESEARCHSPACERESPONSE']._serialized_end=680
+  _globals['_GENERATEPARAMETERSREQUEST']._serialized_start=682
+  _globals['_GENERATEPARAMETERSREQUEST']._serialized_end=772
+  _globals['_GENERATEPARAMETERSRESPONSE']._serialized_start=774
+  _globals['_GENERATEPARAMETERSRESPONSE']._serialized_end=893
+  _globals['_SUGGESTION']._serialized_start=896
+  _globals['_SUGGESTION']._serialized_end=1026
+  _globals['_REPORTMETRICREQUEST']._serialized_start=1029
+  _globals['_REPORTMETRICREQUEST']._serialized_end=1223
+  _globals['_REPORTMETRICRESPONSE']._serialized_start=1225
+  _globals['_REPORTMETRICRESPONSE']._serialized_end=1315
+  _globals['_ENDTRIALREQUEST']._serialized_start=1318
+  _globals['_ENDTRIALREQUEST']._serialized_end=1481
+  _globals['_ENDTRIALRESPONSE']._serialized_start=1483
+  _globals['_ENDTRIALRESPONSE']._serialized_end=1555
+  _globals['_IMPORTDATAREQUEST']._serialized_start=1557
+  _globals['_IMPORTDATAREQUEST']._serialized_end=1658
+  _globals['_IMPORTDATARESPONSE']._serialized_start=1660
+  _globals['_IMPORTDATARESPONSE']._serialized_end=1680
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=1682
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=1743
+  _globals['_CLOSESESSIONRESPONSE']._serialized_start=1745
+  _globals['_CLOSESESSIONRESPONSE']._serialized_end=1767
+  _globals['_TUNINGSERVICE']._serialized_start=1770
+  _globals['_TUNINGSERVICE']._serialized_end=2504
 # @@protoc_insertion_point(module_scope)

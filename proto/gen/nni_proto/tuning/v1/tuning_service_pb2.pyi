@@ -11,6 +11,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
+from nni_proto.trial.v1 import trial_pb2 as _trial_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -285,12 +286,16 @@ class EndTrialRequest(_message.Message):
     PARAMETER_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    END_STATE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     trial_id: _builtins.str
     parameter_id: _builtins.int
     state: _builtins.str
-    """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED."""
+    """Name of `end_state`, for servers of older versions: SUCCEEDED, FAILED, EARLY_STOPPED,
+    USER_CANCELED or SYS_CANCELED.
+    """
     request_id: _builtins.str
+    end_state: _trial_pb2.TrialState.ValueType
     def __init__(
         self,
         *,
@@ -299,10 +304,11 @@ class EndTrialRequest(_message.Message):
         parameter_id: _builtins.int = ...,
         state: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        end_state: _trial_pb2.TrialState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["parameter_id", b"parameter_id", "request_id", b"request_id", "session_id", b"session_id", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_state", b"end_state", "parameter_id", b"parameter_id", "request_id", b"request_id", "session_id", b"session_id", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
