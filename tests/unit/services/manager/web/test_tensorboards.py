@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -11,15 +13,23 @@ from svc_common.errors import FailedPreconditionError, NotFoundError
 from svc_manager.web.tensorboards import TensorBoardRun, TensorBoards
 from tests.unit.services.manager.web.conftest import SLEEPING
 
+WRITING_ARGUMENTS = (
+    "import pathlib, sys, time; "
+    "pathlib.Path({path!r}).write_text('\\0'.join(sys.argv)); time.sleep(60)"
+)
+"""Program that writes its arguments into a FIFO: `/proc` may not show them right after `exec`."""
+
 
 @pytest.mark.claim("platform", 73)
 async def test_runs_are_labelled_by_sequence_and_trial(tmp_path: Path) -> None:
-    boards = TensorBoards([sys.executable, "-c", SLEEPING])
+    fifo = tmp_path / "arguments"
+    os.mkfifo(fifo)
+    boards = TensorBoards([sys.executable, "-c", WRITING_ARGUMENTS.format(path=str(fifo))])
 
     task = await boards.start(
         "exp", [TensorBoardRun("abcde", 7, tmp_path), TensorBoardRun("fghij", 9, tmp_path)]
     )
-    words = Path(f"/proc/{task.process.pid}/cmdline").read_text().split("\0")
+    words = (await asyncio.to_thread(fifo.read_text)).split("\0")
     await boards.stop_all("exp")
 
     assert words[words.index("--logdir_spec") + 1] == f"7-abcde:{tmp_path},9-fghij:{tmp_path}"

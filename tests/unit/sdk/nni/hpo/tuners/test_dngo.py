@@ -62,6 +62,7 @@ def test_counts_are_checked(argument: str, value: JsonValue) -> None:
         DNGOTuner(**{argument: value})
 
 
+@pytest.mark.timeout(300)  # trains 250 networks
 def test_better_than_random_search() -> None:
     ours = median(
         best_of(DNGOTuner("minimize", num_epochs_per_training=100, seed=seed), 60)
