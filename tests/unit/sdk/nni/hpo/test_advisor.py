@@ -139,3 +139,26 @@ def test_run_raises_what_a_handler_raised(port: Port) -> None:
 
     with pytest.raises(ValueError, match="not supported: ODD"):
         advisor.run()
+
+
+@pytest.mark.usefixtures("port")
+def test_with_many_threads_commands_overlap_and_do_not_outlive_the_process() -> None:
+    together = threading.Barrier(3)
+    daemons: list[bool] = []
+
+    class Concurrent(Counting):
+        multi_thread = True
+
+        def handle_update_search_space(self, data: Any) -> None:
+            daemons.append(threading.current_thread().daemon)
+            together.wait(timeout=10)
+
+    advisor = Concurrent()
+    for _ in range(2):
+        advisor.enqueue_command(CommandType.UpdateSearchSpace, {})
+    advisor.enqueue_command(CommandType.Terminate, None)
+
+    advisor.run()
+    together.wait(timeout=10)
+
+    assert daemons == [True, True]

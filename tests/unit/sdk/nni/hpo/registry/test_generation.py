@@ -93,3 +93,10 @@ def test_exports_of_the_package_are_what_its_declarations_say() -> None:
 
     assert homes == nni.hpo._HOMES, "run ./dev algorithms and commit what it writes"
     assert set(nni.hpo.__all__) == homes.keys()
+
+
+def test_a_check_of_the_arguments_is_written_where_there_is_one() -> None:
+    checked, free = (DeclaredArguments("Demo", (), check) for check in ("module:check", ""))
+
+    assert source_of(checked) == "DeclaredArguments('Demo', (), 'module:check')"
+    assert source_of(free) == "DeclaredArguments('Demo', ())"
