@@ -140,3 +140,10 @@ def test_what_has_no_form_is_refused() -> None:
 )
 def test_comparisons_are_recognised(text: str, relation: Relation | None) -> None:
     assert relation_of(text) == relation
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_normal_distribution_is_truncated_at_eight_standard_deviations() -> None:
+    made = to_configspace({"x": {"_type": "normal", "_value": [1, 0.5]}})
+
+    assert (made["x"].lower, made["x"].upper) == (-3.0, 5.0)
