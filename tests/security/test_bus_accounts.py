@@ -349,6 +349,27 @@ async def test_recovery_after_a_kill_of_the_server_needs_no_manager(world: World
         await followed.aclose()
 
 
+async def test_dispatcher_reads_long_logs_and_large_messages(world: World) -> None:
+    large, sequence = bytes(8_000_000), 0
+    for number in range(1_100):  # more than one batch has
+        sequence = await world.manager.events.append(
+            "e", b"x", expected_sequence=sequence, epoch=1, append_id=f"{number}"
+        )
+    for number in range(2):
+        sequence = await world.manager.events.append(
+            "e", large, expected_sequence=sequence, epoch=2, append_id=f"{number}"
+        )
+    settings = replace(login(world.folder, world.server.url, "dispatcher"), owns_streams=False)
+
+    async with NatsBus(settings) as dispatcher:
+        read = [message async for message in dispatcher.events.read("e", 1)]
+        written = [message async for message in world.manager.events.read("e", 1)]
+
+    assert [len(message.payload) for message in read] == [1] * 1_099 + [8_000_000] * 2
+    assert [message.sequence for message in read] == [message.sequence for message in written]
+    assert [message.append_id for message in read] == [message.append_id for message in written]
+
+
 def _matches(patterns: tuple[str, ...], subject: str) -> bool:
     parts = subject.split(".")
     for pattern in patterns:

@@ -1,9 +1,9 @@
-"""`EventLog` on the stream `EXPERIMENTS`, read without consumers.
+"""`EventLog` on the stream `EXPERIMENTS`; confined users read it without consumers.
 
 A consumer delivers to any subject of the stream's account, so a user who may make one can write
-logs and orders. History is read in batches instead (direct get). New messages come as copies that
-the server publishes after it has stored them (republish); a copy that does not continue what was
-read before makes the follower read the messages between from the stream.
+logs and orders. Confined users read history in batches instead (direct get). New messages come as
+copies that the server publishes after it has stored them (republish); a copy that does not continue
+what was read before makes the follower read the messages between from the stream.
 """
 
 import asyncio
@@ -183,8 +183,31 @@ class NatsEventLog:
     async def _read(self, pattern: str, after: int) -> AsyncGenerator[Stored, None]:
         """Yield the messages of a subject or pattern behind `after` up to the end at the call."""
         end = await self._js.last(subjects.STREAM_EXPERIMENTS, pattern)
-        last = end
-        while end is not None and last is not None and after < min(end.sequence, last.sequence):
+        if end is None or end.sequence <= after:
+            return
+        read = self._read_direct if self._js.confined else self._read_by_consumer
+        async with aclosing(read(pattern, after, end)) as messages:
+            async for stored in messages:
+                yield stored
+
+    async def _read_by_consumer(
+        self, pattern: str, after: int, end: Stored
+    ) -> AsyncGenerator[Stored, None]:
+        """Yield the messages up to `end`; three times as fast as direct get."""
+        follower = self._js.follow(subjects.STREAM_EXPERIMENTS, pattern, after)
+        async with aclosing(follower) as batches:
+            async for batch in batches:
+                for stored in batch:
+                    yield stored
+                    if stored.sequence >= end.sequence:
+                        return
+
+    async def _read_direct(
+        self, pattern: str, after: int, end: Stored
+    ) -> AsyncGenerator[Stored, None]:
+        """Yield the messages up to `end`, in batches."""
+        last: Stored | None = end
+        while last is not None and after < min(end.sequence, last.sequence):
             batch = await self._batch(pattern, after)
             for stored in batch:
                 if stored.sequence > end.sequence:

@@ -91,9 +91,10 @@ class JetStream:
 
     def __init__(self, connection: Connection, *, confined: bool = False) -> None:
         self.connection = connection
+        self.confined = confined
+        """Whether this user may not make streams and consumers."""
         self.api_prefix = IMPORTED_API if confined else JETSTREAM_API
         """First part of the subjects of the API."""
-        self._waits_for_streams = confined
 
     async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
         """Store a message and return its sequence; repeat until the server has answered.
@@ -158,7 +159,7 @@ class JetStream:
             except NoRespondersError:
                 pass
             except JetStreamError as error:
-                if error.code != STREAM_NOT_FOUND or not self._waits_for_streams:
+                if error.code != STREAM_NOT_FOUND or not self.confined:
                     raise
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, LAST_RETRY_S)

@@ -19,7 +19,7 @@ TIME = "2026-01-01T00:00:00.123456789Z"
 TIME_NS = 1_767_225_600_123_456_000
 END = b"NATS/1.0 204 EOB\r\n\r\n"
 NOTHING = b"NATS/1.0 404 Message Not Found\r\n\r\n"
-DIRECT_GET = "$JS.API.DIRECT.GET.EXPERIMENTS"
+DIRECT_GET = "nni.api.DIRECT.GET.EXPERIMENTS"
 COPIES = "nni.copy.*"
 
 Answer = Callable[[ScriptedBus, Published, int], None]
@@ -55,7 +55,7 @@ async def opened(answer: Answer, *lasts: int) -> AsyncIterator[tuple[ScriptedBus
     def publish(server: ScriptedBus, message: Published) -> None:
         if message.subject.startswith(DIRECT_GET):
             answer(server, message, json.loads(message.payload)["seq"])
-        elif message.subject.startswith("$JS.API.STREAM.MSG.GET"):
+        elif message.subject.startswith("nni.api.STREAM.MSG.GET"):
             last = remaining.pop(0) if len(remaining) > 1 else remaining[0]
             found = {
                 "subject": "nni.experiment.e.event",
@@ -69,7 +69,7 @@ async def opened(answer: Answer, *lasts: int) -> AsyncIterator[tuple[ScriptedBus
         connection = Connection(NatsSettings(server.url))
         await connection.open()
         try:
-            yield server, NatsEventLog(JetStream(connection))
+            yield server, NatsEventLog(JetStream(connection, confined=True))
         finally:
             await connection.aclose()
 
