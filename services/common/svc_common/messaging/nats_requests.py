@@ -43,7 +43,7 @@ class RequestTable:
     def add(self, timeout_s: float, subject: str) -> tuple[str, Answer]:
         """Register a request to ``subject``; return its token and the future of its answer."""
         loop = asyncio.get_running_loop()
-        token, answer = str(next(self._tokens)), Answer(loop=loop)
+        token, answer = str(next(self._tokens)), loop.create_future()
         self._pending[token] = (answer, loop.time() + timeout_s, subject)
         if self._sweeper is None:
             self._sweeper = loop.call_later(self._sweep_interval_s, self._sweep)
