@@ -7,7 +7,7 @@ Kriging Is Well-Suited to Parallelize Optimization, 2010, section 3.2.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -52,15 +52,33 @@ class FittedGP:
         return float(self.targets.min())
 
 
+class HyperparameterFit(Protocol):
+    """Function that fits hyperparameters; see `fit_hyperparameters`."""
+
+    def __call__(
+        self,
+        inputs: Floats,
+        targets: Floats,
+        kernel: Kernel,
+        starts: list[Floats],
+        *,
+        evaluations: int,
+    ) -> Floats:
+        """Return the hyperparameters `(a + 2,)` of greatest posterior density."""
+        ...
+
+
 class GPModel:
     """Hyperparameters, and how many results they were fitted to.
 
     Args:
         kernel: of the process.
+        fit: of its hyperparameters.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, fit: HyperparameterFit = fit_hyperparameters) -> None:
         self.kernel: Final = kernel
+        self._fit_hyperparameters: Final = fit
         self.hyperparameters: Floats | None = None
         """`(a + 2,)`; None before the first fit."""
         self._fitted = 0
@@ -140,6 +158,6 @@ class GPModel:
         starts = [initial] if self.hyperparameters is None else [self.hyperparameters]
         if self.hyperparameters is not None and len(targets) <= _FEW:
             starts.append(initial)
-        return fit_hyperparameters(
+        return self._fit_hyperparameters(
             inputs[kept], targets[kept], self.kernel, starts, evaluations=_EVALUATIONS
         )

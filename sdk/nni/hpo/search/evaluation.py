@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Assessor, AssessResult, assess
@@ -88,8 +88,16 @@ class EarlyStopper(Protocol):
         ...
 
 
-def deadline(timeout: float | timedelta | None) -> float:
+Clock: TypeAlias = Callable[[], float]
+"""Function that returns the monotonic time in seconds."""
+
+
+def deadline(timeout: float | timedelta | None, clock: Clock = time.monotonic) -> float:
     """Return the monotonic time after which no trial starts; `math.inf` without a time-out.
+
+    Args:
+        timeout: seconds from now, or a timedelta.
+        clock: of the loop that the deadline is for.
 
     Raises:
         ValueError: the time-out is not positive.
@@ -99,7 +107,7 @@ def deadline(timeout: float | timedelta | None) -> float:
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
     if not seconds > 0:
         raise ValueError(f"timeout must be > 0 seconds, got {timeout!r}")
-    return time.monotonic() + seconds
+    return clock() + seconds
 
 
 class AssessorStopper:
@@ -189,7 +197,15 @@ class ObjectiveEvaluator:
 
 
 class EvaluationLoop:
-    """Loop of ask, evaluation and tell until the trial limit or the deadline."""
+    """Loop of ask, evaluation and tell until the trial limit or the deadline.
+
+    Args:
+        search: that proposes trials and learns their results.
+        evaluation: of each trial.
+        limit: largest number of trials.
+        deadline: monotonic time after which no trial starts, see `deadline`.
+        clock: that the deadline is compared with.
+    """
 
     def __init__(
         self,
@@ -197,11 +213,13 @@ class EvaluationLoop:
         evaluation: ObjectiveEvaluator,
         limit: int,
         deadline: float,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._search = search
         self._evaluation = evaluation
         self._limit = limit
         self._deadline = deadline
+        self._clock = clock
         self._asked = 0
 
     def run_here(self) -> list[TrialRecord]:
@@ -227,7 +245,7 @@ class EvaluationLoop:
 
     def _next(self) -> StudyTrial | None:
         """Return the next trial; None if a limit is reached or the search has none."""
-        if self._asked >= self._limit or time.monotonic() >= self._deadline:
+        if self._asked >= self._limit or self._clock() >= self._deadline:
             return None
         try:
             trial = self._search.ask()

@@ -111,14 +111,6 @@ def refusing(code: grpc.StatusCode, text: str, **facts: str) -> Answer:
     return refuse
 
 
-def test_every_call_carries_the_token(manager: ScriptedManager, client: ManagerClient) -> None:
-    manager.answers = [answering(pb.GetExperimentResponse())]
-
-    client.get("abcd1234")
-
-    assert manager.tokens == ["Bearer t0ken"]
-
-
 def test_changing_calls_have_request_ids_of_their_own(
     manager: ScriptedManager, client: ManagerClient
 ) -> None:
@@ -192,34 +184,6 @@ def test_wrong_field_is_not_named_twice(manager: ScriptedManager, client: Manage
     assert str(raised.value) == text
     assert raised.value.problems[0].field == "trial_concurrency"
     assert raised.value.problems[0].rule == "must be >= 1, got 0"
-
-
-def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
-    manager: ScriptedManager, supervised: Supervised
-) -> None:
-    manager.answers = [answering(pb.GetExperimentResponse(urls=["u"]))]
-    supervised(manager, "new")
-
-    with ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client:
-        assert list(client.get("a").urls) == ["u"]
-
-    assert manager.tokens == ["Bearer new"]
-
-
-def test_services_that_are_gone_end_the_waiting() -> None:
-    with (
-        ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client,
-        pytest.raises(UnreachableError, match="no longer up"),
-    ):
-        client.get("a")
-
-
-def test_manager_that_stays_away_is_given_up() -> None:
-    with (
-        ManagerClient(endpoint_on(1), restart_s=0.0) as client,
-        pytest.raises(UnreachableError, match="does not answer"),
-    ):
-        client.get("a")
 
 
 def test_wait_asks_again_after_each_round(manager: ScriptedManager, client: ManagerClient) -> None:

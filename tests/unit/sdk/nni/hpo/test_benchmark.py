@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 import nni.hpo.benchmark
 import nni_benchmark
 
@@ -23,13 +21,3 @@ def test_missing_distribution_is_named_with_the_command_that_installs_it() -> No
     )
 
     assert "pip install 'nni[benchmark]'" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.parametrize("module", ["nni.hpo.benchmark", "nni_benchmark"])
-def test_command_line_lists_problems_under_both_names(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 0
-    assert "compare" in done.stdout

@@ -6,18 +6,29 @@ import numpy as np
 import pytest
 
 from nni.hpo.arrays import Floats
-from nni.hpo.models import gp_model
 from nni.hpo.models.gp_model import FittedGP, GPModel
 from nni.hpo.models.gp_regression import Kernel, initial_hyperparameters
 from nni.hpo.models.matern import Matern
 from nni.hpo.models.targets import standardised
 
 INITIAL = initial_hyperparameters(2).tolist()
+Starts = list[list[list[float]]]
 AT = np.array([[0.9, 0.05]])
 
 
-def new() -> GPModel:
-    return GPModel(Kernel(np.arange(2), Matern.of(2.5)))
+def new(fits: Starts | None = None) -> GPModel:
+    """Return a model; with a list, each fit is recorded and adds 1 to its first start."""
+    kernel = Kernel(np.arange(2), Matern.of(2.5))
+    if fits is None:
+        return GPModel(kernel)
+
+    def fit(
+        inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
+    ) -> Floats:
+        fits.append([start.tolist() for start in starts])
+        return starts[0] + 1.0
+
+    return GPModel(kernel, fit)
 
 
 def updated(model: GPModel, count: int) -> FittedGP:
@@ -27,18 +38,9 @@ def updated(model: GPModel, count: int) -> FittedGP:
 
 
 @pytest.fixture
-def fits(monkeypatch: pytest.MonkeyPatch) -> list[list[list[float]]]:
-    """Starts of all fits; each fit adds 1 to its first start."""
-    found: list[list[list[float]]] = []
-
-    def fit(
-        inputs: Floats, targets: Floats, kernel: Kernel, starts: list[Floats], *, evaluations: int
-    ) -> Floats:
-        found.append([start.tolist() for start in starts])
-        return starts[0] + 1.0
-
-    monkeypatch.setattr(gp_model, "fit_hyperparameters", fit)
-    return found
+def fits() -> Starts:
+    """Starts of all fits of a model made with them."""
+    return []
 
 
 def plus(amount: float) -> list[float]:
@@ -46,9 +48,9 @@ def plus(amount: float) -> list[float]:
 
 
 def test_hyperparameters_are_fitted_when_there_are_two_percent_more_results(
-    fits: list[list[list[float]]],
+    fits: Starts,
 ) -> None:
-    model = new()
+    model = new(fits)
 
     for count in (100, 101, 102, 103, 104):
         updated(model, count)
@@ -56,9 +58,9 @@ def test_hyperparameters_are_fitted_when_there_are_two_percent_more_results(
     assert len(fits) == 2
 
 
-def test_fit_starts_afresh_as_well_while_results_are_few(fits: list[list[list[float]]]) -> None:
+def test_fit_starts_afresh_as_well_while_results_are_few(fits: Starts) -> None:
     for counts in ((39, 40), (40, 41)):
-        model = new()
+        model = new(fits)
         for count in counts:
             updated(model, count)
 
@@ -68,9 +70,9 @@ def test_fit_starts_afresh_as_well_while_results_are_few(fits: list[list[list[fl
 
 
 def test_posterior_has_the_hyperparameters_that_were_fitted(
-    fits: list[list[list[float]]],
+    fits: Starts,
 ) -> None:
-    model = new()
+    model = new(fits)
 
     fitted = updated(model, 5)
 
@@ -100,8 +102,8 @@ def test_nothing_running_changes_nothing() -> None:
     assert model.with_pending(fitted, np.empty((0, 2))) is fitted.posterior
 
 
-def test_reset_model_is_fitted_from_the_beginning(fits: list[list[list[float]]]) -> None:
-    model = new()
+def test_reset_model_is_fitted_from_the_beginning(fits: Starts) -> None:
+    model = new(fits)
     updated(model, 5)
 
     model.reset()
@@ -111,9 +113,9 @@ def test_reset_model_is_fitted_from_the_beginning(fits: list[list[list[float]]])
 
 
 def test_state_holds_hyperparameters_and_the_number_of_results(
-    fits: list[list[list[float]]],
+    fits: Starts,
 ) -> None:
-    model, other = new(), new()
+    model, other = new(fits), new(fits)
     updated(model, 100)
 
     other.load_state(json.loads(json.dumps(model.state())))
@@ -122,8 +124,8 @@ def test_state_holds_hyperparameters_and_the_number_of_results(
     assert len(fits) == 1
 
 
-def test_hyperparameters_of_another_kernel_are_fitted_again(fits: list[list[list[float]]]) -> None:
-    model = new()
+def test_hyperparameters_of_another_kernel_are_fitted_again(fits: Starts) -> None:
+    model = new(fits)
 
     model.load_state([[0.1, 0.2, -9.0], 40])
     updated(model, 40)

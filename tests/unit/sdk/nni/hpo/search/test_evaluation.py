@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nni.errors import NoMoreTrialError
-from nni.hpo import Assessor, AssessResult
+from nni.hpo import Assessor, AssessResult, Study
 from nni.hpo.objectives import MINIMIZED
 from nni.hpo.search.evaluation import (
     AssessorStopper,
@@ -141,3 +141,23 @@ def test_no_trial_starts_after_the_deadline() -> None:
 
     assert EvaluationLoop(search, evaluator(lambda _: 0), 4, -math.inf).run_threads(2) == []
     assert search.asked == 0
+
+
+@pytest.mark.parametrize("timeout", [10.0, timedelta(seconds=10)])
+def test_no_trial_starts_after_the_timeout(timeout: float | timedelta) -> None:
+    now = 100.0
+
+    def objective(trial: StudyTrial) -> float:
+        nonlocal now
+        now += 4
+        return float(trial.parameters["x"]) ** 2
+
+    def clock() -> float:
+        return now
+
+    study = Study({"x": {"_type": "uniform", "_value": [-10, 10]}}, seed=0)
+    evaluation = ObjectiveEvaluator(objective, AssessorStopper(None), MINIMIZED)
+
+    records = EvaluationLoop(study, evaluation, 100, deadline(timeout, clock), clock).run_here()
+
+    assert len(records) == 3  # at 0, 4 and 8 seconds

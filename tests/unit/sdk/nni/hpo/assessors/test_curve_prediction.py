@@ -5,7 +5,7 @@ import pytest
 
 from nni.hpo.assessors._curve_families import FAMILIES, Family
 from nni.hpo.assessors._curve_prediction import fit, outliers, predict, sample_weights
-from tests.unit.sdk.nni.hpo.assessors.test__curve_families import EXAMPLES
+from tests.unit.sdk.nni.hpo.assessors.test_curve_families import EXAMPLES
 
 X = np.arange(1.0, 13.0)
 FORGIVING = {"pow3", "pow4", "log_power", "hill3"}

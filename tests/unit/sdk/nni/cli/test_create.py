@@ -1,0 +1,120 @@
+from pathlib import Path
+
+import pytest
+
+from nni.cli.main import DONE, FAILED, REFUSED, main
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_wire.values import from_value
+from tests.support.endpoint_files import write_endpoint
+from tests.support.in_memory_manager import InMemoryManager
+from tests.support.ports import free_port
+
+CONFIG = """\
+searchSpace: {x: {_type: uniform, _value: [0, 1]}}
+trialCommand: python3 trial.py
+trialConcurrency: 2
+tuner: {name: Random}
+trainingService: {platform: local}
+"""
+STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_create_sends_configuration_environment_and_port(
+    config: Path,
+    manager: InMemoryManager,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATA_SET", "digits")
+    port = free_port()
+
+    done = main(["create", "-c", str(config), "--port", str(port), "--url_prefix", "/a/", "-d"])
+
+    assert done == DONE
+    (request,) = manager.created
+    assert request.port == port
+    assert request.url_prefix == "a"
+    assert request.config.debug
+    assert request.config.trial_concurrency == 2
+    assert from_value(request.config.search_space)["x"]["_type"] == "uniform"
+    assert request.environment["DATA_SET"] == "digits"
+    shown = capsys.readouterr().out
+    assert "The experiment id is new00001" in shown
+    assert f"The Web UI urls are: http://127.0.0.1:{port}" in shown
+
+
+def test_output_is_kept_with_the_experiment(config: Path, manager: InMemoryManager) -> None:
+    main(["create", "-c", str(config), "--port", str(free_port())])
+
+    log = Path(manager.known["new00001"].directory) / "log" / "nnictl_stdout.log"
+    assert "Successfully started experiment!" in log.read_text()
+
+
+def test_wrong_configuration_is_refused_before_a_call(
+    config: Path, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(CONFIG.replace("trialConcurrency: 2", "trialConcurrency: 0"))
+
+    assert main(["create", "-c", str(config)]) == REFUSED
+
+    assert "trialConcurrency" in capsys.readouterr().err
+    assert manager.created == []
+
+
+def test_services_of_another_version_are_named(
+    config: Path,
+    manager: InMemoryManager,
+    private_home: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from nni.experiment.endpoint import read_endpoint
+
+    endpoint = read_endpoint()
+    assert endpoint is not None
+    write_endpoint(
+        private_home / "nni",
+        endpoint.supervisor_pid,
+        grpc=endpoint.grpc,
+        http=endpoint.http,
+        token=endpoint.token,
+        version="0.1",
+    )
+
+    main(["create", "-c", str(config), "--port", str(free_port())])
+
+    assert "have version 0.1" in capsys.readouterr().err
+
+
+def test_resume_goes_on_with_a_stopped_experiment(manager: InMemoryManager) -> None:
+    manager.add_experiment("abcd1234", state=STOPPED, port=0)
+    port = free_port()
+
+    assert main(["resume", "abcd", "--port", str(port)]) == DONE
+
+    resumed = manager.known["abcd1234"]
+    assert (resumed.state, resumed.port) == (experiment_pb2.EXPERIMENT_STATE_RUNNING, port)
+
+
+def test_resume_of_a_running_experiment_is_an_error(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+
+    assert main(["resume", "abcd1234", "--port", str(free_port())]) == FAILED
+
+    assert "abcd1234 is running" in capsys.readouterr().err
+
+
+def test_view_opens_a_stopped_experiment(manager: InMemoryManager) -> None:
+    manager.add_experiment("abcd1234", state=STOPPED, port=0)
+
+    assert main(["view", "abcd1234", "--port", str(free_port())]) == DONE
+
+    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_VIEWED

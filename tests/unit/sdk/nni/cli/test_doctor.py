@@ -1,0 +1,54 @@
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from nni.cli.diagnosis.finding import Finding
+from nni.cli.doctor import checks, findings
+from nni.cli.main import DONE, FAILED, main
+from tests.support.in_memory_manager import InMemoryManager
+
+
+def good() -> Iterator[Finding]:
+    yield Finding("disk", "ok", "12 GB free")
+
+
+def test_findings_stand_in_the_order_of_the_checks() -> None:
+    def bad() -> Iterator[Finding]:
+        yield Finding("clock", "bad", "it goes wrong; set it")
+
+    assert [finding.check for finding in findings([good, bad])] == ["disk", "clock"]
+
+
+def test_check_that_fails_is_a_note_and_hides_no_other() -> None:
+    def broken() -> Iterator[Finding]:
+        yield from good()
+        raise OSError("no such device")
+
+    found = findings([broken, good])
+
+    assert [finding.check for finding in found if finding.result == "ok"][-1] == "disk"
+    (note,) = [finding for finding in found if finding.result == "note"]
+    assert "no such device" in note.explanation
+
+
+def test_services_of_another_machine_leave_this_one_unchecked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = checks()
+    monkeypatch.setenv("NNI_ENDPOINT", "https://nni.lab")
+
+    elsewhere = checks()
+
+    assert set(elsewhere) < set(here)
+
+
+def test_exit_code_says_whether_something_is_bad(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["doctor", "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert {"python", "services"} <= {finding["check"] for finding in found}
+    bad = any(finding["result"] == "bad" for finding in found)
+    assert code == (FAILED if bad else DONE)

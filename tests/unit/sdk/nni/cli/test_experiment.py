@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from nni.cli.main import DONE, FAILED, REFUSED, main
+from nni_proto.experiment.v1 import experiment_pb2
+from tests.support.in_memory_manager import InMemoryManager
+
+STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
+
+
+def test_show_prints_the_profile(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.documents["/api/v1/nni/experiments/abcd1234/experiment"] = {"id": "abcd1234"}
+
+    assert main(["experiment", "show"]) == DONE
+
+    assert json.loads(capsys.readouterr().out) == {"id": "abcd1234"}
+
+
+def test_status_holds_errors_and_reason_to_wait(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment(
+        "abcd1234",
+        errors=["the tuner failed"],
+        waiting_for="a GPU",
+        trial_counts={"TRIAL_STATE_RUNNING": 2, "TRIAL_STATE_FAILED": 0},
+        repeatable=True,
+    )
+
+    assert main(["experiment", "status"]) == DONE
+
+    assert json.loads(capsys.readouterr().out) == {
+        "status": "RUNNING",
+        "errors": ["the tuner failed"],
+        "waitingFor": "a GPU",
+        "trials": {"RUNNING": 2},
+        "repeatable": True,
+    }
+
+
+def test_list_shows_running_experiments_and_with_all_the_stopped_ones(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.add_experiment("old00000", state=STOPPED)
+
+    main(["experiment", "list"])
+    running = capsys.readouterr().out
+    main(["experiment", "list", "--all", "--json"])
+    everything = json.loads(capsys.readouterr().out)
+
+    assert "abcd1234" in running
+    assert "old00000" not in running
+    assert [record["id"] for record in everything] == ["old00000", "abcd1234"]
+
+
+def test_list_without_services_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "list"]) == DONE
+
+    assert "no experiment running; try --all" in capsys.readouterr().err
+
+
+def test_delete_removes_a_stopped_experiment(manager: InMemoryManager) -> None:
+    manager.add_experiment("old00000", state=STOPPED)
+    manager.add_experiment("abcd1234")
+
+    assert main(["experiment", "delete", "old"]) == DONE
+
+    assert list(manager.known) == ["abcd1234"]
+
+
+def test_delete_all_keeps_what_runs(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("old00000", state=STOPPED)
+    manager.add_experiment("abcd1234")
+
+    assert main(["experiment", "delete", "--all"]) == DONE
+
+    assert list(manager.known) == ["abcd1234"]
+    assert "abcd1234 is running and is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["abcd1234", "--all"]])
+def test_delete_needs_an_id_or_all(words: list[str], manager: InMemoryManager) -> None:
+    manager.add_experiment("abcd1234", state=STOPPED)
+
+    assert main(["experiment", "delete", *words]) == REFUSED
+
+    assert list(manager.known) == ["abcd1234"]
+
+
+def test_unknown_experiment_is_an_error(manager: InMemoryManager) -> None:
+    assert main(["experiment", "status", "nope"]) == FAILED

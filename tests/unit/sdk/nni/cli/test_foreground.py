@@ -1,0 +1,66 @@
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from nni.cli.foreground import stay
+from nni.cli.main import DONE, FAILED
+from nni.experiment.client import ManagerClient
+from nni.experiment.local_shape import running_endpoint
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from tests.support.in_memory_manager import InMemoryManager
+
+
+@pytest.fixture
+def client(manager: InMemoryManager) -> Iterator[ManagerClient]:
+    manager.add_experiment("abcd1234")
+    with ManagerClient(running_endpoint()) as opened:
+        yield opened
+
+
+def test_experiment_in_error_is_stopped_and_fails(
+    client: ManagerClient, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.known["abcd1234"].errors.append("the tuner failed")
+    manager.change_state("abcd1234", experiment_pb2.EXPERIMENT_STATE_ERROR)
+
+    assert stay(client, "abcd1234") == FAILED
+
+    assert "ERROR: the tuner failed" in capsys.readouterr().err
+    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_STOPPED
+
+
+def test_experiment_that_was_stopped_elsewhere_ends_it(
+    client: ManagerClient, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.logs["", pb.LOG_SOURCE_MANAGER] = b"INFO: trial aBcDe started\n"
+    manager.change_state("abcd1234", experiment_pb2.EXPERIMENT_STATE_STOPPED)
+
+    assert stay(client, "abcd1234") == DONE
+
+    assert "INFO: trial aBcDe started" in capsys.readouterr().out
+
+
+def test_term_stops_the_experiment_and_is_a_success(
+    client: ManagerClient, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = threading.Event()
+    manager.on_wait = waits.set
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminate() -> None:
+        waits.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=terminate)
+    thread.start()
+    code = stay(client, "abcd1234")
+    thread.join()
+
+    assert code == DONE
+    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_STOPPED
+    assert "Experiment abcd1234 stopped." in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGTERM) is before

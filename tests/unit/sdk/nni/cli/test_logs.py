@@ -1,0 +1,85 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from nni.cli.logs import cut, log_path
+from nni.cli.main import DONE, FAILED, REFUSED, main
+from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from nni_proto.trial.v1 import trial_pb2
+from tests.support.in_memory_manager import InMemoryManager
+
+LINES = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "expected"),
+    [(None, None, LINES), (2, None, ["a", "b"]), (None, 2, ["b", "c"]), (9, None, LINES)],
+)
+def test_head_and_tail_cut_lines(head: int | None, tail: int | None, expected: list[str]) -> None:
+    assert cut(LINES, head, tail) == expected
+
+
+def test_stdout_is_that_of_nnictl(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(manager.add_experiment("abcd1234").directory) / "log"
+    folder.mkdir()
+    (folder / "nnictl_stdout.log").write_text("one\ntwo\n")
+
+    assert main(["log", "stdout", "-t", "1"]) == DONE
+    assert capsys.readouterr().out == "two\n"
+    assert main(["log", "stdout", "--path"]) == DONE
+    assert capsys.readouterr().out == f"{folder}/nnictl_stdout.log\n"
+
+
+def test_log_of_an_experiment_that_nnictl_did_not_start_is_an_error(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+
+    assert main(["log", "stderr"]) == FAILED
+
+    assert "was not started by nnictl" in capsys.readouterr().err
+
+
+def test_trial_prints_where_trials_write(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    trial = manager.add_trial("abcd1234", "aBcDe")
+
+    assert main(["log", "trial", "--trial_id", "aBcDe"]) == DONE
+    assert capsys.readouterr().out == f"trial log path: {trial.directory}/trial.log\n"
+    assert main(["log", "trial", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out) == [
+        {"trialJobId": "aBcDe", "logPath": f"{trial.directory}/trial.log"}
+    ]
+
+
+def test_follow_prints_the_chosen_stream(
+    manager: InMemoryManager, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.add_trial("abcd1234", "aBcDe")
+    manager.logs["aBcDe", pb.LOG_SOURCE_TRIAL_STDERR] = b"epoch 1\n\xff"
+
+    assert main(["log", "trial", "-T", "aBcDe", "--follow", "-s", "stderr"]) == DONE
+
+    assert capfdbinary.readouterr().out == b"epoch 1\n\xff"
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [(["--follow"], "--trial_id"), (["--follow", "-T", "a", "-s", "log"], "stdout, stderr")],
+)
+def test_follow_without_trial_or_with_a_wrong_stream_is_refused(
+    words: list[str], rule: str, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "trial", *words]) == REFUSED
+
+    assert rule in capsys.readouterr().err
+
+
+def test_trial_without_a_folder_has_no_log_path() -> None:
+    assert log_path(trial_pb2.Trial(id="aBcDe")) == ""

@@ -1,0 +1,54 @@
+import json
+
+import pytest
+import yaml
+
+from nni.cli.main import DONE, FAILED, main
+from tests.support.in_memory_manager import TOKEN, InMemoryManager
+
+
+def test_config_is_yaml_with_id_and_state(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+
+    assert main(["config", "show"]) == DONE
+    as_yaml = yaml.safe_load(capsys.readouterr().out)
+    assert main(["config", "show", "--json"]) == DONE
+    as_json = json.loads(capsys.readouterr().out)
+
+    assert as_yaml == as_json
+    assert (as_yaml["id"], as_yaml["status"]) == ("abcd1234", "RUNNING")
+    assert as_yaml["config"]["trialCommand"] == "python3 trial.py"
+
+
+def test_url_names_the_page_and_the_token(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234", port=8081)
+
+    assert main(["webui", "url"]) == DONE
+
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "http://127.0.0.1:8081"
+    assert shown[1] == f"All experiments: {manager.http}"
+    assert shown[2].endswith(f"http://127.0.0.1:8081/?token={TOKEN}")
+
+
+def test_url_without_an_experiment_is_that_of_all(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["webui", "url"]) == DONE
+    assert f"{manager.http}/?token={TOKEN}" in capsys.readouterr().out
+    assert main(["webui", "url", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out) == [manager.http]
+
+
+def test_url_of_an_experiment_without_a_page_is_an_error(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234", port=0)
+
+    assert main(["webui", "url", "abcd1234"]) == FAILED
+
+    assert "nnictl view abcd1234" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from nni.cli.main import DONE, REFUSED, main
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import from_value
+from tests.support.in_memory_manager import InMemoryManager
+
+
+@pytest.fixture
+def config(manager: InMemoryManager) -> config_pb2.ExperimentConfig:
+    return manager.add_experiment("abcd1234").config
+
+
+def test_concurrency_is_set(config: config_pb2.ExperimentConfig) -> None:
+    assert main(["update", "concurrency", "--value", "4"]) == DONE
+
+    assert config.trial_concurrency == 4
+
+
+def test_trial_number_is_set(
+    config: config_pb2.ExperimentConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["update", "trialnum", "abcd", "-v", "40"]) == DONE
+
+    assert config.max_trial_number == 40
+    assert "Update maxTrialNumber success!" in capsys.readouterr().out
+
+
+def test_duration_has_a_unit(config: config_pb2.ExperimentConfig) -> None:
+    assert main(["update", "duration", "--value", "1.5h"]) == DONE
+
+    assert config.max_experiment_duration.seconds == 5400
+
+
+def test_search_space_comes_from_a_file(
+    config: config_pb2.ExperimentConfig, tmp_path: Path
+) -> None:
+    path = tmp_path / "space.json"
+    path.write_text('{"x": {"_type": "choice", "_value": [1]}}')
+
+    assert main(["update", "searchspace", "--filename", str(path)]) == DONE
+
+    assert from_value(config.search_space) == {"x": {"_type": "choice", "_value": [1]}}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["concurrency", "-v", "0"],
+        ["trialnum", "-v", "many"],
+        ["duration", "-v", "soon"],
+        ["searchspace", "-f", "missing.json"],
+    ],
+)
+def test_wrong_value_is_refused_before_a_call(words: list[str]) -> None:
+    assert main(["update", *words]) == REFUSED

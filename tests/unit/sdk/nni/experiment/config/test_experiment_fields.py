@@ -1,0 +1,37 @@
+"""Values that follow from several fields of a configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from nni.experiment.config import (
+    ExperimentConfig,
+)
+from nni.experiment.errors import ConfigError
+from tests.support.experiment_configs import complete
+
+
+def test_sections_that_were_not_filled_in_are_not_given() -> None:
+    config = ExperimentConfig()
+
+    assert config.given("assessor") is None
+    assert not {"tuner", "assessor", "advisor"} & config.to_dict().keys()
+
+
+@pytest.mark.claim("platform", 7)
+@pytest.mark.parametrize("spelling", ["0,2", [0, 2]])
+def test_gpus_of_the_tuner_become_a_list(spelling: object) -> None:
+    assert complete(tuner_gpu_indices=spelling).tuner_gpu_indices == [0, 2]
+
+
+@pytest.mark.claim("platform", 11)
+def test_unknown_log_level_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"logLevel must be .*'debug'.*got 'verbose'"):
+        complete(log_level="verbose")
+
+
+@pytest.mark.claim("platform", 11)
+def test_debug_lowers_the_log_level_unless_one_is_given() -> None:
+    assert complete().effective_log_level() == "info"
+    assert complete(debug=True).effective_log_level() == "debug"
+    assert complete(debug=True, log_level="error").effective_log_level() == "error"

@@ -1,0 +1,44 @@
+"""Sections of the platforms."""
+
+from __future__ import annotations
+
+import pytest
+
+from nni.experiment.config import (
+    LocalConfig,
+    RemoteConfig,
+    RemoteMachineConfig,
+)
+from nni.experiment.errors import ConfigError
+from tests.support.experiment_configs import complete
+
+
+@pytest.mark.claim("platform", 9)
+def test_gpus_on_this_machine_need_a_word_on_active_ones() -> None:
+    with pytest.raises(ConfigError, match=r"trainingService\.useActiveGpu must be true or false"):
+        complete(trial_gpu_number=1).validate()
+    complete(trial_gpu_number=1, training_service=LocalConfig(use_active_gpu=False)).validate()
+
+
+def test_several_platforms_are_a_list() -> None:
+    config = complete(training_service=[{"platform": "local"}, {"platform": "pai"}])
+
+    assert [service.platform for service in config.training_services()] == ["local", "openpai"]
+
+
+def test_error_in_a_list_of_platforms_names_the_item() -> None:
+    with pytest.raises(ConfigError, match=r"trainingService\[1\]\.machineList\[0\]\.host"):
+        complete(
+            training_service=[
+                {"platform": "local"},
+                {"platform": "remote", "machineList": [{"user": "u"}]},
+            ]
+        )
+
+
+@pytest.mark.claim("platform", 84)
+def test_secrets_do_not_show_in_texts() -> None:
+    config = RemoteConfig(machine_list=[RemoteMachineConfig(host="h", user="u", password="s3cret")])
+
+    assert "s3cret" not in repr(config)
+    assert "s3cret" not in str(config)
