@@ -203,7 +203,7 @@ class ChildHostLauncher:
         outputs, child_out = os.pipe()
         command = host_command(interpreter, child_in, child_out)
         try:
-            with log.path.open("ab") as output:
+            with log.open() as output:
                 process = await asyncio.create_subprocess_exec(
                     *command,
                     stdin=asyncio.subprocess.DEVNULL,

@@ -1,9 +1,13 @@
 """`dispatcher.log` of one experiment: the host's output, and a few lines of the dispatcher."""
 
+import os
 from contextlib import suppress
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
 from typing import Final
+
+from svc_common.experiment_files import ExperimentRoots
 
 LOG_NAME: Final = "dispatcher.log"
 _TAIL_BYTES: Final = 2_000
@@ -20,19 +24,32 @@ class DispatcherLog:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / LOG_NAME
-        self.path.touch()
-        self._start_bytes = self.path.stat().st_size
+        with self.open() as file:
+            self._start_bytes = os.fstat(file.fileno()).st_size
+
+    def open(self) -> FileIO:
+        """Open the file for appending; a link in its place is not followed.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        with ExperimentRoots().open(self.path.parent) as folder:
+            return folder.append_file(LOG_NAME)
 
     def note(self, level: str, message: str) -> None:
         """Append a line in the format of the host's own lines; a full disk loses the line."""
         now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
-            file.write(f"[{now}] {level} (svc_dispatcher/MainThread) {message}\n")
+        line = f"[{now}] {level} (svc_dispatcher/MainThread) {message}\n"
+        with suppress(OSError), self.open() as file:
+            file.write(line.encode("utf-8", "replace"))
 
     def last_line(self) -> str:
         """Return the last line written in this run, such as an import error; empty if none was."""
         try:
-            with self.path.open("rb") as file:
+            with (
+                ExperimentRoots().open(self.path.parent) as folder,
+                folder.read_file(LOG_NAME) as file,
+            ):
                 end_bytes = file.seek(0, 2)
                 file.seek(max(self._start_bytes, end_bytes - _TAIL_BYTES))
                 lines = file.read().decode(errors="replace").splitlines()

@@ -5,9 +5,10 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from svc_common import environment as names
+from svc_common.experiment_files import ExperimentRoots
 from svc_dispatcher.domain.values import ExperimentSetup
 
 ENVIRONMENT_NAME: Final = "environment.json"
@@ -64,14 +65,30 @@ def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide
         ValueError: it is damaged.
     """
     path = Path(setup.directory) / ENVIRONMENT_NAME
-    if not path.exists():
+    kept = _kept(path)
+    if kept is None:
         return ClientSide(inherited, setup.interpreter)
-    kept = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(kept, dict):
         raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - a damaged file
     return ClientSide(
         kept.get("environment") or inherited, kept.get("interpreter") or setup.interpreter
     )
+
+
+def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller checks
+    """Return the content of an environment file; None: there is none.
+
+    A link in its place, which a trial may have put there, cannot be read.
+    """
+    try:
+        folder = ExperimentRoots().open(path.parent)
+    except FileNotFoundError:
+        return None
+    with folder:
+        if folder.status(path.name) is None:
+            return None
+        with folder.read_file(path.name) as file:
+            return json.loads(file.read().decode("utf-8"))
 
 
 def host_environment(

@@ -42,7 +42,9 @@ class FileEnvironments:
 
 
 def _read(path: str) -> ClientEnvironment:
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as above
+    # A trial may have put a link or a pipe in the place of the file.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         data = json.load(file)
     variables = {str(name): str(value) for name, value in data["environment"].items()}
     return ClientEnvironment(variables, data.get("interpreter") or None)

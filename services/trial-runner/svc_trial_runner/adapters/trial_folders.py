@@ -21,7 +21,8 @@ _READS_AT_ONCE: Final = 8
 _CUT_READS: Final = 64
 """Reads of a full pipe at most when it is cut; its holder may be writing all the time."""
 _TAIL_BYTES: Final = 4096
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+"""Without following a link that an earlier attempt of the trial has put in the place of a file."""
 _APPEND: Final = _CREATE | os.O_APPEND
 """Append mode, since others may append as well: a trial may log to its `trial.log`."""
 

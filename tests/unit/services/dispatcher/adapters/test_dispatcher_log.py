@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
 
 
@@ -39,3 +41,18 @@ def test_removed_folder_costs_the_line_only(tmp_path: Path) -> None:
     log.note("ERROR", "lost")
 
     assert log.last_line() == ""
+
+
+def test_line_is_not_written_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "log").mkdir()
+    log = DispatcherLog(tmp_path / "log")
+    log.path.unlink()
+    log.path.symlink_to("../secret")
+
+    log.note("ERROR", "it ended")
+
+    assert (tmp_path / "secret").read_text() == "secret"
+    assert log.last_line() == ""
+    with pytest.raises(OSError, match="link"):
+        DispatcherLog(tmp_path / "log")

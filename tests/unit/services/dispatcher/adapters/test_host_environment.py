@@ -92,3 +92,11 @@ def test_interpreter_of_the_last_resume_counts(tmp_path: Path) -> None:
 
     assert client.interpreter == "/new/python"
     assert client.environment == {"PATH": "/service"}
+
+
+def test_linked_environment_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"environment": {"SECRET": "of another"}}')
+    (tmp_path / "environment.json").symlink_to("other.json")
+
+    with pytest.raises(OSError, match="link"):
+        client_side(setup(tmp_path), {"PATH": "/service"})

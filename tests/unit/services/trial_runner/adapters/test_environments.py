@@ -55,3 +55,13 @@ def test_unreadable_file_is_an_error(tmp_path: Path, text: str) -> None:
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="gone"):
         environments().load(str(tmp_path / "gone"))
+
+
+def test_link_and_pipe_in_the_place_of_the_file_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "other.json", SECRET="of another experiment")
+    (tmp_path / "link.json").symlink_to("other.json")
+    os.mkfifo(tmp_path / "pipe.json")
+
+    for name in ("link.json", "pipe.json"):
+        with pytest.raises(LaunchError, match="cannot be read"):
+            environments().load(str(tmp_path / name))
