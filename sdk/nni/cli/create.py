@@ -111,6 +111,8 @@ def resume(
                 debug=debug,
             )
         )
+        for warning in answer.warnings:
+            messages.warning(warning)
         _started(messages, client, answer.experiment, answer.urls, foreground=foreground)
 
 
@@ -134,6 +136,8 @@ def view(
             port=port,
             experiment_directory=_absolute(experiment_dir),
         )
+        for warning in answer.warnings:
+            messages.warning(warning)
         _started(messages, client, answer.experiment, answer.urls, foreground=foreground)
 
 

@@ -241,6 +241,14 @@ class Journals(Protocol):
         """
         ...
 
+    async def damage_of(self, directory: Path) -> str:
+        """Return what is wrong with `events.log`, in words; empty: nothing."""
+        ...
+
+    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
+        """Replace `events.log` by these records, in one step; a failure is logged."""
+        ...
+
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
         """Return (sequence, batch) of all whole records of `events.log`.
 

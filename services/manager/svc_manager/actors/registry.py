@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import (
     FailedPreconditionError,
+    InvalidArgumentError,
     LostOwnershipError,
     NotFoundError,
     UnavailableError,
@@ -17,8 +19,9 @@ from svc_manager.actors.experiment_actor import ActorDependencies, ExperimentAct
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
+from svc_manager.event_log.folder_import import reconcile
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, load
-from svc_manager.ports import Journals
+from svc_manager.ports import Journal, Journals
 
 CREATE_METHOD = "CreateExperiment"
 """Method name recorded with the request id of a creation, so that a repetition finds it."""
@@ -30,6 +33,10 @@ _RELOAD_DELAY_S: Final = 1.0
 """Pause before an experiment whose actor failed is loaded again."""
 _TAKEN_AT_ONCE: Final = 4
 """Ownerless experiments that are loaded at the same time."""
+
+
+class _LogRestoredError(Exception):
+    """A log was replaced by the one in the experiment's folder: it must be read again."""
 
 
 class ActorRegistry:
@@ -283,6 +290,9 @@ class ActorRegistry:
         epoch = await self._ownership.take(experiment_id, last.epoch)
         try:
             actor = await self._fold(experiment_id, last.sequence, epoch)
+        except _LogRestoredError:
+            await self._ownership.release(experiment_id)
+            return await self._load(experiment_id)  # with an epoch above those of the restored log
         except BaseException:
             await self._ownership.release(experiment_id)
             raise
@@ -298,13 +308,43 @@ class ActorRegistry:
         experiment = folded.experiment
         if not experiment.created:
             raise NotFoundError("experiment", experiment_id)
-        journal = await complete_journal(
-            events,
-            experiment_id,
-            lambda: self._journals.open(experiment.directory, debug=experiment.settings.debug),
-            folded.sequence,
-        )
+
+        def open_journal() -> Journal:
+            return self._journals.open(experiment.directory, debug=experiment.settings.debug)
+
+        journal = open_journal()
+        if journal.last_sequence > folded.sequence:
+            journal.close()
+            if await self._restored(experiment_id, Path(experiment.directory)):
+                raise _LogRestoredError
+            journal = open_journal()
+        journal = await complete_journal(events, experiment_id, lambda: journal, folded.sequence)
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
+
+    async def _restored(self, experiment_id: str, directory: Path) -> bool:
+        """Restore a log that has lost its end from the experiment's folder, if that is whole."""
+        dependencies = self._dependencies
+        try:
+            restored = await reconcile(
+                dependencies.bus.events,
+                self._journals,
+                dependencies.ids,
+                experiment_id,
+                directory,
+            )
+        except (InvalidArgumentError, NotFoundError) as error:
+            get_logger().error(
+                "folder of an experiment cannot be read",
+                experiment=experiment_id,
+                folder=str(directory),
+                error=error.message,
+            )
+            return False
+        if restored:
+            # Both name positions of the old log.
+            await dependencies.summaries.delete(experiment_id)
+            await dependencies.bus.inbox.delete(experiment_id)
+        return restored
 
     def _evict(self) -> None:
         """Stop the actors of stopped experiments that were queried longest ago."""

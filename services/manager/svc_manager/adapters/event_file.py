@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from svc_common.safe_folders import SafeFolder
 from svc_manager.converters.events import batch_from_bytes
-from svc_manager.event_log.file_format import MAGIC, record_of, whole_records
+from svc_manager.event_log.file_format import MAGIC, damaged_bytes, record_of, whole_records
 
 EVENT_FILE: Final = "db/events.log"
 
@@ -36,6 +36,26 @@ def experiment_of(folder: SafeFolder) -> str | None:
     except (ValueError, DecodeError):
         return ""
     return events[0].experiment_created.experiment_id if events else ""
+
+
+def damage_of(folder: SafeFolder) -> str:
+    """Return what is wrong with the event log in a folder, in words; empty: nothing.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not an event log.
+    """
+    with folder.read_file(EVENT_FILE) as file:
+        end, count = len(MAGIC), 0
+        for _, _, record_end in whole_records(file):
+            end, count = record_end, count + 1
+        damaged = damaged_bytes(file, end)
+    if not damaged:
+        return ""
+    return (
+        f"{EVENT_FILE} is damaged at byte {end}: {count} records before are whole, and the last "
+        f"{damaged} bytes are lost"
+    )
 
 
 def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:
@@ -74,7 +94,11 @@ class EventFile:
 
     def __init__(self, path: Path, within: SafeFolder | None = None) -> None:
         self.last_sequence = 0
+        self.damaged_bytes = 0
+        """Number of damaged bytes that were cut off; 0 also after an interrupted write."""
         self._buffer: list[bytes] = []
+        self._rest = b""
+        """Bytes whose write was interrupted; the file ends in the middle of a record."""
         with _folder_of(path, within) as folder:
             self._open(folder, path.name)
 
@@ -85,6 +109,7 @@ class EventFile:
             with folder.read_file(name) as old:
                 for sequence, _, record_end in whole_records(old):
                     self.last_sequence, end = max(sequence, self.last_sequence), record_end
+                self.damaged_bytes = damaged_bytes(old, end)
             # Writes go to the end of the file, which another manager may have moved.
             self._file = folder.append_file(name)
             self._file.truncate(end)
@@ -103,17 +128,22 @@ class EventFile:
         """Write the buffered batches.
 
         Raises:
-            OSError: the disk is full, or the file is gone.
+            OSError: the disk is full, or cannot be written; the next call goes on from there.
         """
-        if self._buffer:
-            data = b"".join(self._buffer)
-            self._buffer.clear()
-            while data:
-                data = data[self._file.write(data) :]
+        self._rest += b"".join(self._buffer)
+        self._buffer.clear()
+        while self._rest:
+            self._rest = self._rest[self._file.write(self._rest) :]
+
+    @property
+    def pending_bytes(self) -> int:
+        """Number of bytes that a failed `flush` has left to write."""
+        return len(self._rest)
 
     def abandon(self) -> None:
         """Close the file without writing the buffered batches."""
         self._buffer.clear()
+        self._rest = b""
         self._file.close()
 
     def close(self) -> None:

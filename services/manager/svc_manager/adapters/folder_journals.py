@@ -1,16 +1,28 @@
 """`Journals` on this machine's file system."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import ExperimentRoots
 from svc_common.logs import get_logger
 from svc_common.safe_folders import SafeFolder
-from svc_manager.adapters.event_file import EVENT_FILE, EventFile, experiment_of, read_records
+from svc_manager.adapters.event_file import (
+    EVENT_FILE,
+    EventFile,
+    damage_of,
+    experiment_of,
+    read_records,
+)
+from svc_manager.event_log.file_format import file_of
 
 TEXT_FILE = "log/nnimanager.log"
+_PENDING_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Maximum of what waits in memory for room on the disk; beyond, the file is completed from the log
+when the experiment is loaded again."""
 
 
 class FolderJournal:
@@ -28,11 +40,19 @@ class FolderJournal:
         self._stamp = (0, "")
         self._events: EventFile | None = None
         self._text = None
+        self._trouble = ""
+        """Error of the last flush; empty after a success."""
         try:
             self._events = EventFile(Path(EVENT_FILE), folder)
             self._text = folder.append_file(TEXT_FILE)
         except (OSError, ValueError) as error:
             self._disable(error)
+        if self._events is not None and self._events.damaged_bytes:
+            get_logger().warning(
+                "event file damaged: cut behind its last whole record, and completed from the log",
+                directory=str(self._directory),
+                lost_bytes=self._events.damaged_bytes,
+            )
 
     @property
     def last_sequence(self) -> int:
@@ -57,9 +77,24 @@ class FolderJournal:
                 self._events.flush()
             if self._lines and self._text is not None:
                 self._text.write("".join(self._lines).encode())
+            if self._trouble:
+                self._trouble = ""
+                get_logger().info("experiment folder written again", directory=str(self._directory))
         except OSError as error:
-            self._disable(error)
+            self._wait_for_room(error)
         self._lines.clear()
+
+    def _wait_for_room(self, error: OSError) -> None:
+        """Keep what could not be written for the next flush, within a limit."""
+        if self._events is None or self._events.pending_bytes > _PENDING_LIMIT_BYTES:
+            self._disable(error)
+        elif not self._trouble:
+            self._trouble = str(error)
+            get_logger().warning(
+                "experiment folder cannot be written now",
+                directory=str(self._directory),
+                error=str(error),
+            )
 
     def close(self) -> None:
         """See `Journal.close`."""
@@ -142,6 +177,32 @@ class FolderJournals:
             return await asyncio.to_thread(found)
         except OSError:
             return None
+
+    async def damage_of(self, directory: Path) -> str:
+        """See `Journals.damage_of`."""
+
+        def found() -> str:
+            with self._roots.open(directory) as folder:
+                return damage_of(folder)
+
+        try:
+            return await asyncio.to_thread(found)
+        except (OSError, ValueError) as error:
+            return str(error)
+
+    async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
+        """See `Journals.rewrite`."""
+
+        def write() -> None:
+            with self._roots.open(directory) as folder:
+                folder.replace_file(EVENT_FILE, file_of(records))
+
+        try:
+            await asyncio.to_thread(write)
+        except OSError as error:
+            get_logger().warning(
+                "event file not rewritten", directory=str(directory), error=str(error)
+            )
 
     def _records(self, directory: Path) -> list[tuple[int, bytes]]:
         with self._roots.open(directory) as folder:

@@ -4,15 +4,41 @@ Layout: the magic line, then records of a header (stream sequence, length, CRC-3
 big-endian) and the payload.
 """
 
+import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
 MAGIC: Final = b"NNI events 1\n"
 _HEADER: Final = struct.Struct(">QII")
 _PAYLOAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Larger payloads are damaged lengths: the bus takes messages of 8 MB."""
+
+
+def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return the content of a file with these records."""
+    return b"".join([MAGIC, *(record_of(sequence, payload) for sequence, payload in records)])
+
+
+def damaged_bytes(file: BinaryIO, end: int) -> int:
+    """Return the number of bytes behind the last whole record, if they are damaged.
+
+    Args:
+        file: open file.
+        end: end of its last whole record.
+
+    Returns:
+        0: there are none, or they begin a record whose write was interrupted, as by a kill.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(end)
+    header = file.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return 0
+    length = _HEADER.unpack(header)[1]
+    is_torn = length <= _PAYLOAD_LIMIT_BYTES and end + _HEADER.size + length > size
+    return 0 if is_torn else size - end
 
 
 def record_of(sequence: int, payload: bytes) -> bytes:

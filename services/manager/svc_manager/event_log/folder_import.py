@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import InvalidArgumentError, LostOwnershipError
+from svc_common.logs import get_logger
 from svc_common.messaging.ports import LOADING, EventLog
 from svc_common.subjects import check_id
 from svc_manager.converters.events import Stamp, batch_from_bytes, batch_to_bytes
@@ -29,12 +30,15 @@ _EVENTS: Final = "events.log"
 
 async def import_folder(
     events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
-) -> None:
+) -> list[str]:
     """Append the batches of a folder's log to the log of an experiment that is unknown here.
 
     An experiment that was running when its folder was copied is stopped here. Positions inside the
     batches are rewritten to the new ones, and the INBOX cursor restarts at 0: both name places in
-    streams that were not copied.
+    streams that were not copied. Afterwards the file has the positions of the new log.
+
+    Returns:
+        Warnings: of a damaged file only the part before the damage is imported.
 
     Raises:
         NotFoundError: the folder holds no log.
@@ -51,6 +55,11 @@ async def import_folder(
             f"its log is of experiment {found or 'none'}",
         )
     batches = checked_batches(records, experiment_id)
+    damage = await journals.damage_of(directory)
+    if damage:
+        get_logger().warning(
+            "imported log is damaged", experiment=experiment_id, folder=str(directory), error=damage
+        )
 
     def move(round_: Round) -> None:
         # Whatever the log says: it comes from outside, and the manager writes where it tells.
@@ -66,6 +75,57 @@ async def import_folder(
     except BaseException:
         await events.delete(experiment_id)
         raise
+    await rewrite_file(events, journals, experiment_id, directory)
+    return [f"the folder {directory} is not whole: {damage}"] if damage else []
+
+
+async def rewrite_file(
+    events: EventLog, journals: Journals, experiment_id: str, directory: Path
+) -> None:
+    """Replace the file of a folder by the log of its experiment."""
+    records = [(found.sequence, found.payload) async for found in events.read(experiment_id)]
+    await journals.rewrite(directory, records)
+
+
+async def reconcile(
+    events: EventLog,
+    journals: Journals,
+    ids: TrialIds,
+    experiment_id: str,
+    directory: Path,
+) -> bool:
+    """Bring a log and the file of its folder into agreement, when the file is ahead of the log.
+
+    A log that has lost its end, as by a cut of power, is replaced by the file: the experiment is
+    STOPPED then, and no trial of it runs again. A file with positions of another log is rewritten.
+
+    Returns:
+        Whether the log was replaced.
+
+    Raises:
+        InvalidArgumentError: the file has more than the log, and cannot be read.
+    """
+    records = await journals.read(directory)
+    count = 0
+    async for _ in events.read(experiment_id):
+        count += 1
+    if len(records) <= count:
+        get_logger().warning(
+            "event file rewritten from the log", experiment=experiment_id, folder=str(directory)
+        )
+        await rewrite_file(events, journals, experiment_id, directory)
+        return False
+    checked_batches(records, experiment_id)  # before anything is deleted
+    await events.delete(experiment_id)
+    await import_folder(events, journals, ids, experiment_id, directory)
+    get_logger().error(
+        "log restored from the experiment's folder: its end was lost; the experiment is stopped",
+        experiment=experiment_id,
+        folder=str(directory),
+        batches=len(records),
+        lost=len(records) - count,
+    )
+    return True
 
 
 def _nothing_more(_round: Round) -> None:

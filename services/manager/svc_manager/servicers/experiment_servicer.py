@@ -68,7 +68,9 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 interpreter=request.interpreter,
             )
         )
-        return pb.ResumeExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+        return pb.ResumeExperimentResponse(
+            experiment=opened.experiment, urls=opened.urls, warnings=opened.warnings
+        )
 
     async def ViewExperiment(
         self, request: pb.ViewExperimentRequest, context: Context
@@ -82,7 +84,9 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 experiment_directory=request.experiment_directory,
             )
         )
-        return pb.ViewExperimentResponse(experiment=opened.experiment, urls=opened.urls)
+        return pb.ViewExperimentResponse(
+            experiment=opened.experiment, urls=opened.urls, warnings=opened.warnings
+        )
 
     async def StopExperiment(
         self, request: pb.StopExperimentRequest, context: Context

@@ -226,7 +226,7 @@ class Activations:
         """See `Experiments.resume`."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
-        actor = await self._find_or_import(reopening)
+        actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
         moved = await self._moved(actor, reopening)
@@ -240,16 +240,18 @@ class Activations:
             )
         prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
         command = Resume(reopening.port, prefix, moved)
-        return await self._reopen(actor, reopening, command, "ResumeExperiment")
+        resumed = await self._reopen(actor, reopening, command, "ResumeExperiment")
+        return replace(resumed, warnings=warnings)
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """See `Experiments.view`."""
-        actor = await self._find_or_import(reopening)
+        actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())
         prefix = reopening.url_prefix.strip("/") or actor.experiment.url_prefix
         command = View(reopening.port, prefix, await self._moved(actor, reopening))
-        return await self._reopen(actor, reopening, command, "ViewExperiment")
+        viewed = await self._reopen(actor, reopening, command, "ViewExperiment")
+        return replace(viewed, warnings=warnings)
 
     async def _reopen(
         self, actor: ExperimentActor, reopening: ReopenRequest, command: Command, method: str
@@ -267,33 +269,38 @@ class Activations:
             raise
         return self._activated(actor.view())
 
-    async def _find_or_import(self, reopening: ReopenRequest) -> ExperimentActor:
-        """Return the actor of the experiment; import its folder if it is unknown here."""
+    async def _find_or_import(self, reopening: ReopenRequest) -> tuple[ExperimentActor, list[str]]:
+        """Return the actor of the experiment; import its folder if it is unknown here.
+
+        The list holds the warnings of an import.
+        """
         check_text(reopening.experiment_directory, "experiment_directory")
         try:
-            return await self._registry.find(reopening.experiment_id)
+            return await self._registry.find(reopening.experiment_id), []
         except NotFoundError:
             if not reopening.experiment_directory:
                 raise
         directory = self._admission.check("experiment_directory", reopening.experiment_directory)
         return await self._import(check_id("experiment_id", reopening.experiment_id), directory)
 
-    async def _import(self, experiment_id: str, directory: Path) -> ExperimentActor:
+    async def _import(
+        self, experiment_id: str, directory: Path
+    ) -> tuple[ExperimentActor, list[str]]:
         """Import a folder; only one manager, and one request, does so at a time."""
         async with self._importing.setdefault(experiment_id, asyncio.Lock()):
             try:
-                return await self._registry.find(experiment_id)
+                return await self._registry.find(experiment_id), []
             except NotFoundError:
                 await self._registry.reserve(experiment_id)
             try:
-                await import_folder(
+                warnings = await import_folder(
                     self._ports.events,
                     self._ports.journals,
                     self._ports.ids,
                     experiment_id,
                     directory,
                 )
-                return await self._registry.find(experiment_id)
+                return await self._registry.find(experiment_id), warnings
             finally:
                 await self._registry.release(experiment_id)
 

@@ -11,6 +11,8 @@ import pytest
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
+from svc_manager.adapters.event_file import read_records
+from svc_manager.usecases.activation import ReopenRequest
 from tests.unit.services.manager.world import (
     PATIENCE_S,
     InMemoryListeners,
@@ -113,3 +115,39 @@ async def test_a_closed_registry_starts_no_actor(world: World, tmp_path: Path) -
 
     with pytest.raises(UnavailableError, match="ending"):
         await registry.start("later123", str(tmp_path), debug=False)
+
+
+@pytest.mark.parametrize("kept", [3, 6, -2])
+async def test_log_whose_end_a_cut_of_power_took_comes_back_from_the_folder(
+    tmp_path: Path, kept: int
+) -> None:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await world.create()
+        await world.wait_for_state(experiment_id, DONE)
+        trials = list((await world.manager.registry.find(experiment_id)).experiment.trials)
+        log = [found async for found in bus.events.read(experiment_id)]
+
+    async with InMemoryBus() as cut:
+        last = 0
+        for found in log[:kept]:
+            last = await cut.events.append(
+                experiment_id,
+                found.payload,
+                expected_sequence=last,
+                epoch=found.epoch,
+                append_id=found.append_id,
+            )
+        async with manager_on(cut, tmp_path, InMemoryListeners()) as manager:
+            actor = await manager.registry.find(experiment_id)
+            listed = list(actor.experiment.trials)
+            state = actor.view().state
+            await manager.experiments.resume(ReopenRequest(experiment_id))
+        async with manager_on(cut, tmp_path, InMemoryListeners()) as manager:
+            again = list((await manager.registry.find(experiment_id)).experiment.trials)
+        restored = [
+            (found.sequence, found.payload) async for found in cut.events.read(experiment_id)
+        ]
+
+    assert (state, listed[: len(trials)], again[: len(trials)]) == (STOPPED, trials, trials)
+    file = tmp_path / "experiments" / experiment_id / "db" / "events.log"
+    assert list(read_records(file)) == restored

@@ -1,8 +1,12 @@
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from svc_manager.adapters.event_file import EventFile, read_records
+from svc_manager.event_log.file_format import record_of
 
 
 def written(path: Path, *records: tuple[int, bytes]) -> None:
@@ -86,3 +90,48 @@ def test_a_late_writer_neither_overwrites_nor_doubles_what_its_successor_wrote(
     again = EventFile(path)
     again.close()
     assert again.last_sequence == 4
+
+
+@contextmanager
+def room(limit_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size: writes fail as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_write_that_a_full_disk_has_cut_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    path = tmp_path / "events.log"
+    file = EventFile(path)
+    file.append(1, b"one")
+    file.flush()
+    file.append(2, b"2" * 500)
+
+    with room(path.stat().st_size + 100):
+        for _ in range(2):
+            with pytest.raises(OSError, match="large"):
+                file.flush()
+            file.append(file.last_sequence + 1, b"more")
+    file.close()
+
+    assert list(read_records(path)) == [(1, b"one"), (2, b"2" * 500), (3, b"more"), (4, b"more")]
+
+
+def test_damage_is_counted_and_an_interrupted_write_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "events.log"
+    written(path, (1, b"good"), (2, b"bad!"), (3, b"lost"))
+    whole = path.read_bytes()
+    record = len(record_of(1, b"good"))
+
+    path.write_bytes(whole[:-3])
+    torn = EventFile(path)
+    path.write_bytes(whole[: -2 * record + 17] + b"?" + whole[-2 * record + 18 :])
+    damaged = EventFile(path)
+
+    assert (torn.damaged_bytes, torn.last_sequence) == (0, 2)
+    assert (damaged.damaged_bytes, damaged.last_sequence) == (2 * record, 1)
+    for file in (torn, damaged):
+        file.close()

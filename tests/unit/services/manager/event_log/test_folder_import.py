@@ -11,7 +11,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.folder_journals import FolderJournals
 from svc_manager.converters.events import Stamp, batch_to_bytes
 from svc_manager.domain.experiment import ExperimentState
-from svc_manager.event_log.folder_import import import_folder
+from svc_manager.event_log.folder_import import import_folder, reconcile
 from svc_manager.event_log.reader import load
 from tests.unit.services.manager.building import EXPERIMENT_ID, CountingIds, Lab, generated
 
@@ -80,3 +80,93 @@ async def test_a_folder_without_a_log_is_not_found(tmp_path: Path) -> None:
             await import_folder(
                 bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, tmp_path
             )
+
+
+async def test_file_of_an_imported_folder_has_the_new_log(tmp_path: Path) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    async with InMemoryBus() as bus:
+        await import_folder(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        log = [(found.sequence, found.payload) async for found in bus.events.read(EXPERIMENT_ID)]
+
+    assert await FolderJournals().read(folder) == log
+
+
+async def test_damaged_folder_is_imported_up_to_the_damage_with_a_warning(tmp_path: Path) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    file = folder / "db" / "events.log"
+    records = await FolderJournals().read(folder)
+    data = bytearray(file.read_bytes())
+    data[-len(records[-1][1]) - 16 - 1] ^= 1  # the last byte of the record before the last one
+    file.write_bytes(data)
+
+    async with InMemoryBus() as bus:
+        (warning,) = await import_folder(
+            bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder
+        )
+
+    assert f"{len(records) - 2} records before are whole" in warning
+
+
+def schedules(payload: bytes) -> bool:
+    """Return whether a batch schedules a trial."""
+    events = event_pb2.EventBatch.FromString(payload).events
+    return any(event.HasField("trial_scheduled") for event in events)
+
+
+async def test_log_that_cannot_be_folded_leaves_no_half_import(tmp_path: Path) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    records = await FolderJournals().read(folder)
+    missing = [record for record in records if not schedules(record[1])]
+    await FolderJournals().rewrite(folder, missing)
+
+    async with InMemoryBus() as bus:
+        with pytest.raises(InvalidArgumentError, match="must be a log that can be read"):
+            await import_folder(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        assert await bus.events.experiments() == []
+
+
+@pytest.mark.parametrize("kept", [1, 4, -1])
+async def test_log_that_has_lost_its_end_comes_back_from_the_folder(
+    tmp_path: Path, kept: int
+) -> None:
+    lab = Lab()
+    lab.finish(lab.running())
+    folder = folder_of(lab, tmp_path / EXPERIMENT_ID)
+    records = await FolderJournals().read(folder)
+    async with InMemoryBus() as bus:
+        last = 0
+        for number, (_, payload) in enumerate(records[:kept]):
+            last = await bus.events.append(
+                EXPERIMENT_ID, payload, expected_sequence=last, epoch=4, append_id=f"{number}"
+            )
+
+        restored = await reconcile(
+            bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder
+        )
+        again = await reconcile(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+        folded = await load(bus.events, EXPERIMENT_ID)
+
+    assert (restored, again) == (True, False)
+    assert folded.experiment.state is ExperimentState.STOPPED
+    assert list(folded.experiment.trials) == list(lab.experiment.trials)
+
+
+async def test_log_is_not_touched_if_the_folder_cannot_be_read(tmp_path: Path) -> None:
+    folder = folder_of(Lab(), tmp_path / EXPERIMENT_ID)
+    records = await FolderJournals().read(folder)
+    await FolderJournals().rewrite(folder, [*records[:1], *records[2:], (10**6, b"\xff")])
+    async with InMemoryBus() as bus:
+        await bus.events.append(
+            EXPERIMENT_ID, records[0][1], expected_sequence=0, epoch=4, append_id="0"
+        )
+
+        with pytest.raises(InvalidArgumentError):
+            await reconcile(bus.events, FolderJournals(), CountingIds(), EXPERIMENT_ID, folder)
+
+        assert [found.payload async for found in bus.events.read(EXPERIMENT_ID)] == [records[0][1]]
