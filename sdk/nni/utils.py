@@ -73,9 +73,14 @@ def merge_parameter(base_params: Base, override_params: Mapping[str, Any] | None
             An int may stand for a float; anything may stand for None. Nothing is changed then.
 
     Examples:
-        ```python
-        params = merge_parameter(parser.parse_args(), nni.get_next_parameter())
-        ```
+        >>> import argparse
+        >>> import nni
+        >>> parser = argparse.ArgumentParser()
+        >>> _ = parser.add_argument("--rate", type=float, default=0.1)
+        >>> merge_parameter(parser.parse_args([]), nni.get_next_parameter())
+        Namespace(rate=0.1)
+        >>> merge_parameter(parser.parse_args([]), {"rate": 0.5})
+        Namespace(rate=0.5)
     """
     if override_params is None:
         return base_params

@@ -22,10 +22,10 @@ class DeclarationConformance(ABC):
     """The contract of `@algorithm`, checked on one class.
 
     Examples:
-        ```python
-        class TestMyDeclaration(DeclarationConformance):
-            algorithm = MyTuner
-        ```
+        >>> from nni.hpo import RandomTuner
+        >>> class TestMyDeclaration(DeclarationConformance):
+        ...     algorithm = RandomTuner
+        >>> TestMyDeclaration().test_arguments_are_those_of_the_constructor()
     """
 
     algorithm: ClassVar[type]

@@ -38,11 +38,9 @@ class TuningServerConformance(ABC):
     """The contract of `nni_proto.tuning.v1.TuningService`.
 
     Examples:
-        ```python
-        class TestMyServer(TuningServerConformance):
-            def address(self):
-                return "127.0.0.1:50051"
-        ```
+        >>> class TestMyServer(TuningServerConformance):
+        ...     def address(self):
+        ...         return "127.0.0.1:50051"
     """
 
     search_space: ClassVar[JsonValue] = {
