@@ -35,10 +35,18 @@ def configuration_page() -> str:
             [code(to_camel(field)), code(_type_text(info)), _default(info), meaning]
             for field, info, meaning in fields_of(model)
         ]
-        blocks += [f"## {name}", inspect.getdoc(model) or ""]
+        blocks += [f"## {name}", *_description(model)]
         if rows:
             blocks.append(table(["Field", "Type", "Default", "Meaning"], rows))
     return page(*blocks)
+
+
+def _description(model: type[ConfigModel]) -> Iterator[str]:
+    """Yield the docstring of a class as blocks, its example as a fenced block of code."""
+    text, _, example = (inspect.getdoc(model) or "").partition("\nExamples:\n")
+    yield text.strip()
+    if example:
+        yield f"```pycon\n{textwrap.dedent(example).strip()}\n```"
 
 
 def fields_of(model: type[ConfigModel]) -> Iterator[tuple[str, FieldInfo, str]]:

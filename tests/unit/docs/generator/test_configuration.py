@@ -26,3 +26,10 @@ def test_meaning_comes_from_the_text_below_the_field() -> None:
     meanings = {name: meaning for name, _, meaning in fields_of(config.ConstraintConfig)}
 
     assert meanings["max"] == "Largest value that is still feasible."
+
+
+def test_example_of_a_class_is_a_block_of_code() -> None:
+    section = configuration_page().partition("\n## LocalConfig\n")[2].partition("\n## ")[0]
+
+    assert "\n```pycon\n>>> from nni.experiment import ExperimentConfig, LocalConfig\n" in section
+    assert "Examples:" not in section
