@@ -264,9 +264,8 @@ def test_top_refreshes_until_interrupted(nnictl: Nnictl, tmp_path: Path) -> None
 
 @pytest.mark.claim("platform", 29)
 @pytest.mark.claim("platform", 55)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
-    nnictl: Nnictl, tmp_path: Path, number: signal.Signals
+    nnictl: Nnictl, tmp_path: Path
 ) -> None:
     config = write_experiment(tmp_path, PATIENT)
     process = nnictl.start("create", "-c", config, "-p", free_port(), "--foreground")
@@ -277,7 +276,7 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
         if "is RUNNING on" in line:
             break
 
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
 
     rest, _ = process.communicate(timeout=30)
     assert process.returncode == 0, rest
@@ -288,6 +287,21 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
     assert newest["status"] == "STOPPED"
     assert newest["endTime"] >= newest["startTime"]
     assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
+
+
+def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_path: Path) -> None:
+    config = write_experiment(tmp_path, PATIENT)
+    process = nnictl.start("create", "-c", config, "-p", free_port(), "--foreground")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "is RUNNING on" in line:
+            break
+
+    process.send_signal(signal.SIGTERM)
+
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert [one["status"] for one in nnictl.json("experiment", "list", "--json")] == ["RUNNING"]
 
 
 def _command(process: psutil.Process) -> str:

@@ -430,7 +430,7 @@ def publish_agent_presence(shown: Shown, version: str) -> None:
     settings = NatsSettings(
         variables["NNI_NATS_URL"],
         user=variables["NNI_NATS_USER"],
-        password=variables["NNI_NATS_PASSWORD"],
+        password=shown.shape.bus_password("manager"),
     )
 
     async def publish() -> None:

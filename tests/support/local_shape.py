@@ -76,9 +76,16 @@ class LocalShape:
         return found
 
     def variables_of(self, service: str) -> dict[str, str]:
-        """Return the environment of one service, its secrets included."""
+        """Return the environment of one service, in which no secret is."""
         environ = Path(f"/proc/{self.pids()[service]}/environ").read_bytes().decode()
         return dict(item.split("=", 1) for item in environ.split("\0") if "=" in item)
+
+    def bus_password(self, user: str) -> str:
+        """Return the password of a user of the bus."""
+        config = (self.home / "nats.conf").read_text()
+        found = re.search(rf'user: "{user}", password: "([^"]+)"', config)
+        assert found is not None, user
+        return found.group(1)
 
     def kill(self, service: str) -> None:
         """Kill one service with SIGKILL; the supervisor starts it again."""

@@ -29,8 +29,10 @@ _LAST_LINES_S: Final = 2.0
 def stay(client: ManagerClient, experiment_id: str) -> int:
     """Show log and progress until the experiment is over; return the exit code.
 
-    Ctrl-C or TERM stops the experiment, which is a success. An experiment that is DONE stays open,
-    like its page; one in ERROR is stopped and its errors are printed.
+    Ctrl-C stops the experiment, which is a success. TERM ends only this command: a machine that
+    shuts down sends it to all processes, and the experiment goes on when its services are up again.
+    An experiment that is DONE stays open, like its page; one in ERROR is stopped and its errors are
+    printed.
     """
     messages = Messages()
     display = display_for(sys.stdout)
@@ -39,7 +41,7 @@ def stay(client: ManagerClient, experiment_id: str) -> int:
     )
     follower.start()
     try:
-        with _term_as_interrupt():
+        with _term_as_exit():
             ended = _watch(client, experiment_id, display)
     except KeyboardInterrupt:
         display.close()
@@ -76,8 +78,8 @@ def _watch(
 
 
 @contextlib.contextmanager
-def _term_as_interrupt() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, _interrupt)
+def _term_as_exit() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, _exit)
     try:
         yield
     finally:
@@ -91,5 +93,5 @@ def _show_log(endpoint: Endpoint, experiment_id: str, display: ProgressDisplay) 
             display.note(piece.decode("utf-8", "replace"))
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as a shell reports the signal; the display is closed first

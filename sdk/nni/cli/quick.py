@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from nni.cli.output import json_text
 from nni.experiment.environment import nni_home, services_are_elsewhere
+from nni_wire.local_peers import check_owner
 
 _API: Final = "/api/v1/nni"
 _TIMEOUT_S: Final = 2.0
@@ -66,6 +67,7 @@ def _get(endpoint: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any J
         f"Authorization: Bearer {endpoint['token']}\r\n\r\n"
     )
     with socket.create_connection((host, int(port)), _TIMEOUT_S) as connection:
+        check_owner(int(port))
         connection.sendall(request.encode("ascii"))
         pieces = []
         while piece := connection.recv(1 << 16):

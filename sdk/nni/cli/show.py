@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
 import typer
 
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import echo, write_json
+from nni_wire.page_login import login_code
+
+if TYPE_CHECKING:
+    from nni.experiment.endpoint import Endpoint
 
 config_app = typer.Typer(help="Print the configuration of an experiment.", no_args_is_help=True)
 webui_app = typer.Typer(help="Print the addresses of an experiment's page.", no_args_is_help=True)
@@ -35,19 +43,20 @@ def config_show(*, id: OptionalId = None, as_json: Json = False) -> None:  # noq
 def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A002 - documented
     """Print the addresses of the page of an experiment, and of the one with all experiments.
 
-    The line with the installation's token, opened once in a browser, lets the page change things,
-    too. Keep it to yourself.
+    The last line, opened once in a browser within 12 hours, lets the page change things, too, for
+    a week. Keep it to yourself.
     """
     from nni.cli.session import experiment, manager
     from nni.experiment.errors import WrongStateError
 
     with manager(start=id is not None) as client:
-        all_url, token = client.endpoint.http.rstrip("/"), client.endpoint.token
+        endpoint = client.endpoint
+        all_url = endpoint.http.rstrip("/")
         if id is None and not client.experiments():
             if as_json:
                 write_json([all_url])
             else:
-                echo(f"All experiments (none is running): {all_url}/?token={token}")
+                echo(f"All experiments (none is running): {_login_url(all_url, endpoint)}")
             return
     with experiment(id) as (client, experiment_id):
         urls = list(client.get(experiment_id).urls)
@@ -61,4 +70,16 @@ def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa:
     else:
         echo("\n".join(urls))
         echo(f"All experiments: {all_url}")
-        echo(f"To change things from the page, open {urls[0].rstrip('/')}/?token={token}")
+        echo(f"To change things from the page, open {_login_url(urls[0], endpoint)}")
+
+
+def _login_url(url: str, endpoint: Endpoint) -> str:
+    """Return the address that lets the page at ``url`` change things.
+
+    On this machine it holds a code that is valid at that port for some hours: a program of another
+    user on the port of a stopped experiment learns no token. Elsewhere TLS proves who listens.
+    """
+    token = endpoint.token
+    if endpoint.remote is None:
+        token = login_code(token, urlsplit(url).port or 80, time.time())
+    return f"{url.rstrip('/')}/?token={token}"

@@ -21,6 +21,7 @@ from nni_proto.bytes.v1 import byte_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
+from nni_wire.local_peers import ForeignOwnerError, check_owner, is_loopback
 from nni_wire.metadata import bearer
 
 CALL_TIMEOUT_S: Final = 30.0
@@ -86,10 +87,29 @@ class Connection:
         """
         away_since: float | None = None
         while True:
+            self._check_owner()
             try:
                 return attempt()
             except grpc.RpcError as error:
                 away_since = self._retry_or_raise(error, away_since)
+
+    def _check_owner(self) -> None:
+        """Raise if another user of this machine would get the token.
+
+        The channel connects again by itself, so this precedes each call: the port is free for every
+        user once the services were killed.
+
+        Raises:
+            UnreachableError: the port belongs to another user.
+        """
+        if self._endpoint.remote is not None:
+            return
+        host, _, port = self._endpoint.grpc.rpartition(":")
+        try:
+            if port.isdigit() and is_loopback(host):
+                check_owner(int(port))
+        except ForeignOwnerError as error:
+            raise UnreachableError(str(error)) from error
 
     def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
         """Return since when the manager has been away, if the same call may work now.
@@ -121,6 +141,7 @@ class Connection:
     ) -> Any:  # noqa: ANN401 - any answer; the callers name its type
         give_up_at = time.monotonic() + self._restart_s
         while True:
+            self._check_owner()
             try:
                 return method()(request, timeout=timeout_s, metadata=self._metadata)
             except grpc.RpcError as error:

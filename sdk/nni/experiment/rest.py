@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import urllib.error
@@ -11,9 +12,30 @@ from typing import Any, Final
 from nni.experiment.environment import remote_settings
 from nni.experiment.errors import ServiceFailedError, UnreachableError
 from nni.experiment.tls import tls_context
+from nni_wire.local_peers import check_owner, is_loopback
 
 _TIMEOUT_S: Final = 10.0
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class _OwnConnection(http.client.HTTPConnection):
+    """Connection that goes to no other user's program on this machine."""
+
+    def connect(self) -> None:
+        """Connect; raise ForeignOwnerError before anything is sent."""
+        super().connect()
+        if is_loopback(self.host):
+            check_owner(self.port)
+
+
+class _OwnHandler(urllib.request.HTTPHandler):
+    """Handler of `http:` that checks whom it talks to."""
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """See `urllib.request.HTTPHandler`."""
+        return self.do_open(_OwnConnection, req)
+
+
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _OwnHandler)
 
 
 def get_json(

@@ -82,6 +82,7 @@ PROGRESS_BYTES = 4
 GPU_DEVICES = ("/dev/nvidia", "/dev/kfd")
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+TOKEN_VARIABLE = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
 START_FAILED = 126
 """Exit code of a trial whose process could not be set up (the reason is on its stderr)."""
 UNFLUSHED = 120
@@ -129,10 +130,14 @@ class _Interpreter:
         self.libc = ctypes.CDLL(None)
         self.sigmask = set(signal.pthread_sigmask(signal.SIG_BLOCK, []))
         self.on_interrupt = signal.getsignal(signal.SIGINT)
+        self.on_terminate = signal.getsignal(signal.SIGTERM)
         self.blas = {name: os.environ.get(name) for name in (BLAS_VARIABLE, BLAS_TIMEOUT)}
         """What the user has set for OpenBLAS."""
         self.title_start = 0
         self.title_bytes = 0
+        self.token_start = 0
+        """Address of the value of the trial token in the initial environment; 0: there is none."""
+        self.token_bytes = 0
         self.library_roots: tuple[str, ...] = ()
         parts = os.environ["PYTHONPATH"].split(os.pathsep) if os.environ.get("PYTHONPATH") else ()
         self.relative = {os.path.abspath(part): part for part in parts if part[:1] != "/"}
@@ -176,11 +181,36 @@ def set_title(words: list[str]) -> None:
     _process.libc.prctl(PR_SET_NAME, os.path.basename(os.fsencode(words[0]))[:15], 0, 0, 0)
 
 
+def measure_token() -> None:
+    """Find the reserved room for the token of a trial in the initial environment.
+
+    The kernel shows the initial environment of a process and of all its forks. A token in it marks
+    every descendant of a trial, also one that has left its group and session.
+    """
+    token = os.environ.pop(TOKEN_VARIABLE, "")
+    with open("/proc/self/stat", "rb") as file:
+        start = int(file.read().rpartition(b")")[2].split()[47])  # field 50 of proc(5)
+    with open("/proc/self/environ", "rb") as file:
+        place = (b"\0" + file.read()).find(f"\0{TOKEN_VARIABLE}={token}\0".encode())
+    if token and place >= 0:
+        _process.token_start = start + place + len(TOKEN_VARIABLE) + 1
+        _process.token_bytes = len(token)
+
+
+def show_token(token: str) -> None:
+    """Write the token of a trial into the initial environment, if it fits."""
+    text = os.fsencode(token)
+    if text and len(text) <= _process.token_bytes:
+        area = text.ljust(_process.token_bytes, b"\0")
+        ctypes.memmove(_process.token_start, area, _process.token_bytes)
+
+
 def restore_signals() -> None:
     """Put handlers and mask back to what a new interpreter has."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, _process.on_interrupt)
+    signal.signal(signal.SIGTERM, _process.on_terminate)
     signal.pthread_sigmask(signal.SIG_SETMASK, _process.sigmask)
 
 
@@ -760,6 +790,7 @@ class Server:
             set_environment(start)
             os.chdir(start.cwd)
             set_title(start.title)
+            show_token(start.set.get(TOKEN_VARIABLE, ""))
             reseed()
             for name, limit in start.limits.items():
                 resource.setrlimit(getattr(resource, name), (limit, limit))
@@ -943,8 +974,12 @@ def main(arguments: list[str]) -> NoReturn:
     os.environ[BLAS_VARIABLE] = "1"
     os.environ.setdefault(BLAS_TIMEOUT, BLAS_TIMEOUT_BITS)
     measure_title()
+    measure_token()
     set_title([os.path.basename(sys.executable), os.path.basename(__file__)])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the command line
+    # It ends with the agent's socket. On TERM to all processes its trials end by themselves, and
+    # the agent learns their ends.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control = socket.socket(fileno=int(arguments[0]))
     control.set_inheritable(False)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):

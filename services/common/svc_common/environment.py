@@ -2,8 +2,12 @@
 
 It defines the names of the variables that several services share; the `settings.py` of a service
 says how it uses them.
+
+The environment of a process is readable for programs of its user and container, so secrets come by
+an inherited descriptor or by files (`load_secrets`). `text` and its kin find them like variables.
 """
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -22,6 +26,10 @@ NNI_RUNNER_TOKEN: Final = "NNI_RUNNER_TOKEN"  # noqa: S105 - the name of a varia
 downloads of blobs only. Unset: they use the installation's."""
 NNI_READY_FD: Final = "NNI_READY_FD"
 """File descriptor of an inherited pipe to which a child writes that it is ready; unset: none."""
+NNI_SECRETS_FD: Final = "NNI_SECRETS_FD"
+"""Descriptor of an inherited file with a JSON object of variables that are secret; unset: none."""
+NNI_SECRETS_FILE: Final = "NNI_SECRETS_FILE"
+"""Files with lines `NAME=value` of secret variables, separated by colons; unset: none."""
 NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
 """Lowest level that is logged: debug, info (default), warning, error."""
 NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
@@ -30,6 +38,12 @@ NNI_MANAGER_GRPC: Final = "NNI_MANAGER_GRPC"
 """`host:port` on which the manager listens for gRPC; port 0: a free one, reported when ready."""
 NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
 """`host:port` on which the manager listens for HTTP; port 0: a free one, reported when ready."""
+NNI_MANAGER_HTTP_FD: Final = "NNI_MANAGER_HTTP_FD"
+"""Descriptor of an inherited listening socket at `NNI_MANAGER_HTTP`; unset: it is bound anew."""
+NNI_PORTS_HELD: Final = "NNI_PORTS_HELD"
+"""`1` if the supervisor holds the ports of gRPC, which servers bind beside it; default no."""
+NNI_BUS_OWNER: Final = "NNI_BUS_OWNER"
+"""Number of the user that runs the bus on this machine: no other one is talked to; unset: any."""
 NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
 """Replicas of each stream on a clustered bus; default 1."""
 NNI_METRICS: Final = "NNI_METRICS"
@@ -83,25 +97,92 @@ SECURITY_VARIABLES: Final = frozenset(
 )
 """Variables of the security of a deployment; services on loopback need none of them."""
 
-_SERVICE_VARIABLES: Final = SECURITY_VARIABLES | frozenset(
+SECRET_VARIABLES: Final = frozenset(
     {
-        NNI_NATS_URL,
         NNI_TOKEN,
         NNI_RUNNER_TOKEN,
-        NNI_READY_FD,
-        NNI_METRICS,
-        NNI_DISPATCHER_GRPC,
-        NNI_MANAGER_GRPC,
-        NNI_MANAGER_HTTP,
-        NNI_S3_ENDPOINT,
+        NNI_NATS_PASSWORD,
         NNI_S3_ACCESS_KEY,
         NNI_S3_SECRET_KEY,
         NNI_REDIS_URL,
-        NNI_NATS_USER,
-        NNI_NATS_PASSWORD,
     }
 )
+"""Variables whose values are secret: no process that other programs can inspect has them."""
+
+_SERVICE_VARIABLES: Final = (
+    SECURITY_VARIABLES
+    | SECRET_VARIABLES
+    | frozenset(
+        {
+            NNI_NATS_URL,
+            NNI_READY_FD,
+            NNI_SECRETS_FD,
+            NNI_SECRETS_FILE,
+            NNI_METRICS,
+            NNI_DISPATCHER_GRPC,
+            NNI_MANAGER_GRPC,
+            NNI_MANAGER_HTTP,
+            NNI_MANAGER_HTTP_FD,
+            NNI_PORTS_HELD,
+            NNI_BUS_OWNER,
+            NNI_S3_ENDPOINT,
+            NNI_NATS_USER,
+        }
+    )
+)
 _DEFAULT_HOME: Final = "~/.local/state/nni"
+_DESCRIPTORS: Final = "/proc/self/fd/"
+_SECRETS_LIMIT_BYTES: Final = 1_000_000
+_secrets: Final[dict[str, str]] = {}
+"""Values that `load_secrets` has read."""
+
+
+def load_secrets() -> None:
+    """Read the secrets of descriptor and files, and drop all traces of them from the environment.
+
+    To be called once, at the start of a process. Values of the descriptor win over those of files,
+    and these over variables of the environment.
+
+    Raises:
+        InvalidArgumentError: a file cannot be read, or has a line that is no `NAME=value`.
+    """
+    found = {name: os.environ.pop(name) for name in SECRET_VARIABLES if os.environ.get(name)}
+    for name in filter(None, os.environ.pop(NNI_SECRETS_FILE, "").split(":")):
+        found |= read_secrets(Path(name))
+    descriptor = os.environ.pop(NNI_SECRETS_FD, "")
+    if descriptor:
+        with open(int(descriptor), "rb") as file:  # noqa: PTH123 - a descriptor
+            found |= json.load(file)
+    _secrets.update(found)
+    key = os.environ.get(NNI_TLS_KEY_FILE, "")
+    if key.startswith(_DESCRIPTORS):  # see `entry_point`
+        os.set_inheritable(int(key.removeprefix(_DESCRIPTORS)), False)  # noqa: FBT003 - its only way
+
+
+def read_secrets(path: Path) -> dict[str, str]:
+    """Return the variables in a file of lines `NAME=value`; lines that begin with `#` are comments.
+
+    Raises:
+        InvalidArgumentError: the file cannot be read, or a line has another form.
+    """
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_SECRETS_LIMIT_BYTES).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(
+            NNI_SECRETS_FILE, f"must name readable text files ({error})", str(path)
+        ) from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        name, equals, value = line.strip().partition("=")
+        if not name or name.startswith("#"):
+            continue
+        if not equals:
+            raise InvalidArgumentError(
+                NNI_SECRETS_FILE, f"must have lines NAME=value; line {number} has no '='", str(path)
+            )
+        found[name] = value
+    return found
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -115,7 +196,7 @@ def text(name: str, default: str | None = None) -> str:
     Raises:
         InvalidArgumentError: it is required and not set.
     """
-    value = os.environ.get(name) or default
+    value = _secrets.get(name) or os.environ.get(name) or default
     if value is None:
         raise InvalidArgumentError(name, "must be set in the environment")
     return value
@@ -178,8 +259,14 @@ def home() -> Path:
 
 
 def current() -> dict[str, str]:
-    """Return a copy of the whole environment, for child processes that are services."""
-    return dict(os.environ)
+    """Return a copy of the environment without secrets, for child processes of the installation."""
+    return {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
+
+
+def secrets() -> dict[str, str]:
+    """Return the secrets of this process, for child processes that are services."""
+    present = {name: os.environ[name] for name in SECRET_VARIABLES if os.environ.get(name)}
+    return present | _secrets
 
 
 def for_user_code() -> dict[str, str]:

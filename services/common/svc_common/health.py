@@ -5,6 +5,7 @@ is serving; 1: it is not, or does not answer, and stderr says why.
 """
 
 import sys
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -40,7 +41,11 @@ def _open(address: str) -> grpc.Channel:
     options = [("grpc.enable_http_proxy", 0)]
     transport = read_security_settings().transport
     # The environment is that of the service, so the transport is that of its server, too.
-    encryption = transport.grpc_channel_credentials() if transport.listens_encrypted else None
+    listens_encrypted = transport.listens_encrypted
+    if transport.client_ca is None:
+        # Without mTLS the check needs no key: a process that other programs can inspect holds none.
+        transport = replace(transport, certificate=None, key=None)
+    encryption = transport.grpc_channel_credentials() if listens_encrypted else None
     if encryption is None:
         return grpc.insecure_channel(address, options=options)
     return grpc.secure_channel(address, encryption, options=options)

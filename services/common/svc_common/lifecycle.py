@@ -26,6 +26,7 @@ from typing import Final, TypeAlias
 from svc_common import environment
 from svc_common.errors import ServiceError
 from svc_common.garbage_collection import GcFreezer
+from svc_common.inspection import forbid_inspection
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
 from svc_common.telemetry.loop_watchdog import LoopWatchdog
@@ -153,6 +154,13 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
         grace_s: grace period of consumers and servers, in seconds.
     """
     configure(name, environment.text(environment.NNI_LOG_LEVEL, "info"))
+    forbid_inspection()
+    try:
+        environment.load_secrets()
+    except ServiceError as error:
+        get_logger().error("service cannot start", error=error.message)
+        announce_failure(error.message)
+        return 1
     freezer = GcFreezer()
     freezer.start()
     try:

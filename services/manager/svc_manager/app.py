@@ -3,6 +3,7 @@
 import asyncio
 import platform
 import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -365,7 +366,9 @@ async def serve(
         forwarder=forwarder,
     )
     http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
-    http_port = await web.serve(dependencies, wanted_http_port)
+    http_port = await web.serve(
+        dependencies, wanted_http_port, inherited_socket(settings.http_descriptor)
+    )
     service.add_server(web.aclose)
     manager.ownership.set_addresses(
         f"{settings.reached_at(host)}:{grpc_port}", f"{settings.reached_at(http_host)}:{http_port}"
@@ -373,6 +376,19 @@ async def serve(
     service.adapters.push_async_callback(manager.registry.aclose)
     service.add_consumer(lambda: release(manager, stop_first=settings.stop_on_term))
     return {"grpc": f"{host}:{grpc_port}", "http": f"{web.scheme}://{http_host}:{http_port}"}
+
+
+def inherited_socket(descriptor: int) -> socket.socket | None:
+    """Return the listening socket of the supervisor; None for -1.
+
+    It stays open in the supervisor: connections wait there while this process restarts.
+    """
+    if descriptor < 0:
+        return None
+    inherited = socket.socket(fileno=descriptor)
+    inherited.set_inheritable(False)
+    inherited.setblocking(False)  # noqa: FBT003 - as above
+    return inherited
 
 
 def address_of(name: str, address: str) -> tuple[str, int]:

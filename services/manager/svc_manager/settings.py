@@ -34,8 +34,8 @@ NNI_EXPERIMENT_ROOTS: Final = "NNI_EXPERIMENT_ROOTS"
 """Name of a variable: folders, separated by `:`, below which any user may have experiments, beside
 `~/nni-experiments`."""
 NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
-"""Name of a variable: whether TERM stops all experiments first. Default yes; no in a cluster, where
-another manager takes them over."""
+"""Name of a variable: whether TERM stops all experiments first. Default no: a machine that shuts
+down sends TERM, too, and its experiments go on when the services are up again."""
 
 NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
 """Name of a variable: host at which other managers reach this one."""
@@ -79,6 +79,8 @@ class Settings:
     security: SecuritySettings = ON_LOOPBACK
     """Access control and TLS."""
 
+    http_descriptor: int = -1
+    """Inherited listening socket at `http_address`; -1: none."""
     quota: Quota = _QUOTA
     """Limits of uploads through this process."""
     bytes_travel: bool = False
@@ -116,12 +118,13 @@ def from_environment() -> Settings:
         dispatcher_address=environment.text(environment.NNI_DISPATCHER_GRPC),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         default_root=Path(_HOME_ROOT).expanduser(),
-        stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=True),
+        stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=False),
         s3=read_s3_settings(),
         redis_url=_redis_url(),
         host=environment.text(NNI_MANAGER_HOST, ""),
         tls_name=environment.text(NNI_MANAGER_TLS_NAME, ""),
         security=read_security_settings(),
+        http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),
             _at_least_0(

@@ -4,19 +4,21 @@ import asyncio
 import os
 import secrets
 import signal
-import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from svc_common.clock import SystemClock
-from svc_common.errors import FailedPreconditionError, ServiceError
+from svc_common.errors import ServiceError
+from svc_common.inspection import forbid_inspection
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import StoppedError, result_unless
+from svc_standalone.children import Command
 from svc_standalone.commands import (
     BUS,
     BUS_CONFIGURATION,
@@ -38,14 +40,11 @@ from svc_standalone.endpoint import (
     remove_endpoint,
     write_endpoint,
 )
+from svc_standalone.held_ports import HeldPorts
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
 
 LOG_FILE: Final = "supervisor.log"
-_FIRST_PORT: Final = 20_000
-_LAST_PORT: Final = 32_767
-"""Last port below the range that Linux uses for outgoing connections (`ip_local_port_range`)."""
-_PORT_TRIES: Final = 100
 
 
 def run(settings: Settings) -> int:
@@ -54,6 +53,7 @@ def run(settings: Settings) -> int:
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
     """
+    forbid_inspection()
     try:
         prepare_home(settings)
     except OSError as error:
@@ -107,12 +107,14 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
         loop.add_signal_handler(number, stopping.set)
     # The services outlive the terminal that started them.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    plan = make_plan(settings)
-    commands = {BUS: bus_command(plan)} | {name: service_command(plan, name) for name in SERVICES}
-    supervisor = Supervisor(settings, SystemClock(), commands)
+    held = HeldPorts.draw(settings.http_port)
+    port = BusPort(held, make_plan(settings, held.numbers))
+    supervisor = Supervisor(settings, SystemClock(), port.commands(), port)
     try:
-        endpoint = _endpoint(plan, await result_unless(stopping.wait(), supervisor.start()))
+        facts = await result_unless(stopping.wait(), supervisor.start())
+        endpoint = _endpoint(port.plan, facts)
         write_endpoint(settings.home, endpoint)
+        port.on_redrawn(lambda nats: write_endpoint(settings.home, replace(endpoint, nats=nats)))
         starting.release()
         announce_ready(_public(endpoint))
         get_logger().info("local shape up", **supervisor.pids())
@@ -122,62 +124,55 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     finally:
         remove_endpoint(settings.home)
         await supervisor.stop()
+        held.close()
         get_logger().info("local shape down")
 
 
-def make_plan(settings: Settings) -> Plan:
-    """Return ports and a token for one run of the local shape.
+class BusPort:
+    """Port of the bus: lent to each nats-server, and redrawn if another program takes it.
 
-    Raises:
-        FailedPreconditionError: the port of the settings is taken.
+    Args:
+        held: ports of this run.
+        plan: of this run.
     """
-    nats, dispatcher, grpc, http = free_ports(3, settings.http_port)
+
+    def __init__(self, held: HeldPorts, plan: Plan) -> None:
+        self._held = held
+        self.plan = plan
+        self._redrawn: Callable[[str], None] = lambda _: None
+
+    def commands(self) -> dict[str, Command]:
+        """Return the commands of all children with the ports of now."""
+        services = {name: service_command(self.plan, name, self._held.http) for name in SERVICES}
+        return {BUS: bus_command(self.plan), **services}
+
+    def on_redrawn(self, call: Callable[[str], None]) -> None:
+        """Call back with the address of the bus when its port has changed."""
+        self._redrawn = call
+
+    def lend(self) -> None:
+        """See `supervisor.FirstChildPort.lend`."""
+        self._held.lend_nats()
+
+    def take_back(self) -> Mapping[str, Command] | None:
+        """See `supervisor.FirstChildPort.take_back`."""
+        if self._held.take_nats_back():
+            return None
+        get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)
+        self._held.redraw_nats()
+        self.plan = replace(self.plan, ports=self._held.numbers)
+        self._redrawn(self.plan.nats_url)
+        return self.commands()
+
+
+def make_plan(settings: Settings, ports: Ports) -> Plan:
+    """Return the plan of one run of the local shape, with a new token."""
     return Plan(
         home=settings.home,
-        ports=Ports(nats, dispatcher, grpc, http),
+        ports=ports,
         version=installed_version(),
         token=secrets.token_urlsafe(32),
     )
-
-
-def free_ports(count: int, fixed: int) -> list[int]:
-    """Return `count` free ports on loopback, followed by `fixed` (0: one more free port).
-
-    Raises:
-        FailedPreconditionError: `fixed` is taken, or no port is free.
-    """
-    with ExitStack() as resources:
-        # All are bound at once, so that they differ.
-        ports = [_bind_port(resources, 0) for _ in range(count)]
-        return [*ports, _bind_port(resources, fixed)]
-
-
-def _bind_port(resources: ExitStack, wanted: int) -> int:
-    """Bind and return a port until `resources` are closed: `wanted`, or a free one for 0.
-
-    Free ports are chosen below the kernel's range for outgoing connections. Within that range, a
-    client that tries to reach a stopped bus could connect to itself (TCP allows it) and so occupy
-    the port that the bus needs when it restarts.
-    """
-    candidates = (wanted,) if wanted else (_random_port() for _ in range(_PORT_TRIES))
-    for port in candidates:
-        probe = resources.enter_context(socket.socket())
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            reason = error.strerror
-        else:
-            return port
-    if wanted:
-        raise FailedPreconditionError(
-            f"port {wanted} cannot be used: {reason}; choose another with --port"
-        )
-    raise FailedPreconditionError(f"no free port found on {LOOPBACK}: {reason}")
-
-
-def _random_port() -> int:
-    return _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT + 1)
 
 
 def installed_version() -> str:

@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 from svc_common import environment
+from svc_common.entry_point import memory_file
 from svc_common.logs import get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import wait_first
@@ -33,6 +34,10 @@ class Command:
     environment: Mapping[str, str]
     reports_ready: bool
     """True if it reports its readiness on `NNI_READY_FD`; the bus does not."""
+    descriptors: Sequence[int] = ()
+    """Descriptors of the supervisor that the child inherits, with the same numbers."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secret variables, which the child reads from the descriptor `NNI_SECRETS_FD`."""
 
 
 class Child:
@@ -99,10 +104,14 @@ class Child:
         """Return the exit status when the process has ended; negative: number of a signal."""
         return await asyncio.shield(self._ended)
 
-    async def stop(self, grace_s: float) -> None:
-        """Send TERM, and KILL after `grace_s`; return when the process has ended."""
+    def terminate(self) -> None:
+        """Send TERM, if the process has not ended; returns at once."""
         if self.running:
             self._process.send_signal(signal.SIGTERM)
+
+    async def stop(self, grace_s: float) -> None:
+        """Send TERM, and KILL after `grace_s`; return when the process has ended."""
+        self.terminate()
         try:
             async with asyncio.timeout(grace_s):
                 await self.wait()
@@ -124,20 +133,31 @@ class Child:
 
     def _spawn(self, folder: Path, output: IO[bytes], writer: int) -> subprocess.Popen[bytes]:
         variables = {**self.command.environment}
+        passed = [*self.command.descriptors]
         if self.command.reports_ready:
             variables[environment.NNI_READY_FD] = str(writer)
-        return subprocess.Popen(
-            self.command.arguments,
-            cwd=folder,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=(writer,) if self.command.reports_ready else (),
-            # Signals of the terminal reach the supervisor only, which stops the children in order.
-            start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - this process has one thread
-        )
+            passed.append(writer)
+        secrets = memory_file(self.command.secrets) if self.command.secrets else -1
+        if secrets >= 0:
+            variables[environment.NNI_SECRETS_FD] = str(secrets)
+            passed.append(secrets)
+        try:
+            return subprocess.Popen(
+                self.command.arguments,
+                cwd=folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=passed,
+                # Signals of the terminal reach the supervisor only, which stops the children in
+                # order.
+                start_new_session=True,
+                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - one thread
+            )
+        finally:
+            if secrets >= 0:
+                os.close(secrets)
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._pidfd)

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import socket
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -29,8 +30,9 @@ BUS: Final = "nats"
 BUS_CONFIGURATION: Final = "nats.conf"
 BUS_FOLDER: Final = "jetstream"
 """Folder of the bus's data, below the home folder."""
+_MANAGER: Final = "manager"
 SERVICES: Final = {
-    "manager": "svc_manager",
+    _MANAGER: "svc_manager",
     "dispatcher": "svc_dispatcher",
     "trial-runner": "svc_trial_runner",
 }
@@ -39,7 +41,7 @@ NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
 OPERATOR: Final = "operator"
 """User of the bus with all rights, whose password is the installation's token."""
 _BUS_USERS: Final[Mapping[str, BusUser]] = {
-    "manager": manager_user(),
+    _MANAGER: manager_user(),
     "dispatcher": dispatcher_user(),
     # There is only one agent, so its user needs no id.
     "trial-runner": runner_user("runner", LOCAL_POOL),
@@ -116,11 +118,37 @@ def bus_config(plan: Plan) -> str:
     )
 
 
-def service_command(plan: Plan, name: str) -> Command:
-    """Return the command of a service."""
+def service_command(plan: Plan, name: str, http: socket.socket | None = None) -> Command:
+    """Return the command of a service.
+
+    Args:
+        plan: of this run.
+        name: of the service.
+        http: listening socket of page and REST, which the manager inherits; None: it binds its own.
+    """
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
-    return Command(name, arguments, _service_environment(plan, name), reports_ready=True)
+    variables = dict(_service_environment(plan, name))
+    descriptors = []
+    if name == _MANAGER and http is not None:
+        variables[environment.NNI_MANAGER_HTTP_FD] = str(http.fileno())
+        descriptors.append(http.fileno())
+    return Command(
+        name,
+        arguments,
+        variables,
+        reports_ready=True,
+        descriptors=descriptors,
+        secrets=_service_secrets(plan, name),
+    )
+
+
+def _service_secrets(plan: Plan, name: str) -> Mapping[str, str]:
+    return {
+        **environment.secrets(),
+        environment.NNI_NATS_PASSWORD: plan.passwords[name],
+        environment.NNI_TOKEN: plan.token,
+    }
 
 
 def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
@@ -134,9 +162,9 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
         environment.NNI_HOME: str(plan.home),
         environment.NNI_NATS_URL: plan.nats_url,
         environment.NNI_NATS_USER: _BUS_USERS[name].name,
-        environment.NNI_NATS_PASSWORD: plan.passwords[name],
-        environment.NNI_TOKEN: plan.token,
         environment.NNI_VERSION: plan.version,
+        environment.NNI_PORTS_HELD: "1",
+        environment.NNI_BUS_OWNER: str(os.geteuid()),
         environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",
         environment.NNI_MANAGER_GRPC: f"{LOOPBACK}:{plan.ports.manager_grpc}",
         environment.NNI_MANAGER_HTTP: f"{LOOPBACK}:{plan.ports.manager_http}",

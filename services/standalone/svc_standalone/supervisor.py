@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Mapping
+from typing import Protocol
 
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, UnavailableError
@@ -16,6 +17,22 @@ _FAILED_STARTS_LIMIT = 3
 """Failed starts of a child, before all are ready, that end the start of the local shape."""
 
 
+class FirstChildPort(Protocol):
+    """Port of the first child, which the supervisor's process holds while the child does not."""
+
+    def lend(self) -> None:
+        """Let the child bind the port; called before each of its starts."""
+        ...
+
+    def take_back(self) -> Mapping[str, Command] | None:
+        """Hold the port again; called after each end of the child.
+
+        Returns:
+            New commands of all children if another program has taken the port; None: it is held.
+        """
+        ...
+
+
 class Supervisor:
     """Supervisor that starts child processes, restarts those that end, and stops them in order.
 
@@ -23,9 +40,18 @@ class Supervisor:
         settings: of the supervisor.
         clock: waits before restarts.
         commands: the bus first, then the services.
+        port: of the bus; None: it needs no care.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, commands: Mapping[str, Command]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        commands: Mapping[str, Command],
+        port: FirstChildPort | None = None,
+    ) -> None:
+        self._port = port
+        self._first = next(iter(commands))
         self._settings = settings
         self._clock = clock
         self._commands = commands
@@ -84,6 +110,8 @@ class Supervisor:
             else:
                 state = await self._watch(name, child, state)
                 reason = f"{child.failure_reason()} (see {child.log})"
+            if name == self._first and self._port is not None:
+                self._change_commands(self._port.take_back())
             if run >= _FAILED_STARTS_LIMIT and not self._up:
                 self._fail_start(FailedPreconditionError(f"{name} does not start: {reason}"))
                 return
@@ -99,7 +127,18 @@ class Supervisor:
         get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
         return state
 
+    def _change_commands(self, commands: Mapping[str, Command] | None) -> None:
+        """Use new commands, if there are any: the other children are ended and restarted."""
+        if commands is None:
+            return
+        self._commands = commands
+        for name, child in self._children.items():
+            if name != self._first:
+                child.terminate()
+
     def _run(self, name: str) -> Child:
+        if name == self._first and self._port is not None:
+            self._port.lend()
         child = Child(
             self._commands[name], self._settings.home, self._settings.logs / f"{name}.log"
         )

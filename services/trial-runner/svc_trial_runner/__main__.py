@@ -2,6 +2,7 @@
 
 import sys
 
+from svc_common import environment
 from svc_common.errors import InvalidArgumentError
 from svc_common.lifecycle import run_process
 from svc_trial_runner.app import build
@@ -11,6 +12,7 @@ from svc_trial_runner.settings import read_settings
 def main() -> int:
     """Read the settings and run the agent; return the exit code."""
     try:
+        environment.load_secrets()
         settings = read_settings(sys.argv[1:])
     except InvalidArgumentError as error:
         sys.stderr.write(f"ERROR: {error.message}\n")

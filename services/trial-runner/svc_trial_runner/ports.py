@@ -21,6 +21,10 @@ class LaunchError(Exception):
     """Failure to start a trial; the text is for the user."""
 
 
+class StarterEndedError(LaunchError):
+    """The process that starts trials has ended: no fault of the trial."""
+
+
 # --- processes ------------------------------------------------------------------------------
 
 
@@ -46,6 +50,8 @@ class LaunchRequest:
     """Descriptor; owned by the caller."""
     stderr: int
     """Descriptor; owned by the caller."""
+    isolated: bool = False
+    """True if the process that starts it must start no other."""
 
 
 class TrialProcess(Protocol):
@@ -87,7 +93,14 @@ class Processes(Protocol):
         ...
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """Return whether the group has members although its leader has ended."""
+        """Return whether processes of trials outlive their leaders: group members or daemons."""
+        ...
+
+    def kill_orphans(self) -> int:
+        """Kill adopted processes of ended trials; return their number.
+
+        To be called while no trial runs: daemons without a trial's token belong to none for sure.
+        """
         ...
 
     def release(self, code: str) -> None:

@@ -33,8 +33,9 @@ async def site(own_nats: NatsServer, tmp_path: Path) -> AsyncIterator[Site]:
 
 
 @pytest.mark.claim("platform", 29)
-async def test_term_stops_every_experiment_before_the_process_ends(site: Site) -> None:
-    async with manager_process(site.variables) as process:
+async def test_term_stops_every_experiment_if_configured(site: Site) -> None:
+    variables = {**site.variables, "NNI_STOP_ON_TERM": "1"}
+    async with manager_process(variables) as process:
         experiment_id = await running(site, process)
 
         process.process.send_signal(signal.SIGTERM)
@@ -48,8 +49,8 @@ async def test_term_stops_every_experiment_before_the_process_ends(site: Site) -
     assert {trial.state.name for trial in experiment.trials.values()} == {"SYS_CANCELED"}
 
 
-async def test_term_leaves_experiments_to_the_next_manager_if_configured(site: Site) -> None:
-    variables = {**site.variables, "NNI_STOP_ON_TERM": "0"}
+async def test_term_leaves_experiments_to_the_next_manager(site: Site) -> None:
+    variables = site.variables
     async with manager_process(variables) as process:
         experiment_id = await running(site, process)
         process.process.send_signal(signal.SIGTERM)

@@ -81,6 +81,10 @@ class Authenticator:
             return self._keyring.of_token(token)
         return self._keyring.of_certificate(common_name) if common_name else None
 
+    def find_named(self, name: str) -> Caller | None:
+        """Return the caller with a name that a cookie of the page has proved; None: unknown."""
+        return self._keyring.of_name(name)
+
     def close(self) -> None:
         """Close the audit trail; may be called twice."""
         self.trail.close()

@@ -32,8 +32,10 @@ class Delegation:
     def metadata_of_certificate(self, common_name: str) -> tuple[tuple[str, str], ...]:
         """Return the metadata that names the caller with this certificate; empty: unknown."""
         caller = self._authenticator.find_caller("", common_name)
-        if caller is None:
-            return ()
+        return () if caller is None else self.metadata_of(caller)
+
+    def metadata_of(self, caller: Caller) -> tuple[tuple[str, str], ...]:
+        """Return the metadata that names a caller that this process has identified."""
         return (
             *bearer(self._token),
             (ON_BEHALF_KEY, f"{caller.role.word} {caller.by} {caller.name}"),

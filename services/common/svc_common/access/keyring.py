@@ -15,7 +15,14 @@ from nni_wire.access import (
     fingerprint,
     load_entries,
 )
-from svc_common.access.roles import AGENTS_NAME, BY_CERTIFICATE, SERVICES_NAME, Caller, Role
+from svc_common.access.roles import (
+    AGENTS_NAME,
+    BY_CERTIFICATE,
+    BY_PAGE,
+    SERVICES_NAME,
+    Caller,
+    Role,
+)
 from svc_common.environment import NNI_ACCESS_FILE
 from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
@@ -81,6 +88,15 @@ class Keyring:
         for entry in self._current():
             if common_name and entry.common_name == common_name and self._is_valid(entry):
                 return Caller(entry.name, Role.of_word(entry.role), BY_CERTIFICATE)
+        return None
+
+    def of_name(self, name: str) -> Caller | None:
+        """Return the caller with this name, whose page has proved it; None: unknown or revoked."""
+        if name == SERVICES_NAME:
+            return Caller(SERVICES_NAME, Role.ADMIN, BY_PAGE)
+        for entry in self._current():
+            if entry.name == name and self._is_valid(entry):
+                return Caller(entry.name, Role.of_word(entry.role), BY_PAGE)
         return None
 
     def _is_valid(self, entry: AccessEntry) -> bool:

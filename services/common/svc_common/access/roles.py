@@ -76,6 +76,8 @@ class Caller:
 
 BY_CERTIFICATE = "certificate"
 """`Caller.by` of callers with a client certificate."""
+BY_PAGE = "page"
+"""`Caller.by` of callers with a cookie of the page."""
 SERVICES_NAME = "installation"
 """Name of callers with the installation's own token: services, and users of the local shape."""
 AGENTS_NAME = "agents"

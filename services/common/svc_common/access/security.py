@@ -1,6 +1,5 @@
 """Security of a process: settings from the environment, authenticator and transport."""
 
-import ctypes
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -15,7 +14,6 @@ from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 _SHORTEST_TOKEN: Final = 16
 """Characters of a token that other machines can guess at."""
 _LOG_FOLDER: Final = "log"
-_PR_SET_DUMPABLE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,8 @@ class BusLogin:
     password: str = field(default="", repr=False)
     tls_first: bool = False
     """True if the bus speaks TLS from the first byte on."""
+    owner: int | None = None
+    """Number of the user that runs the bus on this machine; None: any user may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def read_security_settings() -> SecuritySettings:
             client_ca=client_ca,
             ca=environment.path(environment.NNI_TLS_CA_FILE),
             insecure=environment.flag(environment.NNI_INSECURE, default=False),
+            ports_held=environment.flag(environment.NNI_PORTS_HELD, default=False),
         ),
         environment.path(environment.NNI_ACCESS_FILE),
         _read_bus_login(),
@@ -79,9 +80,11 @@ def read_security_settings() -> SecuritySettings:
 def _read_bus_login() -> BusLogin:
     user = environment.text(environment.NNI_NATS_USER, "")
     first = environment.flag(environment.NNI_NATS_TLS_FIRST, default=False)
+    number = environment.integer(environment.NNI_BUS_OWNER, -1)
+    owner = number if number >= 0 else None
     if not user:
-        return BusLogin(tls_first=first)
-    return BusLogin(user, environment.text(environment.NNI_NATS_PASSWORD), first)
+        return BusLogin(tls_first=first, owner=owner)
+    return BusLogin(user, environment.text(environment.NNI_NATS_PASSWORD), first, owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +142,3 @@ class Guard:
     def close(self) -> None:
         """Close the authenticator; may be called twice."""
         self.authenticator.close()
-
-
-def forbid_inspection() -> None:
-    """Forbid other processes of this user to trace this one, or to read its memory or environment.
-
-    The kernel's flag ends with `exec`, so child processes can be inspected. The price is that core
-    dumps and debuggers do not work; it is meant for processes next to which user code runs, and
-    whose secrets that code cannot read from a file.
-    """
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -41,6 +41,8 @@ class Transport:
     """PEM authority of the services that are called; with it, calls are encrypted."""
     insecure: bool = False
     """True if plain text off loopback is allowed."""
+    ports_held: bool = False
+    """True if the supervisor holds the ports of gRPC servers, which bind them beside it."""
 
     @property
     def listens_encrypted(self) -> bool:

@@ -95,7 +95,7 @@ def loss_text(loss: LossReason) -> str:
             return f"its agent {loss.runner_id} has been silent for {silence_s:.0f} s"
         case LossCause.CLAIM_EXPIRED:
             return f"its task could not be renewed for {silence_s:g} s"
-        case LossCause.AGENT_FAILED:
+        case LossCause.AGENT_FAILED | LossCause.STARTER_KILLED:
             return loss.detail or "its agent failed"
         case LossCause.COMMAND_FAILED:
             return "" if loss.end is None else end_text(loss.end)

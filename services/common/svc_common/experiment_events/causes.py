@@ -7,6 +7,7 @@ agents of older versions; its `detail` is their text.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 
 class StopCause(IntEnum):
@@ -77,6 +78,13 @@ class LossCause(IntEnum):
     AGENT_UNRESPONSIVE = 7
     AGENT_FAILED = 8
     COMMAND_FAILED = 9
+    STARTER_KILLED = 10
+
+
+_FAULTLESS: Final = frozenset(
+    {LossCause.AGENT_STOPPED, LossCause.AGENT_LEFT, LossCause.STARTER_KILLED}
+)
+"""Causes that say nothing about the trial: an orderly stop, or the act of another trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,11 @@ class LossReason:
     """End of the command, for COMMAND_FAILED."""
     runner_id: str = ""
     """The silent agent, for AGENT_SILENT."""
+
+    @property
+    def counts(self) -> bool:
+        """True if the loss counts against `maxTrialRetries`."""
+        return self.cause not in _FAULTLESS
 
 
 class WaitCause(IntEnum):

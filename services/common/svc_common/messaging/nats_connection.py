@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error, ProtocolError
 
+from nni_wire.local_peers import ForeignOwnerError, check_owner
 from svc_common.errors import (
     FailedPreconditionError,
     PermissionDeniedError,
@@ -286,6 +287,20 @@ class Connection:
                         await asyncio.gather(client.close(), return_exceptions=True)
             wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
 
+    def _check_owner(self, server: Server) -> None:
+        """Raise unless the bus on this machine belongs to the expected user.
+
+        Raises:
+            UnavailableError: another user has the port; the bus may get another one.
+        """
+        if self._settings.owner is None:
+            return
+        try:
+            check_owner(server.port, self._settings.owner)
+        except ForeignOwnerError as error:
+            get_logger().error("bus not trusted", port=error.port, owner=error.uid)
+            raise UnavailableError(str(error)) from error
+
     async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
         """Open a client after a pause; see `open` for the errors."""
         await asyncio.sleep(wait_s)
@@ -300,6 +315,7 @@ class Connection:
                     f"the bus at {server.host} does not offer encryption, so no secret is sent to "
                     "it; add a tls block to its configuration"
                 )
+            self._check_owner(server)  # here, since nats-py has connected by now
             return secret
 
         async def disconnected() -> None:
@@ -312,6 +328,7 @@ class Connection:
             if len(self._servers) > 1:
                 self._lose(client)
 
+        self._check_owner(server)
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await client.connect(

@@ -47,6 +47,9 @@ class NatsSettings:
     password: str = field(default="", repr=False)
     owns_streams: bool = True
     """Whether this client makes the streams, and consumers of pools; only the manager must."""
+    owner: int | None = None
+    """Number of the user that runs a bus on this machine, the only one that is talked to; None: not
+    checked."""
     heartbeat_s: float = 20.0
     """Interval of the round trips that show that the server answers, and the limit of each."""
 
@@ -87,6 +90,7 @@ class NatsSettings:
             tls_first=login.tls_first,
             user=login.user,
             password=login.password,
+            owner=login.owner,
         )
 
     def servers(self) -> list[Server]:

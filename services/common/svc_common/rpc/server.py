@@ -87,10 +87,10 @@ class GrpcServer:
         ]
         if self._guard is not None:
             interceptors.append(AccessInterceptor(self._guard.authenticator))
-        self._server = grpc.aio.server(
-            interceptors=interceptors,
-            options=[*grpc_channel_options(), *_SERVER_OPTIONS],
-        )
+        options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
+        if self._guard is not None and self._guard.transport.ports_held:
+            options["grpc.so_reuseport"] = 1
+        self._server = grpc.aio.server(interceptors=interceptors, options=list(options.items()))
         self._names = tuple(services)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)

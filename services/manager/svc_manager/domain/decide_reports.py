@@ -177,20 +177,21 @@ def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
 
 
 FALSE_START_LIMIT: Final = 20
-"""Maximum attempts of a trial that are lost before its command has started. An agent that is killed
-costs one; a trial that kills every agent that claims it must not be retried for ever."""
+"""Maximum attempts of a trial that are lost before its command has started, or without its fault.
+An agent that is killed costs one; a trial that kills every agent that claims it must not be retried
+for ever."""
 
 
 def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
     """Emit the loss of the current attempt: another one follows, or the trial ends."""
-    ran = trial.state is not TrialState.WAITING
+    counts = trial.state is not TrialState.WAITING and loss.counts
     if trial.asked_end is not None:
         end = EndReason(EndCause.STOPPED, stop=trial.stop)
         _end_lost(round_, trial, trial.asked_end, end)
-    elif ran and trial.losses >= round_.experiment.settings.max_trial_retries:
+    elif counts and trial.losses >= round_.experiment.settings.max_trial_retries:
         end = EndReason(EndCause.LOST, lost_count=trial.losses + 1, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)
-    elif not ran and trial.never_started >= FALSE_START_LIMIT:
+    elif not counts and trial.never_started >= FALSE_START_LIMIT:
         count = trial.never_started + 1
         end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)

@@ -137,7 +137,7 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost) -> None:
     trial = experiment.trials[event.trial_id]
     if event.command_failed:
         trial.failures += 1
-    elif trial.state is not TrialState.WAITING:
+    elif trial.state is not TrialState.WAITING and event.loss.counts:
         trial.losses += 1
     trial.lost_attempts += (LostAttempt(event.attempt, trial.runner_id, event.loss),)
     _forget_deferred(experiment, trial)

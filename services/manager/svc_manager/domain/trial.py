@@ -100,7 +100,7 @@ class Trial:
     stop: StopReason | None = None
     """Cause of the requested stop."""
     losses: int = 0
-    """Number of attempts lost with their agent."""
+    """Number of attempts lost with their agent that count against `maxTrialRetries`."""
     failures: int = 0
     """Number of failed attempts that were retried."""
     final: Metric | None = None
@@ -112,7 +112,7 @@ class Trial:
 
     @property
     def never_started(self) -> int:
-        """Number of attempts that were lost before the command had started."""
+        """Number of attempts lost before the command had started, or without its fault."""
         return self.attempt - 1 - self.losses - self.failures
 
     @property

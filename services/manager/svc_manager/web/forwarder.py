@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
-from svc_common.access.roles import BY_CERTIFICATE, Caller
+from svc_common.access.roles import BY_CERTIFICATE, BY_PAGE, Caller
 from svc_common.errors import UnavailableError
 from svc_common.tasks import StoppedError, result_unless, wait_first
 from svc_manager.actors.leasing import OwnedElsewhereError
@@ -68,6 +68,8 @@ class HttpForwarder:
         if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:
             name = request.scope.get("state", {}).get(CERTIFICATE_NAME, "")
             added += self.delegation.metadata_of_certificate(name)
+        elif self.delegation is not None and caller is not None and caller.by == BY_PAGE:
+            added += self.delegation.metadata_of(caller)  # the cookie is valid at this one only
         return [(name.encode(), value.encode()) for name, value in added]
 
     async def forward(

@@ -9,19 +9,21 @@ too. The rule of each route says which role it needs.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from nni_wire.page_login import is_login_code, is_valid_code
 from svc_common.access.authentication import Authenticator
 from svc_common.access.delegation import effective_caller
 from svc_common.access.roles import READER, Caller
 from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_manager.web.errors import UnsupportedTypeError
+from svc_manager.web.page_access import ListenerId, PageCookies
 
 READING_METHODS: Final = frozenset({"GET", "HEAD"})
 _NEEDED: Final = (
@@ -31,7 +33,7 @@ _NEEDED: Final = (
 CERTIFICATE_NAME: Final = "certificate_name"
 """Key of the client certificate's common name in the state of a request."""
 TOKEN_QUERY: Final = "token"  # noqa: S105 - the name of a parameter
-"""Query parameter of the page's printed address; exchanged for a cookie."""
+"""Query parameter of the page's printed address, a token or login code; exchanged for a cookie."""
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     # Only files of this origin: the page has no inline script, and charts style by attributes.
     "Content-Security-Policy": (
@@ -93,6 +95,11 @@ class AccessPolicy:
     encrypted: bool = False
     """True if the listener speaks HTTPS."""
 
+    listener: ListenerId = field(default_factory=ListenerId)
+    """Identity of the listener."""
+    now_s: Callable[[], float] = time.time
+    """Seconds since 1970."""
+
     def __post_init__(self) -> None:
         if not self.token:
             raise ValueError("token must not be empty")
@@ -100,12 +107,28 @@ class AccessPolicy:
             object.__setattr__(self, "authenticator", Authenticator.of_token(self.token))
 
     @property
-    def cookie_name(self) -> str:
-        """Name of the page's cookie.
+    def cookies(self) -> PageCookies:
+        """Maker and verifier of the page's cookies."""
+        return PageCookies(self.token, self.listener, self.now_s)
 
-        Browsers store cookies by host, not by port, so the name is unique per installation.
+    @property
+    def cookie_name(self) -> str:
+        """Name of the page's cookie."""
+        return self.cookies.name
+
+    def log_in(self, head: RequestHead, shown: str) -> str:
+        """Return the cookie for the token or login code in the address of the page.
+
+        Raises:
+            UnauthenticatedError: it is unknown, or its time has passed.
+            ResourceExhaustedError: the client's address sent too many wrong credentials.
         """
-        return "nni-" + hashlib.sha256(self.token.encode()).hexdigest()[:8]
+        token = shown
+        if is_login_code(shown) and is_valid_code(
+            shown, self.token, self.listener.port, self.now_s()
+        ):
+            token = self.token
+        return self.cookies.make(self.identify(head, token).name)
 
     def check(self, head: RequestHead) -> Caller:
         """Return the caller of an admitted request.
@@ -124,13 +147,26 @@ class AccessPolicy:
             return READER
         elif not self.reading_needs_token:
             return self._loopback_reader(head)
+        from_cookie = self._caller_of_cookie(head)
+        if from_cookie is not None:
+            return effective_caller(from_cookie, head.on_behalf_of)
         return self.identify(head, _token_of(head))
+
+    def _caller_of_cookie(self, head: RequestHead) -> Caller | None:
+        """Return the caller of the page's cookie; None: a token was sent, or it is not valid."""
+        assert self.authenticator is not None, "__post_init__ made one"
+        if head.authorization or not head.cookie_token:
+            return None
+        name = self.cookies.caller_of(head.cookie_token)
+        return self.authenticator.find_named(name) if name else None
 
     def _loopback_reader(self, head: RequestHead) -> Caller:
         """Return the caller of a read on loopback: `READER` without valid credentials."""
         assert self.authenticator is not None, "__post_init__ made one"
-        found = self.authenticator.find_caller(_token_of(head), head.certificate_name) or READER
-        return effective_caller(found, head.on_behalf_of)
+        found = self._caller_of_cookie(head) or self.authenticator.find_caller(
+            _token_of(head), head.certificate_name
+        )
+        return effective_caller(found or READER, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:
         """Return the caller whose credentials are given.
@@ -166,9 +202,9 @@ class AccessPolicy:
 
 
 def _token_of(head: RequestHead) -> str:
-    """Return the bearer token or the cookie of a request; empty: none."""
+    """Return the bearer token of a request; empty: none. A cookie is never a token."""
     kind, _, bearer = head.authorization.partition(" ")
-    return bearer.strip() if kind.lower() == "bearer" else head.cookie_token
+    return bearer.strip() if kind.lower() == "bearer" else ""
 
 
 def _check_origin(head: RequestHead) -> None:

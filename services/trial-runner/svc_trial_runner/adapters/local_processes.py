@@ -1,6 +1,7 @@
 """Launcher of trials on this machine: warm interpreters where possible, bash otherwise."""
 
 import asyncio
+import os
 import shutil
 import signal
 import sys
@@ -13,8 +14,12 @@ from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
+    TOKEN_VARIABLE,
+    ProcessEntry,
     ProcessSnapshot,
+    child_pids,
     group_exists,
+    read_entry,
     signal_exactly,
     signal_group,
 )
@@ -24,8 +29,11 @@ from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
 
 _TITLE_SPACE: Final = " " * 4096
 """Unused argument: the kernel shows a process title in the space of the arguments."""
+_TOKEN_SPACE: Final = "0" * 64
+"""Room in the initial environment of a warm interpreter for the token of each trial."""
 _UNFIT_LIMIT: Final = 3
 """Number of unexpected ends after which a kind of warm interpreter is replaced by plain starts."""
+_ZOMBIE: Final = "Z"
 _SNAPSHOT_S: Final = 0.02
 """Time for which one snapshot of the machine's processes is used."""
 
@@ -72,6 +80,8 @@ class LocalProcesses:
         self._keys: dict[tuple[int, str, str], _WarmKey | None] = {}
         self._failures: dict[_WarmKey, int] = {}
         self._retired: list[ProcessServer] = []
+        self._isolated: set[ProcessServer] = set()
+        """Spawners of one process each."""
         self._snapshot: tuple[float, ProcessSnapshot] | None = None
 
     @property
@@ -81,6 +91,8 @@ class LocalProcesses:
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
         """See `ports.Processes.launch`."""
+        if request.isolated:
+            return await self._launch_isolated(request)
         if request.python is not None and self._warm_file is not None:
             key = self._warm_key(request, request.python)
             if key is not None and self._failures.get(key, 0) < _UNFIT_LIMIT:
@@ -139,7 +151,7 @@ class LocalProcesses:
 
         server = ProcessServer(
             [key[0], str(self._warm_file), "{fd}", _TITLE_SPACE],
-            request.base,
+            {**request.base, TOKEN_VARIABLE: _TOKEN_SPACE},
             warm=True,
             on_gone=gone,
         )
@@ -166,19 +178,17 @@ class LocalProcesses:
         server = self._spawner
         if server is None or server.gone:
             server = self._open_spawner()
-        base = str(id(request.base))
         if id(request.base) not in self._spawner_bases:
-            server.send({"op": "base", "id": base, "environment": dict(request.base)})
+            _send_base(server, request)
             self._spawner_bases[id(request.base)] = (request.base, request.code)
-        message = {
-            "argv": ["bash", "-c", request.command],
-            "cwd": request.directory,
-            "environment": dict(request.variables),
-            "base": base,
-        }
-        return await server.start(request.label, message, (request.stdout, request.stderr))
+        return await _start_plain(server, request)
 
     def _open_spawner(self) -> ProcessServer:
+        self._spawner = server = self._new_spawner()
+        self._spawner_bases = {}
+        return server
+
+    def _new_spawner(self) -> ProcessServer:
         server = ProcessServer(
             [sys.executable, "-ISE", spawner.__file__, "{fd}", str(self._parent_pid)],
             {"PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -186,9 +196,26 @@ class LocalProcesses:
             on_gone=self._retire,
         )
         self._on_server(server.identity)
-        self._spawner = server
-        self._spawner_bases = {}
         return server
+
+    async def _launch_isolated(self, request: LaunchRequest) -> TrialProcess:
+        """Start a process by a spawner of its own, which ends with it."""
+        server = self._new_spawner()
+        self._isolated.add(server)
+        try:
+            _send_base(server, request)
+            process = await _start_plain(server, request)
+        except BaseException:
+            self._isolated.discard(server)
+            server.close()
+            raise
+
+        def ended(_: object) -> None:
+            self._isolated.discard(server)
+            server.quit()
+
+        process.ended.add_done_callback(ended)
+        return process
 
     # ends
 
@@ -199,8 +226,7 @@ class LocalProcesses:
             pid: of the child.
             status: its wait status.
         """
-        servers = [warm.server for warm in self._warm.values()]
-        for server in [*servers, *self._retired, *([self._spawner] if self._spawner else [])]:
+        for server in self._servers():
             server.orphan_ended(pid, status)
 
     def terminate(self, process: TrialProcess, token: str) -> None:
@@ -231,7 +257,27 @@ class LocalProcesses:
 
     def has_leftovers(self, process: TrialProcess) -> bool:
         """See `ports.Processes.has_leftovers`."""
-        return group_exists(process.identity.pid)
+        return group_exists(process.identity.pid) or bool(self._orphans())
+
+    def kill_orphans(self) -> int:
+        """See `ports.Processes.kill_orphans`."""
+        return sum(signal_exactly(entry, signal.SIGKILL) for entry in self._orphans())
+
+    def _orphans(self) -> list[ProcessEntry]:
+        """Return adopted processes: they or their parents left a trial's process tree.
+
+        The agent's own children share its session, and the servers are known.
+        """
+        servers = self._servers()
+        known = {server.identity.pid for server in servers}
+        known |= {pid for server in servers for pid in server.trial_pids()}
+        session = os.getsid(0)
+        strangers = (read_entry(pid) for pid in child_pids() if pid not in known)
+        return [
+            entry
+            for entry in strangers
+            if entry is not None and entry.session != session and entry.state != _ZOMBIE
+        ]
 
     def release(self, code: str) -> None:
         """See `ports.Processes.release`."""
@@ -255,18 +301,38 @@ class LocalProcesses:
                 del self._warm[key]
                 warm.server.quit()
 
+    def _servers(self) -> set[ProcessServer]:
+        """Return all processes that start trials, and those that wait for their last ones."""
+        servers = {warm.server for warm in self._warm.values()}
+        spawners = {self._spawner} if self._spawner is not None else set()
+        return servers | spawners | self._isolated | set(self._retired)
+
     def _retire(self, server: ProcessServer) -> None:
         self._retired = [old for old in self._retired if old.running]
         self._retired.append(server)
 
     async def aclose(self) -> None:
         """See `ports.Processes.aclose`."""
-        servers = [warm.server for warm in self._warm.values()]
-        if self._spawner is not None:
-            servers.append(self._spawner)
+        servers = self._servers()
         self._warm.clear()
         self._spawner = None
-        for server in {*servers, *self._retired}:
+        for server in servers:
             server.close()
         self._retired.clear()
+        self._isolated.clear()
         await asyncio.sleep(0)  # lets waiters see the ends
+
+
+def _send_base(server: ProcessServer, request: LaunchRequest) -> None:
+    base = str(id(request.base))
+    server.send({"op": "base", "id": base, "environment": dict(request.base)})
+
+
+async def _start_plain(server: ProcessServer, request: LaunchRequest) -> TrialProcess:
+    message = {
+        "argv": ["bash", "-c", request.command],
+        "cwd": request.directory,
+        "environment": dict(request.variables),
+        "base": str(id(request.base)),
+    }
+    return await server.start(request.label, message, (request.stdout, request.stderr))

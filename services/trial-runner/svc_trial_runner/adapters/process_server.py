@@ -18,10 +18,11 @@ from typing import Any, Final
 from svc_common.logs import get_logger
 from svc_trial_runner.adapters.process_table import identity_of, signal_group
 from svc_trial_runner.domain.claims import ProcessIdentity
-from svc_trial_runner.ports import LaunchError
+from svc_trial_runner.ports import LaunchError, StarterEndedError
 
 _MESSAGE_LIMIT_BYTES: Final = 256 * 1024
 _KILL: Final = 9
+_STARTER_ENDED: Final = "the process that starts trials has ended"
 TAKEOVER_TIMEOUT_S: Final = 5.0
 """Time for a generation to take over from a dead one and answer the requests in the socket."""
 START_TIMEOUT_S: Final = 30.0
@@ -116,6 +117,11 @@ class ProcessServer:
         """Number of its trials that have not ended."""
         return len(self._launches)
 
+    def trial_pids(self) -> list[int]:
+        """Return the process ids of its trials that have not ended."""
+        started = (launch.process for launch in self._launches.values())
+        return [process.identity.pid for process in started if process is not None]
+
     async def start(
         self, label: str, message: Mapping[str, Any], descriptors: tuple[int, int]
     ) -> ServedProcess:
@@ -130,7 +136,7 @@ class ProcessServer:
             LaunchError: the server refused, or has ended.
         """
         if self._gone:
-            raise LaunchError("the process that starts trials has ended")
+            raise StarterEndedError(_STARTER_ENDED)
         data = _encoded({"op": "start", "id": label, **message})
         launch = self._launches[label] = _Launch(self._loop)
         self._send(data, descriptors)
@@ -263,7 +269,8 @@ class ProcessServer:
         self._retire()
         launches, self._launches = self._launches, {}
         for launch in launches.values():
-            _reject(launch.started, "the process that starts trials has ended")
+            if not launch.started.done():
+                launch.started.set_exception(StarterEndedError(_STARTER_ENDED))
             _resolve(launch.ended, None)
         with suppress(ProcessLookupError):
             self._process.kill()

@@ -10,7 +10,9 @@ from typing import Final
 
 from svc_trial_runner.domain.claims import ProcessIdentity
 
-_TOKEN_PREFIX: Final = b"NNI_TRIAL_TOKEN="
+TOKEN_VARIABLE: Final = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
+"""Name of the variable with a trial's token, which marks all its processes."""
+_TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,18 @@ def all_processes() -> list[ProcessEntry]:
     """Return all visible processes."""
     entries = (read_entry(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - half the cost
     return [entry for entry in entries if entry is not None]
+
+
+def child_pids() -> list[int]:
+    """Return the numbers of the children of this process, with those that it has adopted."""
+    found: list[int] = []
+    for task in os.listdir("/proc/self/task"):  # noqa: PTH208 - read at each end of a trial
+        with (
+            suppress(OSError),  # the thread has ended
+            open(f"/proc/self/task/{task}/children", "rb") as file,  # noqa: PTH123 - as above
+        ):
+            found += map(int, file.read().split())
+    return found
 
 
 class ProcessSnapshot:

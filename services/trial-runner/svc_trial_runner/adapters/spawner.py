@@ -45,6 +45,8 @@ class Spawner:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # It ends with the agent's socket; on TERM to all processes it still reports ends.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(wake, select.POLLIN)
@@ -123,7 +125,7 @@ class Spawner:
                 }
             )
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
+            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             null = os.open(os.devnull, os.O_RDONLY)

@@ -167,6 +167,8 @@ class Agent:
         """Acknowledge the task of an attempt whose last report has arrived."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
+        if not self._held:
+            self._dependencies.processes.kill_orphans()
         self._later(self._release(held.ack_subject, run.claim_id), "acknowledge")
         self._changed()
         self._check_drained()
@@ -250,11 +252,15 @@ class Agent:
         if self._draining and not self._held:
             self._drained.set()
 
-    async def abandon_all(self, grace_s: float) -> None:
-        """End all attempts as lost, because the agent stops; wait at most `grace_s`."""
+    def lose_all(self) -> None:
+        """Begin to end all attempts as lost, because the agent stops; returns at once."""
         self.drain()
         for held in list(self._held.values()):
             held.run.stop(StopTrigger.LOST, _AGENT_STOPPED)
+
+    async def abandon_all(self, grace_s: float) -> None:
+        """End all attempts as lost, because the agent stops; wait at most `grace_s`."""
+        self.lose_all()
         try:
             async with asyncio.timeout(grace_s):
                 await self._drained.wait()

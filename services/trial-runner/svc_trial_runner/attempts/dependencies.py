@@ -34,3 +34,5 @@ class AttemptDependencies:
     """Publishes the output of running trials; None: their files are read directly."""
     waiting_notice_after_s: float = 3.0
     """Time after which a transfer is reported as the reason why a trial waits, in seconds."""
+    shutdown_notice_s: float = 0.5
+    """Time for which the end of a trial by TERM waits for the stop of the agent, in seconds."""

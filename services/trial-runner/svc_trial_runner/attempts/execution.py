@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any, Final, TypeVar
 
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
@@ -41,6 +43,7 @@ from svc_trial_runner.ports import (
     FinishedTrial,
     LaunchError,
     LaunchRequest,
+    StarterEndedError,
     TrialFilesRequest,
     TrialOutput,
     TrialProcess,
@@ -51,9 +54,13 @@ T = TypeVar("T")
 _KILLED: Final = 9
 """Wait status assumed for a process whose starter died: the kernel killed it."""
 _BLOB_WAIT: Final = WaitReason(WaitCause.BLOB, object="its code and parameters")
-_STARTER_KILLED: Final = LossReason(
-    LossCause.AGENT_FAILED, detail="the interpreter that had started it was killed"
-)
+_STARTER_KILLED: Final = "the interpreter that had started it was killed"
+
+
+def _looks_terminated(status: int) -> bool:
+    """Return whether a process has ended by TERM, or as a shell whose command has."""
+    exit_code, number = split_wait_status(status)
+    return number == SIGTERM or exit_code == shell_code(None, SIGTERM)
 
 
 def _exit_cause(cause: StopTrigger | None) -> ExitCause:
@@ -99,6 +106,7 @@ class AttemptRun:
         self._early: list[MetricReported] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._silent = False
+        self._stop_requested = asyncio.Event()
         self._directory = ""
         """Folder of the trial, once it exists."""
         self._saving: asyncio.Future[SavedCheckpoint | None] | None = None
@@ -107,6 +115,11 @@ class AttemptRun:
     def key(self) -> AttemptKey:
         """Key of the attempt."""
         return self.work.key
+
+    @property
+    def _isolated(self) -> bool:
+        """True if the attempt is started beside no other: an earlier one was lost."""
+        return self.key.attempt > 1
 
     @property
     def phase(self) -> Phase:
@@ -125,7 +138,9 @@ class AttemptRun:
         try:
             await self._run()
         except LaunchError as error:
-            self._not_started(str(error))
+            if isinstance(error, StarterEndedError):
+                await self._wait_for_shutdown()
+            self._not_started(error)
         finally:
             await self._clean_up()
 
@@ -155,6 +170,8 @@ class AttemptRun:
             return
         process = await self._start(plan, parameters, allocation)
         status = await process.ended
+        if status is None or _looks_terminated(status):
+            await self._wait_for_shutdown()
         self._state.process_ended()
         if status is None:
             # Its starter died, and the kernel ended the leader with it: end the rest.
@@ -165,6 +182,18 @@ class AttemptRun:
             saved = await self._save(folders)
         self._state.read()
         self._end(status, saved)
+
+    async def _wait_for_shutdown(self) -> None:
+        """Wait a moment for the agent's own stop, which may end a trial before it is noticed here.
+
+        A machine that shuts down sends TERM to all processes at once, and trials end faster than
+        the agent handles its signal. Such a trial is lost, not failed.
+        """
+        if self._state.stop_trigger is not None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._dependencies.shutdown_notice_s):
+                await self._stop_requested.wait()
 
     async def _start(
         self,
@@ -209,6 +238,7 @@ class AttemptRun:
                 variables=variables,
                 stdout=output.stdout,
                 stderr=output.stderr,
+                isolated=self._isolated,
             )
         )
         output.launched()
@@ -306,6 +336,7 @@ class AttemptRun:
             loss: cause of the loss, for LOST; the first one counts.
         """
         self._loss = self._loss or loss
+        self._stop_requested.set()
         order = self._state.stop(trigger)
         if order is Order.TERMINATE:
             self._terminate()
@@ -375,7 +406,10 @@ class AttemptRun:
                 ProcessExited(self._dependencies.clock.now(), _exit_cause(cause), None, 0, "")
             )
         elif status is None and cause is None:
-            self._report(AttemptLost(_STARTER_KILLED))
+            # A retried attempt has a starter of its own, which only it can have killed.
+            alone = self._isolated
+            killed = LossCause.AGENT_FAILED if alone else LossCause.STARTER_KILLED
+            self._report(AttemptLost(LossReason(killed, detail=_STARTER_KILLED)))
         else:
             self._exited(_KILLED if status is None else status, cause, saved)
 
@@ -391,15 +425,18 @@ class AttemptRun:
         detail = "" if exit_code == 0 else self.output.stderr_tail()
         self._report(ProcessExited(now, _exit_cause(cause), exit_code, signal, detail, saved))
 
-    def _not_started(self, reason: str) -> None:
-        cause = self._state.stop_trigger
+    def _not_started(self, error: LaunchError) -> None:
+        trigger = self._state.stop_trigger
         self._state.not_launched()
-        get_logger().warning("trial not started", trial=self.key.trial_id, reason=reason)
-        if cause is StopTrigger.DROPPED:
+        get_logger().warning("trial not started", trial=self.key.trial_id, reason=str(error))
+        if trigger is StopTrigger.DROPPED:
             self._drop()
+        elif trigger is StopTrigger.LOST or isinstance(error, StarterEndedError):
+            loss = self._loss or LossReason(LossCause.AGENT_FAILED, detail=str(error))
+            self._report(AttemptLost(loss))
         elif not self._silent:
             now = self._dependencies.clock.now()
-            self._report(ProcessExited(now, ExitCause.NOT_STARTED, None, 0, reason))
+            self._report(ProcessExited(now, ExitCause.NOT_STARTED, None, 0, str(error)))
 
     def abandon(self, loss: LossReason) -> None:
         """Report the attempt as lost after a failure of the agent; do nothing if it is over."""

@@ -1,32 +1,63 @@
-import socket
+from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 
-from svc_common.errors import FailedPreconditionError
-from svc_standalone.app import free_ports
+from svc_standalone.app import BusPort, make_plan, prepare_home
+from svc_standalone.commands import BUS
+from svc_standalone.held_ports import HeldPorts
+from svc_standalone.settings import Settings
 
 
-def test_ports_differ() -> None:
-    ports = free_ports(3, 0)
+def test_home_is_private_and_damaged_places_are_repaired(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    (home / "log").write_text("no folder")
 
-    assert len(set(ports)) == 4
+    prepare_home(Settings(home))
 
-
-def test_ports_are_outside_the_range_of_outgoing_connections() -> None:
-    assert all(port < 32_768 for port in free_ports(20, 0))
-
-
-def test_fixed_port_is_the_last() -> None:
-    wanted = free_ports(0, 0)[0]
-
-    assert free_ports(2, wanted)[-1] == wanted
+    assert S_IMODE(home.stat().st_mode) == 0o700
+    assert (home / "log").is_dir()
 
 
-def test_taken_port_is_named() -> None:
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        holder.listen()
-        port = holder.getsockname()[1]
+def test_home_that_is_a_file_is_left_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("of the user")
 
-        with pytest.raises(FailedPreconditionError, match=f"port {port} cannot be used"):
-            free_ports(1, port)
+    with pytest.raises(FileExistsError):
+        prepare_home(Settings(home))
+
+    assert home.read_text() == "of the user"
+
+
+def test_token_is_new_for_each_run(tmp_path: Path) -> None:
+    held = HeldPorts.draw()
+
+    plans = [make_plan(Settings(tmp_path), held.numbers) for _ in range(2)]
+
+    held.close()
+    assert plans[0].token != plans[1].token
+
+
+def test_all_children_get_the_new_port_of_the_bus(tmp_path: Path) -> None:
+    held = HeldPorts.draw()
+    port = BusPort(held, make_plan(Settings(tmp_path), held.numbers))
+    redrawn: list[str] = []
+    port.on_redrawn(redrawn.append)
+    before = port.plan.nats_url
+    port.lend()
+    assert port.take_back() is None
+    held.http.getsockname()
+    # A program that listens there, for which the port need not be lent.
+    held._nats.listen()
+
+    commands = port.take_back()
+
+    assert commands is not None
+    assert redrawn == [port.plan.nats_url]
+    assert port.plan.nats_url != before
+    urls = {
+        command.environment["NNI_NATS_URL"] for name, command in commands.items() if name != BUS
+    }
+    assert urls == {port.plan.nats_url}
+    held.close()

@@ -67,10 +67,10 @@ def test_service_gets_its_settings_by_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_service_gets_its_own_user_of_the_bus() -> None:
-    environments = {name: service_command(PLAN, name).environment for name in SERVICES}
+    commands = {name: service_command(PLAN, name) for name in SERVICES}
     logins = {
-        name: (variables["NNI_NATS_USER"], variables["NNI_NATS_PASSWORD"])
-        for name, variables in environments.items()
+        name: (command.environment["NNI_NATS_USER"], command.secrets["NNI_NATS_PASSWORD"])
+        for name, command in commands.items()
     }
 
     assert {user for user, _ in logins.values()} == {"manager", "dispatcher", "runner"}
@@ -89,6 +89,21 @@ def test_security_variables_do_not_reach_services_on_loopback(
 
     assert "NNI_TLS_CA_FILE" not in variables
     assert variables["NNI_RUNNER_POOL"] == "local"
+
+
+def test_no_secret_is_in_an_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NNI_S3_SECRET_KEY", "hush")
+    monkeypatch.setenv("NNI_REDIS_URL", "redis://user:hush@host")
+    plan = replace(PLAN, home=tmp_path)
+
+    commands = [bus_command(plan), *(service_command(plan, name) for name in SERVICES)]
+
+    for command in commands:
+        shown = repr(command)
+        for secret in (plan.token, "hush", *plan.passwords.values()):
+            assert secret not in shown
+    assert commands[1].secrets["NNI_S3_SECRET_KEY"] == "hush"
+    assert commands[1].secrets["NNI_TOKEN"] == plan.token
 
 
 def test_secrets_are_not_in_the_representation() -> None:

@@ -125,6 +125,8 @@ class _LossCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LossCause.V
     """A process of the agent that runs the attempt failed; `detail` says how."""
     LOSS_CAUSE_COMMAND_FAILED: _LossCause.ValueType  # 9
     """The command failed and is run again, as `retryFailedTrials` says; `end` is set."""
+    LOSS_CAUSE_STARTER_KILLED: _LossCause.ValueType  # 10
+    """The process that had started the attempt, and others beside it, was killed; `detail` says how."""
 
 class LossCause(_LossCause, metaclass=_LossCauseEnumTypeWrapper):
     """Why an attempt is gone."""
@@ -148,6 +150,8 @@ LOSS_CAUSE_AGENT_FAILED: LossCause.ValueType  # 8
 """A process of the agent that runs the attempt failed; `detail` says how."""
 LOSS_CAUSE_COMMAND_FAILED: LossCause.ValueType  # 9
 """The command failed and is run again, as `retryFailedTrials` says; `end` is set."""
+LOSS_CAUSE_STARTER_KILLED: LossCause.ValueType  # 10
+"""The process that had started the attempt, and others beside it, was killed; `detail` says how."""
 Global___LossCause: _TypeAlias = LossCause  # noqa: Y015
 
 class _WaitCause:

@@ -20,6 +20,7 @@ from starlette.routing import Route as HttpRoute
 from svc_common.errors import ServiceError
 from svc_manager.web.errors import error_response
 from svc_manager.web.listeners.endpoints import head_of
+from svc_manager.web.page_access import LIFETIME_S
 from svc_manager.web.security import TOKEN_QUERY, AccessPolicy
 
 PAGE_PATHS: Final = ("/", "/oview", "/detail", "/charts", "/experiment")
@@ -71,14 +72,14 @@ def _file_endpoint(path: Path, caching: str) -> Callable[[Request], Awaitable[Re
 def _token_login(
     document: Callable[[Request], Awaitable[Response]], policy: AccessPolicy
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Exchange the token in the address for a cookie; redirect to the address without it."""
+    """Exchange token or login code in the address for a cookie; redirect to the rest of it."""
 
     async def serve(request: Request) -> Response:
         token = request.query_params.get(TOKEN_QUERY)
         if token is None:
             return await document(request)
         try:
-            policy.identify(head_of(request, policy), token)
+            cookie = policy.log_in(head_of(request, policy), token)
         except ServiceError as error:
             return error_response(error)
         given = request.query_params.multi_items()
@@ -87,7 +88,8 @@ def _token_login(
         response = RedirectResponse(target, status_code=303, headers={"Cache-Control": "no-store"})
         response.set_cookie(
             policy.cookie_name,
-            token,
+            cookie,
+            max_age=LIFETIME_S,
             httponly=True,
             secure=policy.encrypted,
             samesite="strict",

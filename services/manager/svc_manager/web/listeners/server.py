@@ -9,7 +9,7 @@ import asyncio
 import errno
 import re
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from svc_common.access.security import Guard
@@ -20,10 +20,16 @@ from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.listeners.endpoints import BODY_TIMEOUT_S, EndpointContext
 from svc_manager.web.listeners.http_listener import HEAD_TIMEOUT_S, HttpListener
 from svc_manager.web.listeners.site import create_site
+from svc_manager.web.page_access import ListenerId
 from svc_manager.web.security import AccessPolicy
 
 LOOPBACK: Final = "127.0.0.1"
 _PREFIX: Final = re.compile(r"[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*", re.ASCII)
+
+
+_SO_COOKIE: Final = 57
+"""Option of Linux: a number of the socket that no other socket gets before the next boot."""
+_SO_COOKIE_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +94,21 @@ class WebServer:
         """`https` with TLS, else `http`."""
         return "http" if self._tls is None else "https"
 
-    async def serve(self, dependencies: WebDependencies, port: int = 0) -> int:
+    async def serve(
+        self, dependencies: WebDependencies, port: int = 0, bound: socket.socket | None = None
+    ) -> int:
         """Open the base listener and return its port.
 
         Args:
             dependencies: dependencies of all listeners.
             port: 0 = a free port.
+            bound: socket to use in place of a new one at the port, which the listener closes.
 
         Raises:
             PortTakenError: the port is in use.
         """
         self._dependencies = dependencies
-        self._base = await self._listen(port, "", "")
+        self._base = await self._listen(bound or await self._bind(port), "", "")
         return self._base.port
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
@@ -115,7 +124,7 @@ class WebServer:
             listener and listener.port == port
         ):  # only the prefix differs: the port must be free first
             await self.close_listener(experiment_id)
-        server = await self._listen(port, experiment_id, url_prefix)
+        server = await self._listen(await self._bind(port), experiment_id, url_prefix)
         await self.close_listener(experiment_id)
         self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server)
 
@@ -148,18 +157,20 @@ class WebServer:
         closing, self._closing = self._closing, set()
         await asyncio.gather(*(server.drain(grace_s) for server in closing))
 
-    async def _listen(self, port: int, experiment_id: str, url_prefix: str) -> HttpListener:
+    async def _listen(
+        self, bound: socket.socket, experiment_id: str, url_prefix: str
+    ) -> HttpListener:
         assert self._dependencies is not None, "serve() comes first"
-        bound = await self._bind(port)
         stopped = asyncio.Event()
 
         async def until_stopped() -> None:
             await stopped.wait()
 
+        listener = self._listener_id(bound, experiment_id)
         site = create_site(
             EndpointContext(
                 dependencies=self._dependencies,
-                policy=self._policy,
+                policy=replace(self._policy, listener=listener),
                 until_stopped=until_stopped,
                 experiment_id=experiment_id,
                 body_timeout_s=self._body_timeout_s,
@@ -169,6 +180,17 @@ class WebServer:
         return await HttpListener.start(
             site, bound, stopped, self._tls, head_timeout_s=self._head_timeout_s
         )
+
+    def _listener_id(self, bound: socket.socket, experiment_id: str) -> ListenerId:
+        """Return the identity of a listener, to which the page's cookies are bound.
+
+        Where TLS proves who listens, a cookie is valid at every manager and after restarts.
+        """
+        port = int(bound.getsockname()[1])
+        if self._tls is not None or not is_loopback(self._host):
+            return ListenerId(port, experiment_id)
+        opening = bound.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, _SO_COOKIE_BYTES)
+        return ListenerId(port, experiment_id, opening.hex())
 
     async def _bind(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET

@@ -133,7 +133,7 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
     settings = ExperimentSettings(optimize_mode=OptimizeMode.MINIMIZE, max_trial_retries=1)
     lab = Lab(settings=settings)
     trial = lab.running()
-    lab.report(trial, 1, Lost(LossReason(LossCause.AGENT_STOPPED)))
+    lab.report(trial, 1, Lost(LossReason(LossCause.AGENT_RESTARTED)))
     lab.running(claim="second", runner="r2")
     lab.report(trial, 1, lost("power cut"), claim="second", runner="r2")
 
@@ -142,7 +142,7 @@ def test_a_trial_that_lost_its_agents_names_each_loss() -> None:
     assert explanation.outcome is TrialOutcome.FAILED
     assert [reason.kind for reason in explanation.reasons] == [ReasonKind.LOST, ReasonKind.LOST]
     assert "maxTrialRetries is 1" in explanation.reasons[0].text
-    assert "attempt 1: its agent was stopped" in explanation.reasons[1].text
+    assert "attempt 1: its agent was restarted" in explanation.reasons[1].text
     assert len(explanation.lost_attempts) == 1
 
 

@@ -23,7 +23,7 @@ from svc_manager.domain.values import OptimizeMode, ParameterSource
 from tests.unit.services.manager.building import created, encoded, exited, final, intermediate
 
 END = EndReason(EndCause.SUCCEEDED)
-LOSS = LossReason(LossCause.AGENT_STOPPED)
+LOSS = LossReason(LossCause.AGENT_RESTARTED)
 
 
 def experiment_with_trial(
@@ -103,6 +103,18 @@ def test_a_lost_attempt_starts_anew_without_its_results() -> None:
     assert trial.report_sequence == -1
     assert trial.losses == 1
     assert [lost.loss for lost in trial.lost_attempts] == [LOSS]
+
+
+@pytest.mark.parametrize(
+    "cause", [LossCause.AGENT_STOPPED, LossCause.AGENT_LEFT, LossCause.STARTER_KILLED]
+)
+def test_a_loss_without_the_fault_of_the_trial_is_counted_apart(cause: LossCause) -> None:
+    experiment, trial = experiment_with_trial()
+    start(experiment)
+
+    fold(experiment, events.TrialLost("t0", 1, LossReason(cause), False), 11)
+
+    assert (trial.losses, trial.never_started, trial.attempt) == (0, 1, 2)
 
 
 def test_a_loss_before_the_start_is_counted_apart() -> None:

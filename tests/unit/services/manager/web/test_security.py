@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nni_wire.page_login import login_code
+from svc_common.access.roles import Role
 from svc_common.access.transport import is_loopback
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_manager.web.errors import UnsupportedTypeError
+from svc_manager.web.page_access import ListenerId
 from svc_manager.web.security import AccessPolicy, RequestHead, host_name
 from tests.unit.services.manager.web.conftest import API, TOKEN, Site
 
@@ -54,7 +57,54 @@ def test_own_page_may_read_and_with_its_cookie_change() -> None:
     own = "http://127.0.0.1:8080"
 
     POLICY.check(head(origin=own))
-    POLICY.check(head("PUT", origin=own, cookie_token=TOKEN))
+    POLICY.check(head("PUT", origin=own, cookie_token=POLICY.cookies.make("installation")))
+
+
+def test_token_in_the_place_of_the_cookie_is_refused() -> None:
+    with pytest.raises(UnauthenticatedError):
+        POLICY.check(head("PUT", cookie_token=TOKEN))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ListenerId(8081, "exp", "one"),
+        ListenerId(8080, "other", "one"),
+        ListenerId(8080, "", "one"),
+        ListenerId(8080, "exp", "two"),
+    ],
+)
+def test_cookie_is_valid_at_its_listener_only(other: ListenerId) -> None:
+    policy = AccessPolicy(TOKEN, listener=ListenerId(8080, "exp", "one"))
+    cookie = policy.cookies.make("installation")
+
+    assert policy.check(head("PUT", cookie_token=cookie)).role is Role.ADMIN
+    with pytest.raises(UnauthenticatedError):
+        AccessPolicy(TOKEN, listener=other).check(head("PUT", cookie_token=cookie))
+
+
+def test_stolen_cookie_is_no_bearer_token() -> None:
+    cookie = POLICY.cookies.make("installation")
+
+    with pytest.raises(UnauthenticatedError):
+        POLICY.check(head("PUT", authorization=f"Bearer {cookie}"))
+
+
+def test_login_code_is_valid_at_its_port_until_its_end() -> None:
+    moment = 1_000_000.0
+    policy = AccessPolicy(TOKEN, listener=ListenerId(8080), now_s=lambda: moment)
+    code = login_code(TOKEN, 8080, moment)
+
+    cookie = policy.log_in(head(), code)
+    assert policy.check(head("PUT", cookie_token=cookie)).name == "installation"
+    for refused in (login_code(TOKEN, 8081, moment), login_code("other", 8080, moment)):
+        with pytest.raises(UnauthenticatedError):
+            policy.log_in(head(), refused)
+    moment += 12 * 3600
+    with pytest.raises(UnauthenticatedError):
+        policy.log_in(head(), code)
+    with pytest.raises(UnauthenticatedError):
+        policy.check(head("PUT", authorization=f"Bearer {code}"))
 
 
 @pytest.mark.parametrize("given", [{}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}])
@@ -89,7 +139,7 @@ def test_off_loopback_any_host_is_accepted_and_the_page_is_open() -> None:
     policy = AccessPolicy(TOKEN, reading_needs_token=True)
 
     policy.check(head(host="10.1.2.3:8080", is_page=True))
-    policy.check(head(host="box.example", cookie_token=TOKEN))
+    policy.check(head(host="box.example", cookie_token=policy.cookies.make("installation")))
     with pytest.raises(UnauthenticatedError):
         policy.check(head(host="box.example"))
 

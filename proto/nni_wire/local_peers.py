@@ -1,0 +1,71 @@
+"""Owners of ports of this machine: who would get what is sent to a loopback address.
+
+Any user may listen on a port that has become free. Before a client sends a secret to 127.0.0.1 it
+therefore checks that no other user has a socket there. The kernel says who owns a socket
+(`/proc/net/tcp`); only root can change that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_ESTABLISHED, _LISTEN = "01", "0A"
+_UNKNOWN_INODE: Final = "0"
+"""Of a connection that no process has accepted yet."""
+
+
+class ForeignOwnerError(OSError):
+    """Another user of this machine has a socket at a port."""
+
+    def __init__(self, port: int, uid: int) -> None:
+        super().__init__(
+            f"port {port} of this machine belongs to the user with number {uid}, not to you: "
+            "nothing is sent there"
+        )
+        self.port = port
+        self.uid = uid
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of an address is this machine's loopback."""
+    return host in {"localhost", "::1", "[::1]"} or host.startswith("127.")
+
+
+def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = _TABLES) -> None:
+    """Raise unless all sockets at a local port belong to a user, or to root.
+
+    Args:
+        port: of a loopback address.
+        uid: of the user; None: of this process.
+        tables: files with the kernel's tables of sockets; where there are none, nothing is checked.
+
+    Raises:
+        ForeignOwnerError: another user listens there, or has accepted a connection.
+    """
+    allowed = {os.geteuid() if uid is None else uid, 0}
+    for owner in _owners(port, tables):
+        if owner not in allowed:
+            raise ForeignOwnerError(port, owner)
+
+
+def _owners(port: int, tables: tuple[str, ...]) -> Iterator[int]:
+    wanted = f":{port:04X}"
+    for table in tables:
+        try:
+            lines = Path(table).read_text("ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            if wanted not in line:
+                continue
+            fields = line.split()
+            if (
+                fields[1].endswith(wanted)
+                and fields[3] in {_ESTABLISHED, _LISTEN}
+                and fields[9] != _UNKNOWN_INODE
+            ):
+                yield int(fields[7])

@@ -1,0 +1,46 @@
+"""Login codes in the page's printed address, in place of the installation's token.
+
+A code is valid for one port and a limited time: `page.<end, seconds since 1970>.<hash>`. A
+program that gets it, e.g. by listening on the port of a stopped experiment, learns no token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+LIFETIME_S: Final = 12 * 3600
+"""Time for which a code is valid, in seconds."""
+_KIND: Final = "page"
+_PARTS: Final = 3
+
+
+def login_code(token: str, port: int, now_s: float) -> str:
+    """Return a code that stands for a token at one port.
+
+    Args:
+        token: of the installation.
+        port: of the listener.
+        now_s: seconds since 1970.
+    """
+    head = f"{_KIND}.{int(now_s) + LIFETIME_S}"
+    return f"{head}.{_hash(token, port, head)}"
+
+
+def is_login_code(text: str) -> bool:
+    """Return whether a text has the form of a code."""
+    return text.startswith(f"{_KIND}.") and len(text.split(".")) == _PARTS
+
+
+def is_valid_code(code: str, token: str, port: int, now_s: float) -> bool:
+    """Return whether a code was made of a token for a port, and its time has not passed."""
+    head, _, given = code.rpartition(".")
+    if not hmac.compare_digest(given.encode(), _hash(token, port, head).encode()):
+        return False
+    return int(head.partition(".")[2]) > now_s
+
+
+def _hash(token: str, port: int, head: str) -> str:
+    key = hmac.new(token.encode(), b"nni page login", hashlib.sha256).digest()
+    return hmac.new(key, f"{port}/{head}".encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,132 @@
+"""Ports of one run of the local shape, held by the supervisor until it ends.
+
+The supervisor binds every port itself, so that two installations never choose the same one, and
+keeps the sockets while children end and start again, so that no other user gets a port meanwhile:
+
+- gRPC servers bind their ports beside the supervisor's sockets. The kernel allows that
+  (`SO_REUSEPORT`) to processes of the same user only.
+- The manager gets the listening socket of HTTP itself: while it restarts, connections wait.
+- nats-server can neither adopt a socket nor set that option. Its port is exclusively the
+  supervisor's while no nats-server runs, and shareable (`SO_REUSEADDR`) while one starts; as soon
+  as it listens, no other process can bind the port. Clients check the owner of the port.
+"""
+
+import errno
+import secrets
+import socket
+from typing import Final, Self
+
+from svc_common.errors import FailedPreconditionError
+from svc_standalone.commands import LOOPBACK, Ports
+
+FIRST_PORT: Final = 20_000
+LAST_PORT: Final = 32_767
+"""Last port below the range that Linux uses for outgoing connections (`ip_local_port_range`).
+Within that range, a client that tries to reach a stopped bus could connect to itself (TCP allows
+it) and so occupy the port that the bus needs when it restarts."""
+_TRIES: Final = 100
+_BACKLOG: Final = 128
+
+
+class HeldPorts:
+    """Bound sockets of all ports of the local shape; close them after the children have ended."""
+
+    def __init__(
+        self,
+        nats: socket.socket,
+        dispatcher: socket.socket,
+        manager_grpc: socket.socket,
+        manager_http: socket.socket,
+    ) -> None:
+        self._nats = nats
+        self._others = (dispatcher, manager_grpc)
+        self.http = manager_http
+        """Listening socket of page and REST."""
+
+    @classmethod
+    def draw(cls, http_port: int = 0) -> Self:
+        """Bind all ports.
+
+        Args:
+            http_port: port of page and REST; 0: a free one.
+
+        Raises:
+            FailedPreconditionError: that port is taken, or no port is free.
+        """
+        http = _bind_named(http_port) if http_port else _bind_free()
+        http.listen(_BACKLOG)
+        nats, dispatcher, manager_grpc = (_bind_free() for _ in range(3))
+        for shared in (dispatcher, manager_grpc):
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        return cls(nats, dispatcher, manager_grpc, http)
+
+    @property
+    def numbers(self) -> Ports:
+        """Numbers of the ports."""
+        return Ports(*(_number(one) for one in (self._nats, *self._others, self.http)))
+
+    def lend_nats(self) -> None:
+        """Let a nats-server bind its port."""
+        self._nats.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    def take_nats_back(self) -> bool:
+        """Hold the port of the bus exclusively again; return False if another program has it.
+
+        To be called when no nats-server runs.
+        """
+        self._nats.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        with socket.socket() as client:
+            client.settimeout(1.0)
+            return client.connect_ex((LOOPBACK, _number(self._nats))) == errno.ECONNREFUSED
+
+    def redraw_nats(self) -> None:
+        """Choose another port for the bus.
+
+        Raises:
+            FailedPreconditionError: no port is free.
+        """
+        self._nats.close()
+        self._nats = _bind_free()
+
+    def close(self) -> None:
+        """Free all ports; may be called twice."""
+        for one in (self._nats, *self._others, self.http):
+            one.close()
+
+
+def _number(bound: socket.socket) -> int:
+    return int(bound.getsockname()[1])
+
+
+def _socket() -> socket.socket:
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+
+
+def _bind_free() -> socket.socket:
+    """Return a socket at a port that no other socket has."""
+    for _ in range(_TRIES):
+        # Without SO_REUSEADDR: then the kernel refuses a port that any other socket has.
+        bound = _socket()
+        try:
+            bound.bind((LOOPBACK, FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT + 1)))
+        except OSError as error:
+            bound.close()
+            reason = error.strerror
+        else:
+            return bound
+    raise FailedPreconditionError(f"no free port found on {LOOPBACK}: {reason}")
+
+
+def _bind_named(port: int) -> socket.socket:
+    bound = _socket()
+    # Connections of an earlier run in TIME_WAIT must not keep the user from the port.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((LOOPBACK, port))
+        bound.listen(_BACKLOG)  # fails if another socket listens; bind alone does not
+    except OSError as error:
+        bound.close()
+        raise FailedPreconditionError(
+            f"port {port} cannot be used: {error.strerror}; choose another with --port"
+        ) from error
+    return bound

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nni_wire.local_peers import ForeignOwnerError, check_owner
+
+OTHER = 65534
+
+
+@contextmanager
+def listener_of(uid: int) -> Iterator[int]:
+    """Yield the port of a listener of another user, a real process."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setuid(uid)
+        server = socket.create_server(("127.0.0.1", 0))
+        os.write(writer, str(server.getsockname()[1]).encode())
+        kept = [server.accept()]
+        os.write(writer, b"accepted")
+        server.close()
+        signal.pause()
+        os._exit(len(kept))
+    try:
+        yield int(os.read(reader, 100))
+        with_client = os.read(reader, 100)
+        assert with_client == b"accepted"
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+def test_own_listener_is_accepted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_owner(server.getsockname()[1])
+
+
+def test_free_port_is_accepted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    check_owner(port)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_listener_of_another_user_is_refused_and_named() -> None:
+    with listener_of(OTHER) as port:
+        with pytest.raises(ForeignOwnerError, match=f"port {port} .* number {OTHER}"):
+            check_owner(port, OTHER + 1)
+        check_owner(port, OTHER)
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_connection_that_another_user_has_accepted_is_refused() -> None:
+    with listener_of(OTHER) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        with pytest.raises(ForeignOwnerError):
+            check_owner(port, OTHER + 1)
+        assert client.getpeername()[1] == port
+
+
+def test_without_tables_nothing_is_checked(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_owner(server.getsockname()[1], OTHER, (str(tmp_path / "none"),))
+
+
+def test_table_is_read_by_port_state_and_inode(tmp_path: Path) -> None:
+    table = tmp_path / "tcp"
+    row = "0: 0100007F:{local} 0100007F:{remote} {state} 0:0 00:0 0 {uid} 0 {inode} 1"
+    rows = [
+        row.format(local="1F91", remote="1F90", state="01", uid=7, inode=5),
+        row.format(local="1F90", remote="0000", state="06", uid=7, inode=5),
+        row.format(local="1F90", remote="1F91", state="01", uid=7, inode=0),
+    ]
+    table.write_text("head\n" + "\n".join(rows) + "\n")
+    check_owner(8080, 5, (str(table),))
+
+    rows.append(row.format(local="1F90", remote="1F91", state="01", uid=7, inode=9))
+    table.write_text("head\n" + "\n".join(rows) + "\n")
+    with pytest.raises(ForeignOwnerError):
+        check_owner(8080, 5, (str(table),))
