@@ -30,6 +30,9 @@ NNI_SECRETS_FD: Final = "NNI_SECRETS_FD"
 """Descriptor of an inherited file with a JSON object of variables that are secret; unset: none."""
 NNI_SECRETS_FILE: Final = "NNI_SECRETS_FILE"
 """Files with lines `NAME=value` of secret variables, separated by colons; unset: none."""
+NNI_HEARTBEAT_FD: Final = "NNI_HEARTBEAT_FD"
+"""Descriptor of an inherited pipe to which a service writes while its event loop runs; unset:
+none."""
 NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
 """Lowest level that is logged: debug, info (default), warning, error."""
 NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
@@ -116,6 +119,7 @@ _SERVICE_VARIABLES: Final = (
         {
             NNI_NATS_URL,
             NNI_READY_FD,
+            NNI_HEARTBEAT_FD,
             NNI_SECRETS_FD,
             NNI_SECRETS_FILE,
             NNI_METRICS,

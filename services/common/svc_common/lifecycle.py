@@ -34,6 +34,9 @@ from svc_common.telemetry.loop_watchdog import LoopWatchdog
 GRACE_S: Final = 5.0
 """Grace period of consumers and servers to finish their work."""
 
+HEARTBEAT_S: Final = 5.0
+"""Interval of the signs that the event loop runs."""
+
 Build: TypeAlias = Callable[["Service"], Awaitable[Mapping[str, str]]]
 """Opens adapters on `service.adapters`, starts the service, returns the fields of readiness."""
 
@@ -115,6 +118,38 @@ class Service:
         self._stopping.set()
 
 
+class Heartbeat:
+    """Periodic sign to the supervisor that the event loop of this process runs.
+
+    Args:
+        loop: the event loop.
+        descriptor: write end of a pipe; negative: there is no supervisor.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+        self._loop = loop
+        self._descriptor = descriptor
+        self._timer: asyncio.TimerHandle | None = None
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only way
+            os.set_blocking(descriptor, False)
+            self._beat()
+
+    def _beat(self) -> None:
+        try:
+            os.write(self._descriptor, b".")
+        except BlockingIOError:
+            pass  # unread signs are enough of them
+        except OSError:
+            return  # the supervisor has ended
+        self._timer = self._loop.call_later(HEARTBEAT_S, self._beat)
+
+    def close(self) -> None:
+        """Stop the signs; the process ends next."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 async def run(
     build: Build, grace_s: float = GRACE_S, loop_watchdog: LoopWatchdog | None = None
 ) -> int:
@@ -128,6 +163,7 @@ async def run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stop)
+    heartbeat = Heartbeat(loop, environment.integer(environment.NNI_HEARTBEAT_FD, -1))
     try:
         if await _build_unless_stopped(service, build):
             await service.wait_stopping()
@@ -142,6 +178,7 @@ async def run(
     finally:
         await service.aclose()
         service.loop_watchdog.stop()
+        heartbeat.close()
     return 1 if service.failed else 0
 
 

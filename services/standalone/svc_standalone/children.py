@@ -4,9 +4,11 @@ import asyncio
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -21,6 +23,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
 """A larger log is rotated (one generation is kept) when its child starts."""
+_PIPE_BYTES: Final = 65_536
 _TAIL_BYTES: Final = 2_000
 
 
@@ -34,6 +37,8 @@ class Command:
     environment: Mapping[str, str]
     reports_ready: bool
     """True if it reports its readiness on `NNI_READY_FD`; the bus does not."""
+    halts: re.Pattern[bytes] | None = None
+    """Line of its output after which only a restart makes it work again; None: there is none."""
     descriptors: Sequence[int] = ()
     """Descriptors of the supervisor that the child inherits, with the same numbers."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -60,16 +65,28 @@ class Child:
         self._started_s = self._loop.time()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._ready: asyncio.Future[Mapping[str, str]] = self._loop.create_future()
+        self.last_sign_s: float | None = None
+        """Time of the last sign that its event loop runs, on the loop's clock; None: none yet."""
+        self.halted = ""
+        """Line of its log after which it works no more until it is restarted; empty: none."""
+        self._drains: list[Callable[[], None]] = []
         reader, writer = os.pipe()
+        signs, beat = os.pipe()
         with _open_log(log) as output:
             self._log_start = output.tell()
+            output_end = self._copied_output(output)
             try:
-                self._process = self._spawn(folder, output, writer)
+                self._process = self._spawn(folder, output_end, writer, beat)
             except BaseException:
-                os.close(reader)
+                for descriptor in (reader, signs):
+                    os.close(descriptor)
                 raise
             finally:
-                os.close(writer)
+                for descriptor in (writer, beat):
+                    os.close(descriptor)
+                if output_end != output.fileno():
+                    os.close(output_end)
+        self._read_later(signs, self._note_sign)
         self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._reap)
         self._line = b""
@@ -104,6 +121,11 @@ class Child:
         """Return the exit status when the process has ended; negative: number of a signal."""
         return await asyncio.shield(self._ended)
 
+    def kill(self) -> None:
+        """Send KILL, if the process has not ended; returns at once."""
+        if self.running:
+            self._process.kill()
+
     def terminate(self) -> None:
         """Send TERM, if the process has not ended; returns at once."""
         if self.running:
@@ -131,12 +153,57 @@ class Child:
             return ""
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
-    def _spawn(self, folder: Path, output: IO[bytes], writer: int) -> subprocess.Popen[bytes]:
+    def _copied_output(self, log: IO[bytes]) -> int:
+        """Return the descriptor for the child's output: the log, or a pipe that is searched."""
+        pattern = self.command.halts
+        if pattern is None:
+            return log.fileno()
+        file = os.dup(log.fileno())
+        reader, writer = os.pipe()
+
+        def note(data: bytes) -> None:
+            found = pattern.search(data)
+            if found is not None:
+                self.halted = self.halted or found.group(0).decode(errors="replace").strip()
+            with suppress(OSError):  # a disk that is full costs lines, and nothing else
+                os.write(file, data)
+
+        self._read_later(reader, note, file)
+        return writer
+
+    def _note_sign(self, _: bytes) -> None:
+        self.last_sign_s = self._loop.time()
+
+    def _read_later(self, descriptor: int, use: Callable[[bytes], None], *more: int) -> None:
+        """Call back with the data of a pipe until its end; then close it and more descriptors."""
+        os.set_blocking(descriptor, False)
+        is_open = True
+
+        def read() -> None:
+            nonlocal is_open
+            while is_open:
+                try:
+                    data = os.read(descriptor, _PIPE_BYTES)
+                except BlockingIOError:
+                    return
+                if data:
+                    use(data)
+                    continue
+                is_open = False
+                self._loop.remove_reader(descriptor)
+                for one in (descriptor, *more):
+                    os.close(one)
+
+        self._loop.add_reader(descriptor, read)
+        self._drains.append(read)
+
+    def _spawn(self, folder: Path, output: int, writer: int, beat: int) -> subprocess.Popen[bytes]:
         variables = {**self.command.environment}
         passed = [*self.command.descriptors]
         if self.command.reports_ready:
             variables[environment.NNI_READY_FD] = str(writer)
-            passed.append(writer)
+            variables[environment.NNI_HEARTBEAT_FD] = str(beat)
+            passed += (writer, beat)
         secrets = memory_file(self.command.secrets) if self.command.secrets else -1
         if secrets >= 0:
             variables[environment.NNI_SECRETS_FD] = str(secrets)
@@ -164,6 +231,8 @@ class Child:
         os.close(self._pidfd)
         self._read_ready()
         self._close_ready()
+        for drain in self._drains:
+            drain()
         if not self._ended.done():
             self._ended.set_result(self._process.wait())
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import socket
 import sys
@@ -47,6 +48,11 @@ _BUS_USERS: Final[Mapping[str, BusUser]] = {
     "trial-runner": runner_user("runner", LOCAL_POOL),
 }
 """Users of the bus by service; each has a password of its own."""
+_BUS_STORE: Final = "1TB"
+"""Limit of the bus's data. By default the bus derives it from the free space at its start, reserves
+the limits of all streams in it, and does not start on a disk with some hundred free megabytes."""
+_BUS_HALTS: Final = re.compile(rb"[^\n]*(?:Critical write error|JetStream[^\n]*DISABLED)[^\n]*")
+"""Line of the bus's log after which it takes no messages for a stream until it is restarted."""
 _BUS_MEMORY: Final = "96MiB"
 """Soft memory limit of the bus: above it the Go garbage collector runs more often."""
 
@@ -94,7 +100,9 @@ def bus_command(plan: Plan) -> Command:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(bus_config(plan))
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
-    return Command(BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False)
+    return Command(
+        BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False, halts=_BUS_HALTS
+    )
 
 
 def _move_streams(store: Path) -> None:
@@ -114,7 +122,8 @@ def bus_config(plan: Plan) -> str:
         "server_name: nni\n"
         f"{users_block(users)}"
         f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
-        f"jetstream {{ store_dir: {store}, max_memory_store: 64MB }}\n"
+        f"jetstream {{ store_dir: {store}, max_memory_store: 64MB, "
+        f"max_file_store: {_BUS_STORE} }}\n"
     )
 
 

@@ -20,6 +20,11 @@ class Settings:
     """Port of page and REST on loopback; 0: a free one."""
     start_timeout_s: float = 60.0
     """Time limit until all services are ready, in seconds."""
+    hung_after_s: float = 60.0
+    """Time without a sign of its event loop after which a service is killed and restarted, in
+    seconds: longer than a machine under load or a large import stops it."""
+    health_every_s: float = 2.0
+    """Interval of the checks of all children, in seconds."""
     stop_grace_s: float = 10.0
     """Grace period of children between TERM and KILL, in seconds."""
 

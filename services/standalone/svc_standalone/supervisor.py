@@ -2,7 +2,10 @@
 
 import asyncio
 import itertools
+import shutil
+from asyncio import TaskGroup
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from svc_common.clock import Clock
@@ -13,8 +16,18 @@ from svc_standalone.children import Child, Command
 from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 
+ROOM_BYTES = 64 * 1024 * 1024
+"""Free space at which a bus that had none is restarted."""
 _FAILED_STARTS_LIMIT = 3
 """Failed starts of a child, before all are ready, that end the start of the local shape."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space of the disk with a folder; 0: it is unknown."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
 
 
 class FirstChildPort(Protocol):
@@ -119,13 +132,43 @@ class Supervisor:
 
     async def _watch(self, name: str, child: Child, state: RestartState) -> RestartState:
         """Wait for the end of a run of a child; return the state of its back-off."""
+        async with TaskGroup() as group:
+            health = group.create_task(self._check_health(name, child), name=f"health of {name}")
+            ended = await self._until_end(name, child)
+            health.cancel()
+        state = state.ended(child.ran_s)
+        get_logger().warning("child ended", child=name, status=ended, delay_s=state.delay_s)
+        return state
+
+    async def _until_end(self, name: str, child: Child) -> int:
         facts = await child.ready()
         if facts is not None and not self._facts[name].done():
             self._facts[name].set_result(facts)
-        status = await child.wait()
-        state = state.ended(child.ran_s)
-        get_logger().warning("child ended", child=name, status=status, delay_s=state.delay_s)
-        return state
+        return await child.wait()
+
+    async def _check_health(self, name: str, child: Child) -> None:
+        """Kill a child whose event loop hangs; restart one that has halted, once there is room."""
+        announced = False
+        while True:
+            await asyncio.sleep(self._settings.health_every_s)
+            sign_s = child.last_sign_s
+            silent_s = 0.0 if sign_s is None else asyncio.get_running_loop().time() - sign_s
+            if silent_s > self._settings.hung_after_s:
+                get_logger().error("child hangs, killed", child=name, silent_s=round(silent_s))
+                child.kill()
+                return
+            if child.halted and not announced:
+                announced = True
+                get_logger().error(
+                    "child has halted; it is restarted when the disk has room",
+                    child=name,
+                    reason=child.halted,
+                    needed_bytes=ROOM_BYTES,
+                )
+            if child.halted and free_bytes(self._settings.home) >= ROOM_BYTES:
+                get_logger().warning("halted child restarted", child=name)
+                child.terminate()
+                return
 
     def _change_commands(self, commands: Mapping[str, Command] | None) -> None:
         """Use new commands, if there are any: the other children are ended and restarted."""

@@ -163,6 +163,7 @@ def _open_processes(
         trial_sdk_folder() / "warm.py" if settings.warm else None,
         lambda identity: journal.append(ServerStarted(identity)),
         os.getpid(),
+        adopts=True,
     )
     reaper.on_end(processes.orphan_ended)
     service.adapters.push_async_callback(processes.aclose)

@@ -62,6 +62,8 @@ class LocalProcesses:
         warm_file: program of warm interpreters; None: bash starts everything.
         on_server: called with each process that starts trials, before it starts any.
         parent_pid: process that the spawner ends with: this one.
+        adopts: True if this process is a child subreaper whose children in other sessions are
+            servers or orphans of trials.
     """
 
     def __init__(
@@ -69,7 +71,10 @@ class LocalProcesses:
         warm_file: Path | None,
         on_server: Callable[[ProcessIdentity], None],
         parent_pid: int,
+        *,
+        adopts: bool = False,
     ) -> None:
+        self._adopts = adopts
         self._warm_file = warm_file
         self._on_server = on_server
         self._parent_pid = parent_pid
@@ -268,6 +273,8 @@ class LocalProcesses:
 
         The agent's own children share its session, and the servers are known.
         """
+        if not self._adopts:
+            return []
         servers = self._servers()
         known = {server.identity.pid for server in servers}
         known |= {pid for server in servers for pid in server.trial_pids()}

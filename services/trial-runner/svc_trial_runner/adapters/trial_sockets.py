@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import re
 import socket
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,7 @@ from svc_trial_runner.ports import TrialSession
 
 _READ_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 4096
+_SOCKET: Final = "trial.sock"
 _PATH_LIMIT_BYTES: Final = 107
 """Longest address of a Unix socket, without its final zero byte."""
 
@@ -192,7 +196,7 @@ class UnixTrialSockets:
     def __init__(self, runtime_directory: Path | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._folder = _private_folder(runtime_directory)
-        self._path = str(self._folder / "trial.sock")
+        self._path = str(self._folder / _SOCKET)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.settimeout(0)
         self._listener.bind(self._path)
@@ -280,16 +284,55 @@ class UnixTrialSockets:
 
 
 def _private_folder(runtime_directory: Path | None) -> Path:
-    """Create a private folder, with a path short enough for a socket."""
-    name = f"nni-{os.urandom(4).hex()}"
+    """Create a private folder, with a path short enough for a socket.
+
+    Folders that killed agents of this user have left beside it are removed.
+    """
     if runtime_directory is not None:
-        folder = runtime_directory / name
-        if len(os.fsencode(folder / "trial.sock")) <= _PATH_LIMIT_BYTES:
+        folder = runtime_directory / f"nni-{os.urandom(4).hex()}"
+        if len(os.fsencode(folder / _SOCKET)) <= _PATH_LIMIT_BYTES:
+            remove_abandoned(runtime_directory, "nni-")
             folder.mkdir(mode=0o700)
             return folder
     base = Path(tempfile.gettempdir())
     if len(os.fsencode(base)) > _PATH_LIMIT_BYTES // 2:
         base = Path("/tmp")  # noqa: S108 - the folder made there is private and has a random name
-    folder = base / f"nni-{os.getuid()}-{os.urandom(4).hex()}"
+    prefix = f"nni-{os.getuid()}-"
+    remove_abandoned(base, prefix)
+    folder = base / f"{prefix}{os.urandom(4).hex()}"
     folder.mkdir(mode=0o700)
     return folder
+
+
+def remove_abandoned(base: Path, prefix: str) -> None:
+    """Remove the folders of ended agents of this user, whose sockets no process listens at.
+
+    Args:
+        base: folder that holds them.
+        prefix: of their names, before eight hexadecimal digits.
+    """
+    name = re.compile(re.escape(prefix) + "[0-9a-f]{8}")
+    for folder in base.glob(f"{prefix}*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+            if ours and name.fullmatch(folder.name) and not _listens(folder / _SOCKET):
+                (folder / _SOCKET).unlink()
+                folder.rmdir()
+
+
+def _listens(path: Path) -> bool:
+    """Return whether a process listens at a socket; True if that is unknown.
+
+    Raises:
+        FileNotFoundError: there is no socket (yet).
+    """
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(0)
+        try:
+            client.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except BlockingIOError:
+            return True
+    return True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.lifecycle import Service, announce_failure, announce_ready, run
+from svc_common.lifecycle import Heartbeat, Service, announce_failure, announce_ready, run
 
 
 async def test_stop_handlers_run_in_the_documented_order() -> None:
@@ -148,3 +148,26 @@ def test_readiness_is_one_line_on_the_inherited_pipe(
         line = json.loads(pipe.read())
     expected = {"grpc": "127.0.0.1:1"} if ready else {"error": "port 8080 is taken"}
     assert line == {"ready": ready, **expected}
+
+
+async def test_heartbeat_is_written_while_the_loop_runs_and_never_blocks() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    filled = 0
+    while True:
+        try:
+            filled += os.write(writer, b"x" * 4096)
+        except BlockingIOError:
+            break
+    full = Heartbeat(asyncio.get_running_loop(), writer)
+    full.close()
+    while filled:
+        filled -= len(os.read(reader, min(filled, 65536)))
+
+    heartbeat = Heartbeat(asyncio.get_running_loop(), writer)
+
+    assert os.read(reader, 10) == b"."
+    assert not os.get_inheritable(writer)
+    heartbeat.close()
+    os.close(reader)
+    os.close(writer)

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_common.logs import configure
 from svc_standalone.children import Command
 from svc_standalone.settings import Settings
-from svc_standalone.supervisor import Supervisor
+from svc_standalone.supervisor import Supervisor, free_bytes
 
 READY = "import os, signal; os.write(int(os.environ['NNI_READY_FD']), b'%s\\n'); signal.pause()"
 FACTS = '{"ready": true, "grpc": "here"}'
@@ -205,3 +206,104 @@ async def test_log_that_cannot_be_written_does_not_end_the_watching(tmp_path: Pa
 
         await supervisor.stop()
     structlog.reset_defaults()
+
+
+BEATING = """
+import os, signal, threading
+def beat():
+    while not stopped.wait(0.01):
+        os.write(int(os.environ["NNI_HEARTBEAT_FD"]), b".")
+stopped = threading.Event()
+threading.Thread(target=beat, daemon=True).start()
+signal.signal(signal.SIGUSR1, lambda *_: stopped.set())
+os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true}\\n')
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGSTOP], ids=["silent", "stopped"])
+async def test_service_whose_loop_hangs_is_restarted(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    settings = Settings(tmp_path, hung_after_s=2.0, health_every_s=0.01)
+    commands = {"bus": bus(), "manager": python("manager", BEATING)}
+    supervisor = Supervisor(settings, ManualClock(), commands)
+    await supervisor.start()
+    before = supervisor.pids()
+
+    os.kill(before["manager"], number)
+    await running_again(supervisor, "manager", before["manager"])
+
+    assert supervisor.pids()["bus"] == before["bus"]
+    await supervisor.stop()
+
+
+async def test_halted_bus_is_restarted_when_there_is_room(tmp_path: Path) -> None:
+    flag = tmp_path / "halted"
+    code = (
+        f"import os, signal, sys\nif not os.path.exists({str(flag)!r}):\n"
+        f"    open({str(flag)!r}, 'w').close()\n"
+        "    print('[ERR] JetStream: Critical write error: no space left', flush=True)\n"
+        "signal.pause()"
+    )
+    halting = Command(
+        "bus",
+        (sys.executable, "-c", code),
+        environment.current(),
+        reports_ready=False,
+        halts=re.compile(rb"[^\n]*Critical write error[^\n]*"),
+    )
+    settings = Settings(tmp_path, health_every_s=0.01)
+    supervisor = Supervisor(
+        settings, ManualClock(), {"bus": halting, "manager": service("manager")}
+    )
+    starting = asyncio.ensure_future(supervisor.start())
+    await until(lambda: "bus" in supervisor.pids())
+    before = supervisor.pids()["bus"]
+
+    await running_again(supervisor, "bus", before)
+
+    await starting
+    assert "Critical write error" in (tmp_path / "log" / "bus.log").read_text()
+    await supervisor.stop()
+
+
+def test_disk_that_cannot_be_asked_has_no_room(tmp_path: Path) -> None:
+    assert free_bytes(tmp_path) > 0
+    assert free_bytes(tmp_path / "none") == 0
+
+
+class TakenPort:
+    """Port of the bus that another program has taken once."""
+
+    def __init__(self, commands: dict[str, Command]) -> None:
+        self.commands: dict[str, Command] | None = commands
+        self.lent = 0
+
+    def lend(self) -> None:
+        self.lent += 1
+
+    def take_back(self) -> dict[str, Command] | None:
+        commands, self.commands = self.commands, None
+        return commands
+
+
+async def test_services_are_restarted_with_the_new_port_of_the_bus(tmp_path: Path) -> None:
+    def with_port(port: str) -> dict[str, Command]:
+        code = READY % f'{{"ready": true, "port": "{port}"}}'
+        code = f"import sys; sys.stderr.write('{port} ');{code}"
+        return {"bus": bus(), "manager": python("manager", code)}
+
+    port = TakenPort(with_port("new"))
+    supervisor = Supervisor(Settings(tmp_path), ManualClock(), with_port("old"), port)
+    await supervisor.start()
+    before = supervisor.pids()
+
+    os.kill(before["bus"], signal.SIGKILL)
+    await running_again(supervisor, "bus", before["bus"])
+    await running_again(supervisor, "manager", before["manager"])
+
+    await until(lambda: (tmp_path / "log" / "manager.log").read_text() == "old new ")
+    assert port.lent == 2
+    await supervisor.stop()

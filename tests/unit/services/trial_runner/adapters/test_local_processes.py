@@ -1,16 +1,19 @@
 import asyncio
+import ctypes
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
 from svc_trial_runner.adapters.local_processes import LocalProcesses
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import parse_python_command
-from svc_trial_runner.ports import LaunchRequest
+from svc_trial_runner.ports import LaunchRequest, TrialProcess
 
 WAIT_S = 30.0
 PYTHON = str(Path(sys.executable).parent)
@@ -117,3 +120,140 @@ async def test_idle_interpreter_ends_and_a_busy_one_stays(stage: Stage, tmp_path
 
     assert stage.processes.warm_count == 0
     assert await stage.run("python3 t.py", tmp_path, base()) == (True, 0)
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in range(3):
+            os.close(number)
+        with open("daemon", "w") as file:
+            file.write(f"{os.getpid()}\\n")
+        if "clean" in sys.argv:
+            os.execve("/bin/sleep", ["sleep", "600"], {})
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists("daemon") or not open("daemon").read().endswith("\\n"):
+    time.sleep(0.01)
+"""
+SUBREAPER = 36
+
+
+@pytest_asyncio.fixture
+async def adopting() -> AsyncIterator[Stage]:
+    """Stage in a process that adopts orphans, as the agent does."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(SUBREAPER, 1, 0, 0, 0)
+    made = Stage()
+    made.processes = LocalProcesses(
+        trial_sdk_folder() / "warm.py", made.servers.append, os.getpid(), adopts=True
+    )
+    yield made
+    await made.processes.aclose()
+    libc.prctl(SUBREAPER, 0, 0, 0, 0)
+
+
+async def launch(
+    stage: Stage, command: str, folder: Path, label: str = "t", *, isolated: bool = False
+) -> TrialProcess:
+    null = os.open(os.devnull, os.O_WRONLY)
+    request = LaunchRequest(
+        label=label,
+        command=command,
+        python=parse_python_command(command),
+        code=str(folder),
+        directory=str(folder),
+        base=BASE,
+        variables={"NNI_TRIAL_TOKEN": f"token of {label}"},
+        stdout=null,
+        stderr=null,
+        isolated=isolated,
+    )
+    process = await asyncio.wait_for(stage.processes.launch(request), WAIT_S)
+    os.close(null)
+    return process
+
+
+def wait_killed(pid: int) -> None:
+    """Wait for the end of an adopted process and reap it."""
+    _, status = os.waitpid(pid, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+BASE = base()
+
+
+@pytest.mark.parametrize("command", ["python3 t.py", "true && python3 t.py"])
+async def test_daemon_that_has_left_its_session_is_killed_with_its_trial(
+    adopting: Stage, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "t.py").write_text(DAEMON)
+    process = await launch(adopting, command, tmp_path)
+    await asyncio.wait_for(process.ended, WAIT_S)
+    daemon = int((tmp_path / "daemon").read_text())
+
+    assert adopting.processes.has_leftovers(process)
+    adopting.processes.kill(process, "token of t")
+
+    wait_killed(daemon)
+    assert not adopting.processes.has_leftovers(process)
+
+
+async def test_daemon_without_the_token_is_killed_as_an_orphan(
+    adopting: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(DAEMON)
+    process = await launch(adopting, "python3 t.py clean", tmp_path)
+    await asyncio.wait_for(process.ended, WAIT_S)
+    daemon = int((tmp_path / "daemon").read_text())
+
+    assert adopting.processes.kill_orphans() == 1
+
+    wait_killed(daemon)
+
+
+async def test_running_trials_and_servers_are_no_orphans(adopting: Stage, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    running = [
+        await launch(adopting, "python3 t.py", tmp_path, "warm"),
+        await launch(adopting, "sleep 600", tmp_path, "plain"),
+        await launch(adopting, "sleep 600", tmp_path, "alone", isolated=True),
+    ]
+
+    assert adopting.processes.kill_orphans() == 0
+    assert not any(process.ended.done() for process in running)
+
+
+async def test_isolated_trial_that_kills_its_starter_ends_no_other(
+    stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    others = [
+        await launch(stage, "python3 t.py", tmp_path, "warm"),
+        await launch(stage, "sleep 600", tmp_path, "plain"),
+    ]
+
+    process = await launch(stage, "kill -9 $PPID; sleep 600", tmp_path, "killer", isolated=True)
+
+    assert await asyncio.wait_for(process.ended, WAIT_S) is None
+    assert not any(other.ended.done() for other in others)
+    again = await launch(stage, "true", tmp_path, "next", isolated=True)
+    assert await asyncio.wait_for(again.ended, WAIT_S) == 0
+
+
+async def test_processes_that_start_trials_outlive_term(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import time; time.sleep(600)")
+    running = [
+        await launch(stage, "python3 t.py", tmp_path, "warm"),
+        await launch(stage, "sleep 600", tmp_path, "plain"),
+    ]
+    servers = [server.pid for server in stage.servers]
+
+    for pid in [*servers, *(process.identity.pid for process in running)]:
+        os.kill(pid, signal.SIGTERM)
+
+    ends = [await asyncio.wait_for(process.ended, WAIT_S) for process in running]
+    assert ends == [signal.SIGTERM, signal.SIGTERM]
+    assert await stage.run("true", tmp_path, BASE) == (False, 0)

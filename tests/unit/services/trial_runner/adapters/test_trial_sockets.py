@@ -263,3 +263,26 @@ async def test_path_fits_and_is_private(tmp_path: Path) -> None:
         assert Path(made.path).parent.stat().st_mode & 0o077 == 0
         made.close()
         assert not Path(made.path).parent.exists()
+
+
+async def test_folders_of_killed_agents_are_removed_and_others_stay(tmp_path: Path) -> None:
+    running = UnixTrialSockets(tmp_path)
+    killed = tmp_path / "nni-0123abcd"
+    killed.mkdir()
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(killed / "trial.sock"))
+    dead.close()
+    others = [tmp_path / "nni-0123abcde", tmp_path / "nni-4567abcd", tmp_path / "nni-abcdef01"]
+    others[0].mkdir()
+    others[1].mkdir()  # of an agent that is just starting
+    others[2].symlink_to(killed)
+
+    made = UnixTrialSockets(tmp_path)
+
+    assert not killed.exists()
+    assert Path(running.path).exists()
+    assert others[0].exists()
+    assert others[1].exists()
+    assert others[2].is_symlink()
+    made.close()
+    running.close()

@@ -1,11 +1,13 @@
 import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2, report_pb2
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
@@ -150,3 +152,47 @@ async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(
     assert [report.sequence for report in bench.heard] == [0, 1, 2]
     output = (bench.folder / "experiment/trials/one/stdout").read_text()
     assert "nested" in output
+
+
+@pytest.mark.parametrize("command", ["sleep 30", "trap 'exit 143' TERM; sleep 30 & wait"])
+async def test_trial_that_ends_by_term_before_the_stop_of_its_agent_is_lost(
+    bench: Bench, command: str
+) -> None:
+    agent = bench.agent()
+    await bench.deliver(agent, bench.task("one", command))
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+    assert run.process is not None
+
+    os.killpg(run.process.identity.pid, signal.SIGTERM)
+    await run.process.ended
+    agent.lose_all()
+
+    lost = (await bench.until_kind("one", "lost")).lost
+    assert lost.loss.cause == cause_pb2.LOSS_CAUSE_AGENT_STOPPED
+    assert bench.kinds("one") == ["started", "lost"]
+
+
+async def test_trial_that_ends_by_term_alone_has_failed(bench: Bench) -> None:
+    run = await running(bench)
+    assert run.process is not None
+
+    os.killpg(run.process.identity.pid, signal.SIGTERM)
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert (exited.cause, exited.signal) == (report_pb2.EXIT_CAUSE_ENDED, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "cause"),
+    [(1, cause_pb2.LOSS_CAUSE_STARTER_KILLED), (2, cause_pb2.LOSS_CAUSE_AGENT_FAILED)],
+)
+async def test_loss_of_the_starter_counts_only_where_the_trial_was_alone(
+    bench: Bench, attempt: int, cause: int
+) -> None:
+    agent = bench.agent()
+
+    await bench.deliver(agent, bench.task("one", "kill -9 $PPID; sleep 30", attempt=attempt))
+
+    lost = (await bench.until_kind("one", "lost")).lost
+    assert lost.loss.cause == cause
