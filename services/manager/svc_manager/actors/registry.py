@@ -19,7 +19,7 @@ from svc_manager.actors.experiment_actor import ActorDependencies, ExperimentAct
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.folder_import import reconcile
+from svc_manager.event_log.folder_import import import_folder, reconcile
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, load
 from svc_manager.ports import Journal, Journals
 
@@ -71,8 +71,63 @@ class ActorRegistry:
         Read the summaries of the stopped ones.
         """
         await self._ownership.join()
+        await self._restore_missing()
         for experiment_id in await self._open_experiments():
             await self._take_over(experiment_id)
+
+    async def _restore_missing(self) -> None:
+        """Import the folders of experiments of this installation whose logs are gone.
+
+        A deletion removes folder and summary first, so a deleted experiment does not return. The
+        log of an import that a kill interrupted counts as gone.
+        """
+        events = self._dependencies.bus.events
+        missing = await self._dependencies.summaries.known()
+        for experiment_id in await events.experiments():
+            last = await events.last(experiment_id)
+            if last is not None and not last.is_loading:
+                missing.discard(experiment_id)
+        summaries = await self._dependencies.summaries.latest(missing) if missing else {}
+        for experiment_id, summary in sorted(summaries.items()):
+            if summary.directory:
+                await self._restore(experiment_id, Path(summary.directory))
+
+    async def _restore(self, experiment_id: str, directory: Path) -> None:
+        """Import a folder; log a failure, so that the other experiments go on."""
+        dependencies = self._dependencies
+        try:
+            await self.reserve(experiment_id)
+        except OwnedElsewhereError:
+            return  # its owner restores it
+        try:
+            await import_folder(
+                dependencies.bus.events,
+                self._journals,
+                dependencies.ids,
+                experiment_id,
+                directory,
+            )
+        except NotFoundError:
+            return  # the folder is gone, too
+        except (InvalidArgumentError, LostOwnershipError, UnavailableError, OSError) as error:
+            get_logger().error(
+                "log of an experiment is gone, and its folder cannot be read",
+                experiment=experiment_id,
+                folder=str(directory),
+                error=str(error),
+            )
+            return
+        finally:
+            await self.release(experiment_id)
+        # Both name positions of the old log.
+        await dependencies.summaries.delete(experiment_id)
+        await dependencies.bus.inbox.delete(experiment_id)
+        get_logger().error(
+            "log of an experiment was gone, and came back from its folder; the experiment is "
+            "stopped",
+            experiment=experiment_id,
+            folder=str(directory),
+        )
 
     async def keep(self) -> None:
         """Renew leases and take over ownerless experiments until cancelled."""

@@ -8,7 +8,7 @@ from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
 from svc_common.storage.ports import BlobStore
 from svc_common.telemetry.metrics import Counter
-from svc_manager.domain.garbage import SNAPSHOT_KIND
+from svc_manager.domain.garbage import SNAPSHOT_KIND, SUMMARY_KIND
 from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import Snapshot, SnapshotError, decode_snapshot
 from svc_manager.ports import Views
@@ -71,6 +71,18 @@ class Summaries:
             experiment_id: experiment_pb2.Experiment.FromString(view)
             for experiment_id, (_, view) in kept.items()
         }
+
+    async def known(self) -> set[str]:
+        """Return the ids of the experiments of which the byte store has a summary or snapshot."""
+        try:
+            return {
+                key.split("/")[1]
+                for kind in (SUMMARY_KIND, SNAPSHOT_KIND)
+                for key in await self._blobs.keys(f"{kind}/")
+            }
+        except ServiceError as error:
+            get_logger().warning("summaries not listed", error=error.message)
+            return set()
 
     async def put_snapshot(self, experiment_id: str, snapshot: Snapshot) -> None:
         """Write a snapshot of an experiment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.ports import LOADING
 from svc_manager.adapters.event_file import read_records
 from svc_manager.usecases.activation import ReopenRequest
 from tests.unit.services.manager.world import (
@@ -151,3 +153,42 @@ async def test_log_whose_end_a_cut_of_power_took_comes_back_from_the_folder(
     assert (state, listed[: len(trials)], again[: len(trials)]) == (STOPPED, trials, trials)
     file = tmp_path / "experiments" / experiment_id / "db" / "events.log"
     assert list(read_records(file)) == restored
+
+
+@pytest.mark.parametrize("rest", [0, 2])
+async def test_experiment_whose_log_is_gone_comes_back_from_its_folder(
+    tmp_path: Path, rest: int
+) -> None:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
+        gone, deleted = await stopped(world), await world.create()
+        await world.experiments.stop(deleted)
+        await world.experiments.delete(deleted)
+        trials = list((await world.manager.registry.find(gone)).experiment.trials)
+        log = [found async for found in bus.events.read(gone)]
+
+    async with InMemoryBus() as empty:
+        last = 0
+        for number, found in enumerate(log[:rest]):  # of an import that a kill interrupted
+            last = await empty.events.append(
+                gone,
+                found.payload,
+                expected_sequence=last,
+                epoch=found.epoch,
+                append_id=f"{LOADING}x-{number}",
+            )
+        async with manager_on(empty, tmp_path, InMemoryListeners()) as manager:
+            found_trials = list((await manager.registry.find(gone)).experiment.trials)
+            state = (await manager.registry.view(gone)).state
+            ids = await empty.events.experiments()
+
+    assert (state, found_trials, list(ids)) == (STOPPED, trials, [gone])
+
+
+async def test_experiment_whose_log_and_folder_are_gone_stays_away(tmp_path: Path) -> None:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await stopped(world)
+    shutil.rmtree(tmp_path / "experiments" / experiment_id)
+
+    async with InMemoryBus() as empty, manager_on(empty, tmp_path, InMemoryListeners()) as manager:
+        with pytest.raises(NotFoundError):
+            await manager.registry.find(experiment_id)
