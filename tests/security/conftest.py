@@ -114,6 +114,8 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
         "NNI_TLS_KEY_FILE": str(own.key),
         "NNI_TLS_CA_FILE": str(authority.ca),
         "NNI_ACCESS_FILE": str(access),
+        # No blob store of its own: users share the machine, and keep experiments in their homes.
+        "NNI_EXPERIMENT_ROOTS": str(folder / "client" / "nni-experiments"),
         "NNI_DISPATCHER_GRPC": "0.0.0.0:7502",
     }
     addresses.put("0.0.0.0:7502", f"0.0.0.0:{addresses.port('dispatcher:7502')}")

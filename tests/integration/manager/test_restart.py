@@ -225,7 +225,8 @@ async def test_an_experiment_in_a_copied_folder_is_the_same_experiment_elsewhere
         await world.wait_for_state(experiment_id, DONE)
         before = (await world.experiments.stop(experiment_id)).trial_counts
     folder = site.folder / "experiments" / experiment_id
-    copy = tmp_path / "elsewhere"
+    copy = tmp_path / "other" / "elsewhere"  # below the roots of the other manager
+    copy.parent.mkdir()
     await asyncio.to_thread(folder.rename, copy)
 
     async with NatsBus(NatsSettings(shared_nats.url)) as bus:
