@@ -58,7 +58,7 @@ class SimulatedScheduler:
     packages: tuple[str, ...] = ()
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """See `Scheduler`."""
+        """Simulate until the end of the duration and return all reports, in any order."""
         run = simulate(
             table,
             trials=_MOST_TRIALS,

@@ -63,7 +63,7 @@ class TunerSearcher:
             object.__setattr__(self, "name", f"{self.tuner}{several}")
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`."""
+        """Return whether the searcher supports a problem."""
         try:
             several = len(problem.metrics) > 1 or problem.excess is not None
             validate("tuner", self.tuner, self.tuner_args, problem.space, several_outcomes=several)
@@ -72,7 +72,7 @@ class TunerSearcher:
         return True
 
     def search(self, evaluation: Evaluation) -> None:
-        """See `Searcher`."""
+        """Search until no trial is left, or the space is exhausted."""
         study = _study(self, evaluation.problem, evaluation.seed)
         running: deque[StudyTrial] = deque()
         exhausted = False

@@ -27,11 +27,11 @@ class HyperoptSearcher:
     packages: tuple[str, ...] = ("hyperopt",)
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`."""
+        """Return whether the searcher supports a problem."""
         return single_objective(problem)
 
     def search(self, evaluation: Evaluation) -> None:
-        """See `Searcher`."""
+        """Search until no trial is left, or the space is exhausted."""
         import hyperopt
 
         def objective(point: Configuration) -> dict[str, Any]:

@@ -26,12 +26,12 @@ class OptunaSearcher:
 
     @property
     def name(self) -> str:
-        """See `Searcher`."""
+        """Name in reports; `library-sampler` for peers."""
         return f"optuna-{self.sampler}"
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """See `Searcher`."""
+        """Required packages besides NNI and numpy."""
         more = {"cma": ("cmaes",), "gp": ("torch", "scipy")}
         return ("optuna", *more.get(self.sampler, ()))
 
@@ -49,7 +49,7 @@ class OptunaSearcher:
         return _types(problem.space) <= _TYPES
 
     def search(self, evaluation: Evaluation) -> None:
-        """See `Searcher`."""
+        """Search until no trial is left, or the space is exhausted."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -24,7 +24,7 @@ class SmacSearcher:
         return single_objective(problem) and not problem.kinds & {"constrained", "limited"}
 
     def search(self, evaluation: Evaluation) -> None:
-        """See `Searcher`."""
+        """Search until no trial is left, or the space is exhausted."""
         import smac
         from smac.runhistory.dataclasses import TrialValue
 

@@ -35,12 +35,12 @@ class SyneTuneSearcher:
 
     @property
     def name(self) -> str:
-        """See `Searcher`."""
+        """Name in reports; `library-sampler` for peers."""
         return f"syne-{self.searcher}"
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """See `Searcher`."""
+        """Required packages besides NNI and numpy."""
         return ("syne-tune", "xgboost") if self.searcher == "bore" else ("syne-tune",)
 
     def takes(self, problem: Problem) -> bool:
@@ -51,7 +51,7 @@ class SyneTuneSearcher:
         return all(entry["_type"] in _TYPES for entry in problem.space.values())
 
     def search(self, evaluation: Evaluation) -> None:
-        """See `Searcher`."""
+        """Search until no trial is left, or the space is exhausted."""
         from syne_tune.optimizer import baselines
         from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 
@@ -80,11 +80,11 @@ class SyneTuneScheduler:
 
     @property
     def name(self) -> str:
-        """See `Scheduler`."""
+        """Name in reports."""
         return f"syne-{self.scheduler}"
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """See `Scheduler`."""
+        """Simulate until the end of the duration and return all reports, in any order."""
         from syne_tune.optimizer import baselines
 
         _quiet()

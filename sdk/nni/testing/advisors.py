@@ -46,7 +46,7 @@ class AdvisorDriver:
         self._handle(CommandType.Initialize, search_space)
 
     def deliver(self, command: CommandType, data: JsonValue) -> None:
-        """See `nni.hpo.commands.CommandPort`."""
+        """Receive one command."""
         if command is CommandType.NewTrialJob:
             self.sent.append(json.loads(json.dumps(data)))
         else:

@@ -85,7 +85,7 @@ class SocketTrialChannel:
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def parameters(self, index: int) -> object:
-        """See `nni.trial.ports.TrialChannel`."""
+        """Return the trial's parameters: any JSON value."""
         reply = self._request(f'{{"op":"parameters","parameter_index":{index}}}')
         return reply["parameters"]
 

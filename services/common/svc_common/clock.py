@@ -28,15 +28,15 @@ class SystemClock:
     """`Clock` of this machine."""
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Return the time of day as an aware datetime in UTC."""
         return datetime.now(UTC)
 
     def monotonic_s(self) -> float:
-        """See `Clock.monotonic_s`."""
+        """Return the seconds since a fixed instant; never decreases."""
         return time.monotonic()
 
     async def sleep(self, duration_s: float) -> None:
-        """See `Clock.sleep`."""
+        """Wait for `duration_s` seconds; at once if it is not positive."""
         await asyncio.sleep(max(0.0, duration_s))
 
 
@@ -54,11 +54,11 @@ class ManualClock:
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Return the time of day as an aware datetime in UTC."""
         return self._start + timedelta(seconds=self._elapsed_s)
 
     def monotonic_s(self) -> float:
-        """See `Clock.monotonic_s`."""
+        """Return the seconds since a fixed instant; never decreases."""
         return self._elapsed_s
 
     async def sleep(self, duration_s: float) -> None:

@@ -151,11 +151,11 @@ class BusPort:
         self._redrawn = call
 
     def lend(self) -> None:
-        """See `supervisor.FirstChildPort.lend`."""
+        """Let the child bind the port; called before each of its starts."""
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """See `supervisor.FirstChildPort.take_back`."""
+        """Hold the port again; called after each end of the child."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)

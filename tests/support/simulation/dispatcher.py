@@ -43,7 +43,7 @@ class LocalHost:
         return ()
 
     def write(self, message: dict[str, Any]) -> None:
-        """See `Pipe`."""
+        """Write one message."""
         self._outputs.append(output_of(json.dumps(message).encode()))
 
     def handle(self, command: Command, *, eager: bool = False) -> tuple[list[answers.Output], bool]:

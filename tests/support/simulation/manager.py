@@ -175,17 +175,17 @@ class SimulatedManager(Node):
         return self._folded.experiment
 
     def actors(self) -> Iterator[SimulatedManager]:
-        """See `ExperimentSource`."""
+        """Return the live experiments."""
         if self.experiment.created:
             yield self
 
     def stopped_at(self, experiment_id: str) -> int | None:
-        """See `ExperimentSource`."""
+        """Return the last sequence in the log of a stopped experiment that is not live."""
         del experiment_id
         return None
 
     def notify(self, notification: inputs.Notification) -> None:
-        """See `ExperimentActor.notify`."""
+        """Queue a notification for the next round; nothing is returned."""
         self._notifications.append(notification)
         self._wake()
 

@@ -36,7 +36,7 @@ class VirtualTime:
         call(*args)
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Return the time of day as an aware datetime in UTC."""
         return START + timedelta(seconds=self.now_s)
 
     def now_ms(self) -> int:
@@ -44,7 +44,7 @@ class VirtualTime:
         return int(self.now().timestamp() * 1000)
 
     def monotonic_s(self) -> float:
-        """See `Clock.monotonic_s`."""
+        """Return the seconds since a fixed instant; never decreases."""
         return self.now_s
 
     async def sleep(self, duration_s: float) -> None:

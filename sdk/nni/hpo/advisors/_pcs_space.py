@@ -62,7 +62,7 @@ class PcsProposals:
         return cls(read_pcs(path), str(path))
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """See `ProposalSpace`."""
+        """Return a draw from the prior."""
         for _ in range(_DRAWS):
             every: dict[str, Value] = {
                 p.name: rng.choice(p.options) if p.options else value_at(p, rng.random())
@@ -74,7 +74,7 @@ class PcsProposals:
         raise PcsError(f"{self._origin}: none of {_DRAWS} draws is allowed; forbid less")
 
     def row(self, configuration: JsonValue) -> Row:
-        """See `ProposalSpace`."""
+        """Return the row of a configuration."""
         if not isinstance(configuration, dict):
             raise ValueError(f"configuration: must be a dict, got {configuration!r:.200}")  # noqa: TRY004 - one type for all faults of an input
         unknown = sorted(map(str, configuration.keys() - self._by_name.keys()))
@@ -95,7 +95,7 @@ class PcsProposals:
         )
 
     def configuration(self, row: Row) -> dict[str, JsonValue] | None:
-        """See `ProposalSpace`."""
+        """Return the configuration nearest to a row, or None if constraints forbid it."""
         numbers = {
             p.name: value_at(p, c) for p, c in zip(self._numeric, row.coordinates, strict=True)
         }

@@ -61,15 +61,15 @@ class FlatProposals:
         )
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """See `ProposalSpace`."""
+        """Return a draw from the prior."""
         return self._space.draw(rng)
 
     def row(self, configuration: JsonValue) -> Row:
-        """See `ProposalSpace`."""
+        """Return the row of a configuration."""
         (row,) = rows_of(self._levels, place(self._space, configuration))
         return row
 
     def configuration(self, row: Row) -> dict[str, JsonValue] | None:
-        """See `ProposalSpace`."""
+        """Return the configuration nearest to a row, or None if constraints forbid it."""
         configuration = configuration_of(self._levels, {0: row})
         return configuration if self._space.allows(configuration) else None

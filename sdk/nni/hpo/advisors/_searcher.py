@@ -36,7 +36,7 @@ class PriorSearcher:
         self._rng = rng
 
     def draw(self) -> JsonValue | None:
-        """See `Searcher`."""
+        """Return a new configuration, or None if there is none left."""
         return self._space.draw(self._rng)
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
@@ -70,13 +70,13 @@ class TunerSearcher:
         self._tuner = self._new_tuner()
 
     def draw(self) -> JsonValue | None:
-        """See `Searcher`."""
+        """Return a new configuration, or None if there is none left."""
         self._asked += 1
         answer = generate(self._tuner, [self._asked])
         return answer.parameters[0][1] if answer.parameters else None
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """See `Searcher`."""
+        """Record the loss of a configuration at a budget; infinite without a result."""
         if not math.isfinite(loss):
             return
         sample = {"parameter": configuration, "value": loss}

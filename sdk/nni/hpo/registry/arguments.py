@@ -62,12 +62,12 @@ class Fields:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         return "keys " + ", ".join(argument.name for argument in self.arguments)
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"a dict with {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:

@@ -57,16 +57,16 @@ class IntRange:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         return f">= {self.low}" if self.high is None else f"in [{self.low}, {self.high}]"
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         if isinstance(value, bool) or not isinstance(value, int):
             return False
@@ -83,16 +83,16 @@ class WholeNumber:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         return f">= {self.low}"
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"a whole number {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return _is_number(value) and value == int(value) and value >= self.low
 
@@ -116,16 +116,16 @@ class IntAbove:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         return f"{'>=' if self.or_equal else '>'} {self.other}"
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         if isinstance(value, bool) or not isinstance(value, int) or value > self.high:
             return False
         other: JsonValue = others[self.other]
@@ -149,7 +149,7 @@ class FloatRange:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         if math.isinf(self.low) and math.isinf(self.high):
             return ""
         if math.isinf(self.high):
@@ -159,11 +159,11 @@ class FloatRange:
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"a number {self.range}".strip()
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         if self.infinite and value == math.inf:
             return True
@@ -194,16 +194,16 @@ class OneOf:
 
     @property
     def range(self) -> str:
-        """See `Rule`."""
+        """The condition beyond the type, such as `in [1, 99]`; empty if there is none."""
         return " | ".join(self.options)
 
     @property
     def text(self) -> str:
-        """See `Rule`."""
+        """The condition in an error, after `must be`: `an int in [1, 99]`."""
         return f"one of {', '.join(map(repr, self.options))}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return isinstance(value, str) and value in self.options
 
@@ -217,7 +217,7 @@ class Boolean:
     text = "true or false"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return isinstance(value, bool)
 
@@ -231,7 +231,7 @@ class PathText:
     text = "a path, which is not empty"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return isinstance(value, str) and value != ""
 
@@ -245,7 +245,7 @@ class AbsoluteFile:
     text = "an absolute path of a file that exists"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return isinstance(value, str) and PurePath(value).is_absolute() and Path(value).is_file()
 
@@ -259,7 +259,7 @@ class PositiveNumbers:
     text = "a non-empty list of positive numbers"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return (
             isinstance(value, list | tuple)
@@ -277,7 +277,7 @@ class Modes:
     text = "'maximize', 'minimize' or a dict of metric to one of them"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         try:
             objectives_of(value)
@@ -295,7 +295,7 @@ class Text:
     text = "a text"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del others
         return isinstance(value, str)
 
@@ -309,7 +309,7 @@ class AnyValue:
     text = "any value"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """See `Rule`."""
+        """Return whether a value keeps the rule."""
         del value, others
         return True
 

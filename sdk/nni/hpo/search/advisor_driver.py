@@ -63,16 +63,16 @@ class AdvisorAlgorithmDriver:
         self._exhausted = False
 
     def initialize(self, search_space: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Set the first search space; exceptions propagate."""
         self._advisor.process_command(CommandType.Initialize, search_space)
 
     def update_search_space(self, search_space: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Replace the search space; exceptions are reported and skipped."""
         self._exhausted = False
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """See `AlgorithmDriver`."""
+        """Request configurations; exceptions propagate."""
         with self._lock:
             self._batch = []
             self._exhausted = False
@@ -129,7 +129,7 @@ class AdvisorAlgorithmDriver:
         """See `AlgorithmDriver`; advisors do not prepare proposals."""
 
     def metric(self, command: MetricCommand) -> None:
-        """See `AlgorithmDriver`."""
+        """Process a metric; exceptions are reported and skipped."""
         job = self._jobs.get(command.parameter_id)
         if command.customized or job is None:
             return
@@ -151,7 +151,7 @@ class AdvisorAlgorithmDriver:
         return part_of(value, self._metric)
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """See `AlgorithmDriver`."""
+        """Process the end of a trial; exceptions are reported and skipped."""
         job = self._jobs.pop(command.parameter_id, None)
         self._table.forget(command.parameter_id)
         if command.customized or job is None:
@@ -164,13 +164,13 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.TrialEnd, data)
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """See `AlgorithmDriver`."""
+        """Import results of other runs; exceptions are reported and skipped."""
         del own
         self._provenance.imported(data)
         self._handle(CommandType.ImportData, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Process a trial that the user added; exceptions are reported and skipped."""
         data = {
             "parameter_id": parameter_id,
             "parameters": parameters,
@@ -179,7 +179,7 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.AddCustomizedTrialJob, data)
 
     def record(self, parameter_id: int, parameters: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Set the logged parameters of an id, which override the algorithm's."""
         if self._table.record(parameter_id, parameters):
             return
         with self._lock:
@@ -189,7 +189,7 @@ class AdvisorAlgorithmDriver:
             self._jobs[parameter_id] = named | {"parameters": parameters}
 
     def knows(self, parameter_id: int) -> bool:
-        """See `AlgorithmDriver`."""
+        """Return whether the id belongs to a trial that has not ended."""
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:

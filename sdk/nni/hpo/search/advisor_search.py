@@ -138,7 +138,7 @@ class AdvisorSearch:
 
     @property
     def best_value(self) -> float:
-        """See `Study`."""
+        """Value of the incumbent: the best feasible result."""
         return self._outcomes.best()[0]
 
     @property
@@ -148,12 +148,12 @@ class AdvisorSearch:
 
     @property
     def pareto_front(self) -> list[FrontPoint]:
-        """See `Study`."""
+        """The non-dominated trials, in the order of `tell`."""
         return self._outcomes.front()
 
     @property
     def stopped_because(self) -> str:
-        """See `Study`."""
+        """Reason of the stopping rule that ended the search; empty if none did."""
         return self._monitor.reason
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ class AssessorStopper:
         self._lock = Lock()
 
     def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
-        """See `EarlyStopper`."""
+        """Return whether to stop a trial, given its reports, oldest first."""
         if self._assessor is None:
             return False
         with self._lock:
@@ -130,7 +130,7 @@ class AssessorStopper:
             return answer is AssessResult.Bad
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """See `EarlyStopper`."""
+        """Process the end of a trial."""
         if self._assessor is not None:
             with self._lock:
                 self._assessor.trial_end(str(trial_id), success)

@@ -61,17 +61,17 @@ class TunerDriver:
         self._pause_left = 0
 
     def initialize(self, search_space: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Set the first search space; exceptions propagate."""
         self._search_space = search_space
         self._tuner.update_search_space(search_space)
 
     def update_search_space(self, search_space: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Replace the search space; exceptions are reported and skipped."""
         self._search_space = search_space
         self._guard.call("update_search_space", self._tuner.update_search_space, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """See `AlgorithmDriver`."""
+        """Request configurations; exceptions propagate."""
         self._requested, self._started = set(parameter_ids), {}
         self._has_new_result = self._prepared = False
         try:
@@ -114,7 +114,7 @@ class TunerDriver:
         return parameter_id, parameters, self._provenance.now()
 
     def metric(self, command: MetricCommand) -> None:
-        """See `AlgorithmDriver`."""
+        """Process a metric; exceptions are reported and skipped."""
         if not command.final:
             self._assess(command)
         elif not command.customized:
@@ -153,7 +153,7 @@ class TunerDriver:
             self._send({"stop": command.trial_id})
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """See `AlgorithmDriver`."""
+        """Process the end of a trial; exceptions are reported and skipped."""
         if not command.customized:
             self._guard.call(
                 "trial_end",
@@ -180,11 +180,11 @@ class TunerDriver:
         """See `AlgorithmDriver`; tuners ignore such trials."""
 
     def record(self, parameter_id: int, parameters: object) -> None:
-        """See `AlgorithmDriver`."""
+        """Set the logged parameters of an id, which override the algorithm's."""
         self._table.record(parameter_id, parameters)
 
     def knows(self, parameter_id: int) -> bool:
-        """See `AlgorithmDriver`."""
+        """Return whether the id belongs to a trial that has not ended."""
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
@@ -205,7 +205,7 @@ class TunerDriver:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """See `AlgorithmDriver`."""
+        """Restore a snapshot of an algorithm with the same arguments and search space."""
         if state["search_space"] != self._search_space:
             self.initialize(state["search_space"])
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
@@ -221,7 +221,7 @@ class TunerDriver:
             self._send({"stop": trial_id})
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """See `AlgorithmDriver`."""
+        """Resend the result of a request from before the snapshot."""
         known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._table]
         return Suggestions(
             tuple((id_, self._table.get(id_), self._provenance.now()) for id_ in known),

@@ -49,7 +49,7 @@ class InMemoryEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """See `EventLog.append`."""
+        """Append one message behind `expected_sequence` and return its stream sequence."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready(payload)
         last = await self.last(experiment_id)
@@ -68,7 +68,7 @@ class InMemoryEventLog:
         )
 
     async def last(self, experiment_id: str) -> LogMessage | None:
-        """See `EventLog.last`."""
+        """Return the last message of a log; None if the log is empty."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         found = self._stream.matching(subject, 0)
@@ -77,7 +77,7 @@ class InMemoryEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.read`."""
+        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         for sequence, record in self._stream.matching(subject, after_sequence):
@@ -86,26 +86,26 @@ class InMemoryEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow`."""
+        """Yield the messages behind `after_sequence`, then each new one; never end."""
         subject = subjects.event_subject(experiment_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
                 yield _log_message(sequence, record)
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow_all`."""
+        """Yield like `follow`, from the logs of all experiments in the order of the appends."""
         async for batch in self._bus.follow(self._stream, subjects.ALL_EVENTS, after_sequence):
             for sequence, record in batch:
                 yield _log_message(sequence, record)
 
     async def experiments(self) -> list[str]:
-        """See `EventLog.experiments`."""
+        """Return the sorted ids of all experiments that have a log."""
         await self._bus.ready()
         records = self._stream.records.values()
         return sorted({subjects.experiment_of_event(record.subject) for record in records})
 
     async def delete(self, experiment_id: str) -> None:
-        """See `EventLog.delete`."""
+        """Delete a log; nothing happens if there is none."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         self._stream.purge(subject)
@@ -121,7 +121,7 @@ class InMemoryInbox:
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """See `Inbox.publish`."""
+        """Send a message to the manager; return its sequence once the bus has it on disk."""
         subject = subjects.inbox_subject(experiment_id, source)
         await self._bus.ready(payload)
         return self._stream.add(Record(subject, payload, message_id))
@@ -129,7 +129,7 @@ class InMemoryInbox:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """See `Inbox.follow`."""
+        """Yield all messages behind `after_sequence`, then new ones as they come; never end."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._bus.follow(self._stream, pattern, after_sequence):
             yield [
@@ -140,18 +140,18 @@ class InMemoryInbox:
             ]
 
     async def last_sequence(self, experiment_id: str) -> int:
-        """See `Inbox.last_sequence`."""
+        """Return the sequence of the last stored message to an experiment; 0 if there is none."""
         await self._bus.ready()
         found = self._stream.matching(subjects.inbox_filter(experiment_id), 0)
         return found[-1][0] if found else 0
 
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
-        """See `Inbox.trim`."""
+        """Delete the messages to an experiment up to and including `through_sequence`."""
         await self._bus.ready()
         self._stream.purge(subjects.inbox_filter(experiment_id), through_sequence + 1)
 
     async def delete(self, experiment_id: str) -> None:
-        """See `Inbox.delete`."""
+        """Delete all messages to an experiment."""
         await self._bus.ready()
         self._stream.purge(subjects.inbox_filter(experiment_id))
 
@@ -167,13 +167,13 @@ class InMemoryTaskFeed:
         broker.feeds.append(self)
 
     def grant(self, count: int) -> None:
-        """See `TaskFeed.grant`."""
+        """Allow delivery of `count` more tasks; grants add up, each task uses up one."""
         self._credit += count
         self._broker.offer()
 
     @property
     def granted(self) -> int:
-        """See `TaskFeed.granted`."""
+        """Return how many more tasks may be delivered."""
         return self._credit
 
     def receive(self, task: Task) -> None:
@@ -186,11 +186,11 @@ class InMemoryTaskFeed:
         return self
 
     async def __anext__(self) -> Task:
-        """See `TaskFeed`."""
+        """Wait for the next task."""
         return await self._box.get()
 
     async def aclose(self) -> None:
-        """See `TaskFeed.aclose`."""
+        """Stop delivery; give back at once the tasks that have not been read."""
         self._credit = 0
         if self in self._broker.feeds:
             self._broker.feeds.remove(self)
@@ -206,7 +206,7 @@ class InMemoryTaskQueue:
         self._bus = bus
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
-        """See `TaskQueue.publish`."""
+        """Queue a task; return its sequence once the bus has it on disk."""
         subjects.task_subject(pool)
         await self._bus.ready(payload)
         broker = self._bus.broker
@@ -219,16 +219,16 @@ class InMemoryTaskQueue:
         return sequence
 
     async def open_pool(self, pool: str) -> None:
-        """See `TaskQueue.open_pool`."""
+        """Make a pool, so that agents can pull before the first task; may be repeated."""
         subjects.check_id("pool", pool)
         await self._bus.ready()
 
     async def delete(self, sequence: int) -> None:
-        """See `TaskQueue.delete`."""
+        """Remove a task from the queue; do nothing if it is gone already."""
         await self._finish(f"ack.{sequence}")
 
     async def pull(self, pool: str) -> InMemoryTaskFeed:
-        """See `TaskQueue.pull`."""
+        """Open a feed of the tasks of a pool."""
         subjects.pool_consumer(pool)
         await self._bus.ready()
         feed = InMemoryTaskFeed(self._bus.broker, pool)
@@ -236,11 +236,11 @@ class InMemoryTaskQueue:
         return feed
 
     async def ack(self, ack_subject: str) -> None:
-        """See `TaskQueue.ack`."""
+        """Acknowledge a finished task; return when the bus has recorded it."""
         await self._finish(ack_subject)
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
-        """See `TaskQueue.nak`."""
+        """Return a task to the queue for delivery after `delay_s`."""
         await self._bus.ready()
         sequence = _sequence(ack_subject)
         if delay_s <= 0:
@@ -253,12 +253,12 @@ class InMemoryTaskQueue:
             queued.timer = loop.call_later(delay_s, self._bus.broker.give_back, sequence)
 
     async def in_progress(self, ack_subject: str) -> None:
-        """See `TaskQueue.in_progress`."""
+        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         await self._bus.ready()
         self._bus.broker.renew(_sequence(ack_subject))
 
     async def term(self, ack_subject: str) -> None:
-        """See `TaskQueue.term`."""
+        """Exclude an unfinished task from further deliveries."""
         await self._finish(ack_subject)
 
     async def _finish(self, ack_subject: str) -> None:
@@ -275,11 +275,11 @@ class InMemorySignals:
         self._bus = bus
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """See `Signals.publish`."""
+        """Send to the present subscribers; return False if the bus is away and drops the signal."""
         return self._send(Signal(subject, payload, ""))[0]
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """See `Signals.request`."""
+        """Send a request and return the first answer."""
         broker = self._bus.broker
         reply_subject = f"answer.{next(broker.numbers)}"
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -296,7 +296,7 @@ class InMemorySignals:
             del broker.answers[reply_subject]
 
     def reply(self, signal: Signal, payload: bytes) -> bool:
-        """See `Signals.reply`."""
+        """Answer a signal sent by `request`; return False if the answer was dropped."""
         answer = self._bus.broker.answers.get(signal.reply_subject)
         if answer is None or answer.done() or not self._bus.connected:
             return False
@@ -304,7 +304,7 @@ class InMemorySignals:
         return True
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """See `Signals.subscribe`."""
+        """Subscribe to a subject or pattern made by `svc_common.subjects`."""
         box: CallbackQueue[Signal] = CallbackQueue()
         subscriber = (subject, box)
         self._bus.broker.subscribers.append(subscriber)
@@ -341,7 +341,7 @@ class InMemoryLogLines:
         self._stream = bus.broker.log_lines
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """See `LogLines.publish`."""
+        """Send output of a trial; return False if the bus is away or busy and drops it."""
         subject = subjects.log_subject(experiment_id, trial_id)
         if not self._bus.connected:
             return False
@@ -353,20 +353,20 @@ class InMemoryLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """See `LogLines.follow`."""
+        """Yield the stored output behind `after_sequence`, then new output; never end."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
                 yield LogChunk(trial_id, sequence, record.payload)
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
-        """See `LogLines.last_sequence`."""
+        """Return the sequence of the last stored output of a trial; 0 if there is none."""
         await self._bus.ready()
         found = self._stream.matching(subjects.log_subject(experiment_id, trial_id), 0)
         return found[-1][0] if found else 0
 
     async def delete(self, experiment_id: str) -> None:
-        """See `LogLines.delete`."""
+        """Delete the output of all trials of an experiment."""
         await self._bus.ready()
         self._stream.purge(subjects.log_filter(experiment_id))
 
@@ -401,11 +401,11 @@ class InMemoryBus:
 
     @property
     def connected(self) -> bool:
-        """See `Bus.connected`."""
+        """Return whether the bus can be reached now."""
         return self.broker.up.is_set() and not self._closed.is_set()
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """See `Bus.wait_connected`."""
+        """Wait until the bus can be reached; with False, until it cannot."""
         if not connected:
             await self.broker.down.wait()
             return
@@ -415,7 +415,7 @@ class InMemoryBus:
             raise UnavailableError("the connection to the bus is closed")
 
     async def streams(self) -> list[StreamFacts]:
-        """See `Bus.streams`."""
+        """Return the state of each stream, in the order of `svc_common.subjects`."""
         await self.ready()
         broker = self.broker
         tasks = [queued.payload for queued in broker.tasks.values()]
@@ -431,7 +431,7 @@ class InMemoryBus:
         ]
 
     async def aclose(self) -> None:
-        """See `Bus.aclose`."""
+        """Close; may be called twice. Waiting calls raise `UnavailableError`, iterators end."""
         self._closed.set()
         for changed in self._followers:
             changed.set()

@@ -34,14 +34,14 @@ class NatsInbox:
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """See `Inbox.publish`."""
+        """Send a message to the manager; return its sequence once the bus has it on disk."""
         subject = subjects.inbox_subject(experiment_id, source)
         return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})
 
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """See `Inbox.follow`."""
+        """Yield all messages behind `after_sequence`, then new ones as they come; never end."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._js.follow(subjects.STREAM_INBOX, pattern, after_sequence):
             yield [
@@ -55,18 +55,18 @@ class NatsInbox:
             ]
 
     async def last_sequence(self, experiment_id: str) -> int:
-        """See `Inbox.last_sequence`."""
+        """Return the sequence of the last stored message to an experiment; 0 if there is none."""
         stored = await self._js.last(subjects.STREAM_INBOX, subjects.inbox_filter(experiment_id))
         return 0 if stored is None else stored.sequence
 
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
-        """See `Inbox.trim`."""
+        """Delete the messages to an experiment up to and including `through_sequence`."""
         await self._js.purge(
             subjects.STREAM_INBOX, subjects.inbox_filter(experiment_id), through_sequence + 1
         )
 
     async def delete(self, experiment_id: str) -> None:
-        """See `Inbox.delete`."""
+        """Delete all messages to an experiment."""
         await self._js.purge(subjects.STREAM_INBOX, subjects.inbox_filter(experiment_id))
 
 
@@ -77,22 +77,22 @@ class NatsSignals:
         self._connection = connection
 
     def publish(self, subject: str, payload: bytes) -> bool:
-        """See `Signals.publish`."""
+        """Send to the present subscribers; return False if the bus is away and drops the signal."""
         return self._connection.publish(subject, payload)
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """See `Signals.request`."""
+        """Send a request and return the first answer."""
         _, answer = await self._connection.request(subject, payload, timeout_s=timeout_s)
         return answer
 
     def reply(self, signal: Signal, payload: bytes) -> bool:
-        """See `Signals.reply`."""
+        """Answer a signal sent by `request`; return False if the answer was dropped."""
         return bool(signal.reply_subject) and self._connection.publish(
             signal.reply_subject, payload
         )
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """See `Signals.subscribe`."""
+        """Subscribe to a subject or pattern made by `svc_common.subjects`."""
         box: CallbackQueue[Signal] = CallbackQueue()
 
         def receive(subject: str, reply: str, _headers: Mapping[str, str], payload: bytes) -> None:
@@ -132,7 +132,7 @@ class NatsLogLines:
         self._js = jetstream
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """See `LogLines.publish`."""
+        """Send output of a trial; return False if the bus is away or busy and drops it."""
         connection = self._js.connection
         if connection.congested:  # reports and acknowledgements go first
             return False
@@ -141,20 +141,20 @@ class NatsLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """See `LogLines.follow`."""
+        """Yield the stored output behind `after_sequence`, then new output; never end."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._js.follow(subjects.STREAM_LOGS, subject, after_sequence):
             for stored in batch:
                 yield LogChunk(trial_id, stored.sequence, stored.payload)
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
-        """See `LogLines.last_sequence`."""
+        """Return the sequence of the last stored output of a trial; 0 if there is none."""
         subject = subjects.log_subject(experiment_id, trial_id)
         stored = await self._js.last(subjects.STREAM_LOGS, subject)
         return 0 if stored is None else stored.sequence
 
     async def delete(self, experiment_id: str) -> None:
-        """See `LogLines.delete`."""
+        """Delete the output of all trials of an experiment."""
         await self._js.purge(subjects.STREAM_LOGS, subjects.log_filter(experiment_id))
 
 
@@ -205,18 +205,18 @@ class NatsBus:
 
     @property
     def connected(self) -> bool:
-        """See `Bus.connected`."""
+        """Return whether the bus can be reached now."""
         return self._connection.connected
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """See `Bus.wait_connected`."""
+        """Wait until the bus can be reached; with False, until it cannot."""
         if connected:
             await self._connection.wait_connected()
         else:
             await self._connection.wait_disconnected()
 
     async def streams(self) -> list[StreamFacts]:
-        """See `Bus.streams`."""
+        """Return the state of each stream, in the order of `svc_common.subjects`."""
         found = []
         for name in stream_configs(self._replicas):
             with suppress(JetStreamError):  # it does not exist
@@ -224,7 +224,7 @@ class NatsBus:
         return found
 
     async def aclose(self) -> None:
-        """See `Bus.aclose`."""
+        """Close; may be called twice. Waiting calls raise `UnavailableError`, iterators end."""
         await self._connection.aclose()
 
 

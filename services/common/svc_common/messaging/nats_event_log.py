@@ -59,7 +59,7 @@ class NatsEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """See `EventLog.append`."""
+        """Append one message behind `expected_sequence` and return its stream sequence."""
         subject = subjects.event_subject(experiment_id)
         headers = {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
         in_doubt = False
@@ -86,7 +86,7 @@ class NatsEventLog:
             # the second breaks the expected sequence and the last message is this append.
 
     async def last(self, experiment_id: str) -> LogMessage | None:
-        """See `EventLog.last`."""
+        """Return the last message of a log; None if the log is empty."""
         stored = await self._js.last(
             subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id)
         )
@@ -95,7 +95,7 @@ class NatsEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.read`."""
+        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
         subject = subjects.event_subject(experiment_id)
         async with aclosing(self._read(subject, after_sequence)) as messages:
             async for stored in messages:
@@ -104,7 +104,7 @@ class NatsEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow`."""
+        """Yield the messages behind `after_sequence`, then each new one; never end."""
         subject = subjects.event_subject(experiment_id)
         copies = subjects.copy_subject(experiment_id)
         async with aclosing(self._follow(subject, copies, after_sequence)) as messages:
@@ -112,14 +112,14 @@ class NatsEventLog:
                 yield message
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """See `EventLog.follow_all`."""
+        """Yield like `follow`, from the logs of all experiments in the order of the appends."""
         pattern, copies = subjects.ALL_EVENTS, subjects.ALL_COPIES
         async with aclosing(self._follow(pattern, copies, after_sequence)) as messages:
             async for message in messages:
                 yield message
 
     async def experiments(self) -> list[str]:
-        """See `EventLog.experiments`."""
+        """Return the sorted ids of all experiments that have a log."""
         found: set[str] = set()
         while True:
             answer = await self._js.api(
@@ -132,7 +132,7 @@ class NatsEventLog:
                 return sorted(found)
 
     async def delete(self, experiment_id: str) -> None:
-        """See `EventLog.delete`."""
+        """Delete a log; nothing happens if there is none."""
         await self._js.purge(subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id))
 
     async def _follow(

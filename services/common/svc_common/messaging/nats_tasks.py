@@ -58,14 +58,14 @@ class NatsTaskQueue:
         self._opened: set[str] = set()
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
-        """See `TaskQueue.publish`."""
+        """Queue a task; return its sequence once the bus has it on disk."""
         await self.open_pool(pool)
         return await self._js.publish(
             subjects.task_subject(pool), payload, {_MESSAGE_ID: message_id}
         )
 
     async def delete(self, sequence: int) -> None:
-        """See `TaskQueue.delete`."""
+        """Remove a task from the queue; do nothing if it is gone already."""
         request: dict[str, object] = {"seq": sequence, "no_erase": True}
         try:
             await self._js.api(f"STREAM.MSG.DELETE.{subjects.STREAM_TASKS}", request)
@@ -74,13 +74,13 @@ class NatsTaskQueue:
                 raise
 
     async def pull(self, pool: str) -> "NatsTaskFeed":
-        """See `TaskQueue.pull`."""
+        """Open a feed of the tasks of a pool."""
         if not self._confined:
             await self._make_consumer(pool)
         return NatsTaskFeed(self._js, pool)
 
     async def open_pool(self, pool: str) -> None:
-        """See `TaskQueue.open_pool`."""
+        """Make a pool, so that agents can pull before the first task; may be repeated."""
         if pool in self._opened:
             return
         await self._make_consumer(pool)
@@ -104,20 +104,20 @@ class NatsTaskQueue:
         )
 
     async def ack(self, ack_subject: str) -> None:
-        """See `TaskQueue.ack`."""
+        """Acknowledge a finished task; return when the bus has recorded it."""
         await self._acknowledge(ack_subject, _ACK)
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
-        """See `TaskQueue.nak`."""
+        """Return a task to the queue for delivery after `delay_s`."""
         delay = b' {"delay": %d}' % int(delay_s * 1e9) if delay_s > 0 else b""
         await self._acknowledge(ack_subject, _NAK + delay)
 
     async def in_progress(self, ack_subject: str) -> None:
-        """See `TaskQueue.in_progress`."""
+        """Renew the hold on a task for `ACK_WAIT_S`; return when the bus has recorded it."""
         await self._acknowledge(ack_subject, _PROGRESS)
 
     async def term(self, ack_subject: str) -> None:
-        """See `TaskQueue.term`."""
+        """Exclude an unfinished task from further deliveries."""
         await self._acknowledge(ack_subject, _TERM)
 
     async def _acknowledge(self, ack_subject: str, kind: bytes) -> None:
@@ -166,13 +166,13 @@ class NatsTaskFeed:
         self._watchdog: asyncio.TimerHandle | None = None
 
     def grant(self, count: int) -> None:
-        """See `TaskFeed.grant`."""
+        """Allow delivery of `count` more tasks; grants add up, each task uses up one."""
         self._wanted += count
         self._request_soon()
 
     @property
     def granted(self) -> int:
-        """See `TaskFeed.granted`."""
+        """Return how many more tasks may be delivered."""
         return self._wanted + sum(rest for rest, _ in self._standing.values())
 
     def __aiter__(self) -> "NatsTaskFeed":
@@ -180,11 +180,11 @@ class NatsTaskFeed:
         return self
 
     async def __anext__(self) -> Task:
-        """See `TaskFeed`."""
+        """Wait for the next task."""
         return await self._box.get()
 
     async def aclose(self) -> None:
-        """See `TaskFeed.aclose`."""
+        """Stop delivery; give back at once the tasks that have not been read."""
         if self._closed:
             return
         self._closed = True

@@ -37,7 +37,7 @@ class DirectoryBlobStore:
         self._folder = folder
 
     async def put(self, data: bytes) -> str:
-        """See `BlobStore.put`."""
+        """PUT as agents do; return the status."""
         key = content_key(data)
         await _in_thread(lambda: self._write_once(key, data))
         return key
@@ -62,7 +62,7 @@ class DirectoryBlobStore:
         return await _in_thread(lambda: _read(key, place))
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobStore.fetch`."""
+        """Get the configuration of this trial, unless this process has it."""
         place = self._place(key)
         await _in_thread(lambda: _copy_out(key, place, path))
 
@@ -71,24 +71,24 @@ class DirectoryBlobStore:
         return await _in_thread(self._place(key).is_file)
 
     async def info(self, key: str) -> BlobInfo:
-        """See `BlobStore.info`."""
+        """Return size and age of a blob."""
         place = self._place(key)
         return await _in_thread(lambda: self._info(_found(key, place)))
 
     async def delete(self, key: str) -> None:
-        """See `BlobStore.delete`."""
+        """Delete a blob if it exists."""
         place = self._place(key)
         await _in_thread(lambda: place.unlink(missing_ok=True))
 
     async def keys(self, prefix: str) -> list[str]:
-        """See `BlobStore.keys`."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         root = self._folder / check_prefix(prefix)
         return await _in_thread(
             lambda: sorted(path.relative_to(self._folder).as_posix() for path in _blobs_below(root))
         )
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """See `BlobStore.listing`."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         root = self._folder / check_prefix(prefix)
         return await _in_thread(lambda: self._listed(root))
 

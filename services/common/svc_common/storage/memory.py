@@ -28,7 +28,7 @@ class InMemoryBlobStore:
         self._stored_at: dict[str, datetime] = {}
 
     async def put(self, data: bytes) -> str:
-        """See `BlobStore.put`."""
+        """PUT as agents do; return the status."""
         key = content_key(data)
         self._set(key, data)
         return key
@@ -55,7 +55,7 @@ class InMemoryBlobStore:
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobStore.fetch`."""
+        """Get the configuration of this trial, unless this process has it."""
         data = await self.get(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)  # noqa: ASYNC240 - as above
@@ -65,23 +65,23 @@ class InMemoryBlobStore:
         return check_key(key) in self._blobs
 
     async def delete(self, key: str) -> None:
-        """See `BlobStore.delete`."""
+        """Delete a blob if it exists."""
         self._blobs.pop(check_key(key), None)
         self._stored_at.pop(key, None)
 
     async def info(self, key: str) -> BlobInfo:
-        """See `BlobStore.info`."""
+        """Return size and age of a blob."""
         if check_key(key) not in self._blobs:
             raise NotFoundError("blob", key)
         return self._info(key)
 
     async def keys(self, prefix: str) -> list[str]:
-        """See `BlobStore.keys`."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         start = check_prefix(prefix)
         return sorted(key for key in self._blobs if key.startswith(start))
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """See `BlobStore.listing`."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         return [self._info(key) for key in await self.keys(prefix)]
 
     def _set(self, key: str, data: bytes) -> None:

@@ -41,50 +41,50 @@ class MeteredBlobStore:
         self._metrics = metrics
 
     async def put(self, data: bytes) -> str:
-        """See `BlobExchange.put`."""
+        """Store content and return its key; storing the same content again is cheap."""
         return await self._counted("put", self._store.put(data), written=len(data))
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobExchange.put_file`."""
+        """Store the content of a file and return its key."""
         return await self._counted("put", self._store.put_file(path), written=_size(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobExchange.put_named`."""
+        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
         await self._counted("put", self._store.put_named(key, data), written=len(data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobExchange.put_named_file`."""
+        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
         await self._counted("put", self._store.put_named_file(key, path), written=_size(path))
 
     async def get(self, key: str) -> bytes:
-        """See `BlobExchange.get`."""
+        """Return the content of a blob."""
         data = await self._counted("get", self._store.get(key))
         self._metrics.bytes.inc("read", by=len(data))
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobExchange.fetch`."""
+        """Write the content of a blob to a file, atomically."""
         await self._counted("get", self._store.fetch(key, path))
         self._metrics.bytes.inc("read", by=_size(path))
 
     async def exists(self, key: str) -> bool:
-        """See `BlobExchange.exists`."""
+        """Return whether a blob has this key."""
         return await self._counted("exists", self._store.exists(key))
 
     async def info(self, key: str) -> BlobInfo:
-        """See `BlobStore.info`."""
+        """Return size and age of a blob."""
         return await self._counted("info", self._store.info(key))
 
     async def delete(self, key: str) -> None:
-        """See `BlobStore.delete`."""
+        """Delete a blob if it exists."""
         await self._counted("delete", self._store.delete(key))
 
     async def keys(self, prefix: str) -> list[str]:
-        """See `BlobStore.keys`."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         return await self._counted("list", self._store.keys(prefix))
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """See `BlobStore.listing`."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         return await self._counted("list", self._store.listing(prefix))
 
     async def _counted(self, operation: str, call: Awaitable[T], written: int = 0) -> T:
@@ -116,15 +116,15 @@ class MeteredPresigningStore(MeteredBlobStore):
         self._urls = urls
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """See `PresignedUrls.get_url`."""
+        """Return a URL to download a blob by GET."""
         return await self._counted("sign", self._urls.get_url(key, lifetime))
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
-        """See `PresignedUrls.put_url`."""
+        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
         return await self._counted("sign", self._urls.put_url(key, lifetime, size_bytes))
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """See `PresignedUrls.take`."""
+        """Store uploaded content under its key, and delete it where it was uploaded to."""
         await self._counted("take", self._urls.take(staged, key, sha256, size_bytes))
 
 

@@ -48,31 +48,31 @@ class RetryingBlobExchange:
         """Error that calls are retried for; empty: none."""
 
     async def put(self, data: bytes) -> str:
-        """See `BlobExchange.put`."""
+        """Store content and return its key; storing the same content again is cheap."""
         return await self._retry(lambda: self._exchange.put(data))
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobExchange.put_file`."""
+        """Store the content of a file and return its key."""
         return await self._retry(lambda: self._exchange.put_file(path))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobExchange.put_named`."""
+        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
         await self._retry(lambda: self._exchange.put_named(key, data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobExchange.put_named_file`."""
+        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
         await self._retry(lambda: self._exchange.put_named_file(key, path))
 
     async def get(self, key: str) -> bytes:
-        """See `BlobExchange.get`."""
+        """Return the content of a blob."""
         return await self._retry(lambda: self._exchange.get(key))
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobExchange.fetch`."""
+        """Write the content of a blob to a file, atomically."""
         await self._retry(lambda: self._exchange.fetch(key, path))
 
     async def exists(self, key: str) -> bool:
-        """See `BlobExchange.exists`."""
+        """Return whether a blob has this key."""
         return await self._retry(lambda: self._exchange.exists(key))
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -105,17 +105,17 @@ class RetryingBlobStore(RetryingBlobExchange):
         self._store = store
 
     async def info(self, key: str) -> BlobInfo:
-        """See `BlobStore.info`."""
+        """Return size and age of a blob."""
         return await self._retry(lambda: self._store.info(key))
 
     async def delete(self, key: str) -> None:
-        """See `BlobStore.delete`."""
+        """Delete a blob if it exists."""
         await self._retry(lambda: self._store.delete(key))
 
     async def keys(self, prefix: str) -> list[str]:
-        """See `BlobStore.keys`."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         return await self._retry(lambda: self._store.keys(prefix))
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """See `BlobStore.listing`."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         return await self._retry(lambda: self._store.listing(prefix))

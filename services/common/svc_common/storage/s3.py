@@ -107,7 +107,7 @@ class S3BlobStore:
         self._pool.clear()
 
     async def put(self, data: bytes) -> str:
-        """See `BlobStore.put`."""
+        """PUT as agents do; return the status."""
         key = content_key(data)
         if len(data) < _CHECK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
             await self._store(key, data)
@@ -155,7 +155,7 @@ class S3BlobStore:
         return await self._run(key, read)
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobStore.fetch`."""
+        """Get the configuration of this trial, unless this process has it."""
         check_key(key)
 
         def read() -> None:
@@ -174,13 +174,13 @@ class S3BlobStore:
         return True
 
     async def info(self, key: str) -> BlobInfo:
-        """See `BlobStore.info`."""
+        """Return size and age of a blob."""
         name = self._name(check_key(key))
         found = await self._run(key, lambda: self._client.stat_object(self._bucket, name))
         return BlobInfo(key, found.size or 0, found.last_modified or _NEVER)
 
     async def delete(self, key: str) -> None:
-        """See `BlobStore.delete`."""
+        """Delete a blob if it exists."""
         name = self._name(check_key(key))
         try:
             await self._run(key, lambda: self._client.remove_object(self._bucket, name))
@@ -188,11 +188,11 @@ class S3BlobStore:
             return
 
     async def keys(self, prefix: str) -> list[str]:
-        """See `BlobStore.keys`."""
+        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
         return [info.key for info in await self.listing(prefix)]
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """See `BlobStore.listing`."""
+        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
         start = self._name(check_prefix(prefix))
         cut = len(self._settings.prefix)
 
@@ -213,15 +213,15 @@ class S3BlobStore:
             return []
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """See `PresignedUrls.get_url`."""
+        """Return a URL to download a blob by GET."""
         return await self._url("GET", key, lifetime)
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
-        """See `PresignedUrls.put_url`."""
+        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`."""
         return await self._url("PUT", key, lifetime, size_bytes)
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """See `PresignedUrls.take`."""
+        """Store uploaded content under its key, and delete it where it was uploaded to."""
         check_key(key)
         # Its own copy, which no URL can overwrite: the staged object may change at any time, and
         # its ETag is an MD5, for which two contents can be made.

@@ -104,7 +104,7 @@ class Gauge:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """See `prometheus_client.registry.Collector`."""
+        """Return the future of the first ``count`` messages of a subject."""
         family = self._family()
         for labels, value in self._read():
             family.add_metric(labels, value)
@@ -232,7 +232,7 @@ class _ProcessMetrics:
         self._collector = prometheus_client.ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Metric]:
-        """See `prometheus_client.registry.Collector`."""
+        """Return the future of the first ``count`` messages of a subject."""
         for family in self._collector.collect():
             if any(sample.name in _PROCESS_METRICS for sample in family.samples):
                 yield family

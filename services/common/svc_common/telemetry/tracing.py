@@ -61,10 +61,10 @@ class NoOpTracer:
     """`Tracer` that records nothing."""
 
     def record(self, span: TrialSpan) -> None:
-        """See `Tracer.record`."""
+        """Record a span if its trace is sampled."""
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
-        """See `Tracer.traceparent`."""
+        """Return the W3C trace context of a span; empty: its trace is not sampled."""
         del experiment_id, parameter_id, path
         return ""
 
@@ -107,7 +107,7 @@ class OtelTracer:
         self._tracer = self._provider.get_tracer("nni", version)
 
     def record(self, span: TrialSpan) -> None:
-        """See `Tracer.record`."""
+        """Record a span if its trace is sampled."""
         key = (span.experiment_id, span.parameter_id)
         trace_id = trial_trace_id(*key)
         if not self._sampled(trace_id):
@@ -125,7 +125,7 @@ class OtelTracer:
         made.end(max(span.start_ms, span.end_ms) * _NS_PER_MS)
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
-        """See `Tracer.traceparent`."""
+        """Return the W3C trace context of a span; empty: its trace is not sampled."""
         trace_id = trial_trace_id(experiment_id, parameter_id)
         if not self._sampled(trace_id):
             return ""

@@ -69,7 +69,7 @@ class ChildHost:
         return self._process.pid
 
     def send(self, commands: Sequence[Command]) -> None:
-        """See `AlgorithmHost.send`."""
+        """Queue more commands; the first of all is `Initialize`. Never waits."""
         if self._closed:
             return
         text = "".join(line_of(command, eager=self._eager) for command in commands)
@@ -79,7 +79,7 @@ class ChildHost:
             self._write()
 
     async def aclose(self) -> None:
-        """See `AlgorithmHost.aclose`."""
+        """Stop the algorithm at once and wait until it has ended; may be called twice."""
         self._sink = None
         if self._process.returncode is None:
             self._signal_group()
@@ -176,7 +176,7 @@ class ChildHostLauncher:
         self._inherited = inherited
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ChildHost:
-        """See `HostLauncher.launch`."""
+        """Start a host for an experiment."""
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)

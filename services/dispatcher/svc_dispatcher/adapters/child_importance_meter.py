@@ -38,7 +38,7 @@ class ChildImportanceMeter:
         metric: str,
         optimize_mode: str,
     ) -> Importance:
-        """See `ImportanceMeter.measure`."""
+        """Return which hyperparameters explain a metric."""
         request = {
             "search_space": search_space,
             "trials": [(outcome.parameters, outcome.metric) for outcome in outcomes],

@@ -20,7 +20,7 @@ class SelectingHostLauncher:
         self._servers = ServerHostLauncher(transport)
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """See `HostLauncher.launch`."""
+        """Start a host for an experiment."""
         if setup.tuner is not None and setup.tuner.server_address:
             return await self._servers.launch(setup, sink, eager=eager)
         return await self._children.launch(setup, sink, eager=eager)

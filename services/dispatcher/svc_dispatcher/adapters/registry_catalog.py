@@ -13,7 +13,7 @@ class RegistryCatalog:
     """`AlgorithmCatalog` of `nni.hpo.registry.factory`."""
 
     def algorithms(self) -> list[NamedAlgorithm]:
-        """See `AlgorithmCatalog.algorithms`."""
+        """Return all algorithms in a fixed order."""
         return [
             NamedAlgorithm(
                 name=entry.name,
@@ -35,21 +35,21 @@ class RegistryCatalog:
         *,
         several_outcomes: bool = False,
     ) -> None:
-        """See `AlgorithmCatalog.validate`."""
+        """Raise ValueError unless name, arguments and space fit together; construct nothing."""
         factory.validate(
             _kind(kind), name, class_args, search_space, several_outcomes=several_outcomes
         )
 
     def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
-        """See `AlgorithmCatalog.check_replaceable`."""
+        """Raise ValueError unless the algorithm accepts another search space while it runs."""
         factory.check_replaceable(_kind(kind), name, class_args)
 
     def takes_assessor(self, tuner: str) -> bool:
-        """See `AlgorithmCatalog.takes_assessor`."""
+        """Return whether an assessor may stop the tuner's trials; true for an unknown name."""
         return factory.takes_assessor(tuner)
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
-        """See `AlgorithmCatalog.optimize_mode`."""
+        """Return `maximize` or `minimize`, as the algorithm interprets its arguments."""
         defaults: Mapping[str, Any] = factory.find(_kind(kind), name).defaults
         return str(class_args.get("optimize_mode") or defaults.get("optimize_mode", ""))
 

@@ -36,7 +36,7 @@ class ScratchHost:
         self._folder = folder
 
     def send(self, commands: Sequence[Command]) -> None:
-        """See `AlgorithmHost.send`."""
+        """Queue more commands; the first of all is `Initialize`. Never waits."""
         self._inner.send([self._moved(command) for command in commands])
 
     def _moved(self, command: Command) -> Command:
@@ -45,7 +45,7 @@ class ScratchHost:
         return replace(command, setup=replace(command.setup, directory=str(self._folder)))
 
     async def aclose(self) -> None:
-        """See `AlgorithmHost.aclose`."""
+        """Stop the algorithm at once and wait until it has ended; may be called twice."""
         try:
             await self._inner.aclose()
         finally:
@@ -68,7 +68,7 @@ class ScratchHostLauncher:
         self._inherited = inherited
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """See `HostLauncher.launch`."""
+        """Start a host for an experiment."""
         try:
             folder = await asyncio.to_thread(_scratch, setup, self._inherited)
         except (OSError, ValueError) as error:

@@ -52,12 +52,12 @@ class ServerHost:
         self._worker = asyncio.get_running_loop().create_task(self._work(), name="tuning session")
 
     def send(self, commands: Sequence[commands.Command]) -> None:
-        """See `AlgorithmHost.send`."""
+        """Queue more commands; the first of all is `Initialize`. Never waits."""
         for command in commands:
             self._box.put(command)
 
     async def aclose(self) -> None:
-        """See `AlgorithmHost.aclose`."""
+        """Stop the algorithm at once and wait until it has ended; may be called twice."""
         self._sink = None
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)

@@ -226,7 +226,7 @@ class GenerationRun:
     # --- HostSink
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """See `HostSink.on_outputs`."""
+        """Handle outputs of the host, in order."""
         if self._dependencies.telemetry is not None:
             self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
         for output in outputs:
@@ -242,7 +242,7 @@ class GenerationRun:
         self._send()  # the log may hold another answer than the host's
 
     def on_end(self, reason: str) -> None:
-        """See `HostSink.on_end`."""
+        """Handle the end of the host; called once, after all its outputs."""
         if self._over.done() or self._abandoned():
             return
         position = self._waiting[0] if self._waiting else None

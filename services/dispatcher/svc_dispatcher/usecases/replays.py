@@ -170,7 +170,7 @@ class _ComparisonSink:
         self.waiting.extend(commands)
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """See `HostSink.on_outputs`."""
+        """Handle outputs of the host, in order."""
         for output in outputs:
             if isinstance(output, answers.Done):
                 self._done(output)
@@ -186,7 +186,7 @@ class _ComparisonSink:
             self.handled += 1
 
     def on_end(self, reason: str) -> None:
-        """See `HostSink.on_end`."""
+        """Handle the end of the host; called once, after all its outputs."""
         self.over = True
         self.comparison.failure = self.comparison.failure or reason
         self.news.set()

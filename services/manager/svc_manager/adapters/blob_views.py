@@ -21,12 +21,12 @@ class BlobViews:
         self._blobs = blobs
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """See `ports.Views.put`."""
+        """Write a view, replacing the previous one."""
         data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
         await self._blobs.put_named(_key(experiment_id), data)
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """See `ports.Views.get`."""
+        """Return sequence and view of each of these experiments that has one."""
         wanted = list(experiment_ids)
         answers = await asyncio.gather(*map(self._read, wanted), return_exceptions=True)
         found: dict[str, tuple[int, bytes]] = {}
@@ -45,7 +45,7 @@ class BlobViews:
         return int.from_bytes(data[:_SEQUENCE_BYTES], "big"), data[_SEQUENCE_BYTES:]
 
     async def delete(self, experiment_id: str) -> None:
-        """See `ports.Views.delete`."""
+        """Delete a view; nothing happens if there is none."""
         await self._blobs.delete(_key(experiment_id))
 
 

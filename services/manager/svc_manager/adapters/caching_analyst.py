@@ -35,7 +35,7 @@ class CachingAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """See `Analyst.importance`."""
+        """Compute the importance of hyperparameters."""
         key = hashlib.blake2b(request.SerializeToString(deterministic=True)).digest()
         answer = self._known.get(key)
         if answer is None:
@@ -50,11 +50,11 @@ class CachingAnalyst:
         return answer
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """See `Analyst.front`."""
+        """Return the results that no other one dominates."""
         return await self._inner.front(request)
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """See `Analyst.broken`."""
+        """Return, for each configuration, the constraint that it breaks; empty: none."""
         return await self._inner.broken(request)
 
     async def _request(self, request: pb.MeasureImportanceRequest) -> _Answer:

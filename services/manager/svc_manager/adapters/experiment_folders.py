@@ -40,7 +40,7 @@ class LocalFolders:
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """See `Folders.create`."""
+        """Create the tree of an experiment and its `environment.json` (0600)."""
         try:
             return await asyncio.to_thread(
                 self._create_or_undo, directory, environment, interpreter
@@ -54,11 +54,11 @@ class LocalFolders:
             ) from error
 
     async def remove(self, directory: Path) -> None:
-        """See `Folders.remove`."""
+        """Delete the tree; nothing happens if there is none."""
         await asyncio.to_thread(self._remove, directory)
 
     async def remove_of(self, directory: Path, experiment_id: str) -> bool:
-        """See `Folders.remove_of`."""
+        """Delete the tree if it is the folder of this experiment."""
         return await asyncio.to_thread(self._remove_of, directory, experiment_id)
 
     def _create_or_undo(

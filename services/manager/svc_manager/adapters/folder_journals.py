@@ -56,22 +56,22 @@ class FolderJournal:
 
     @property
     def last_sequence(self) -> int:
-        """See `Journal.last_sequence`."""
+        """Sequence of the last batch in `events.log`; 0: none."""
         return self._events.last_sequence if self._events else 0
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """See `Journal.record`."""
+        """Append a batch of the log."""
         if self._events is not None:
             self._events.append(sequence, payload)
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """See `Journal.add_line`."""
+        """Add a line to the text log; the next `flush` writes it."""
         if level == "DEBUG" and not self._debug:
             return
         self._lines.append(f"[{self._local(time_ms // 1000)}] {level} ({logger}) {text}\n")
 
     def flush(self) -> None:
-        """See `Journal.flush`."""
+        """Write the buffered batches and lines."""
         try:
             if self._events is not None:
                 self._events.flush()
@@ -97,7 +97,7 @@ class FolderJournal:
             )
 
     def close(self) -> None:
-        """See `Journal.close`."""
+        """Close the files; may be called twice."""
         self.flush()
         try:
             if self._events is not None:
@@ -130,16 +130,16 @@ class NoJournal:
     last_sequence = 0
 
     def record(self, sequence: int, payload: bytes) -> None:
-        """See `Journal.record`."""
+        """Append a batch of the log."""
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """See `Journal.add_line`."""
+        """Add a line to the text log; the next `flush` writes it."""
 
     def flush(self) -> None:
-        """See `Journal.flush`."""
+        """Write the buffered batches and lines."""
 
     def close(self) -> None:
-        """See `Journal.close`."""
+        """Close the files; may be called twice."""
 
 
 class FolderJournals:
@@ -153,7 +153,7 @@ class FolderJournals:
         self._roots = roots or ExperimentRoots()
 
     def open(self, directory: str, *, debug: bool) -> FolderJournal | NoJournal:
-        """See `Journals.open`."""
+        """Open the journal in an experiment's folder; without a folder it discards all writes."""
         try:
             with self._roots.open(Path(directory)) as folder:
                 if folder.is_folder(str(Path(EVENT_FILE).parent)):
@@ -167,7 +167,7 @@ class FolderJournals:
         return NoJournal()
 
     async def experiment_of(self, directory: Path) -> str | None:
-        """See `Journals.experiment_of`."""
+        """Return the id of the experiment whose `events.log` is in a folder."""
 
         def found() -> str | None:
             with self._roots.open(directory) as folder:
@@ -179,7 +179,7 @@ class FolderJournals:
             return None
 
     async def damage_of(self, directory: Path) -> str:
-        """See `Journals.damage_of`."""
+        """Return what is wrong with `events.log`, in words; empty: nothing."""
 
         def found() -> str:
             with self._roots.open(directory) as folder:
@@ -191,7 +191,7 @@ class FolderJournals:
             return str(error)
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
-        """See `Journals.rewrite`."""
+        """Replace `events.log` by these records, in one step; a failure is logged."""
 
         def write() -> None:
             with self._roots.open(directory) as folder:
@@ -209,7 +209,7 @@ class FolderJournals:
             return list(read_records(Path(EVENT_FILE), folder))
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """See `Journals.read`."""
+        """Return (sequence, batch) of all whole records of `events.log`."""
         path = directory / EVENT_FILE
         try:
             return await asyncio.to_thread(self._records, directory)

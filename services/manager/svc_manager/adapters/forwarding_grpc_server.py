@@ -43,7 +43,7 @@ class ForwardingGrpcServer(GrpcServer):
         self._forwarder = forwarder
 
     def register(self, add: Register) -> None:
-        """See `GrpcServer.register`."""
+        """Add a servicer; call it before `start`."""
         super().register(lambda server: add(_Registrar(server, self._forwarder)))  # type: ignore[arg-type] # as far as generated code uses it
 
 

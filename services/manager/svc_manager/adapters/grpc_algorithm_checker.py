@@ -31,7 +31,7 @@ class GrpcAlgorithmChecker:
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """See `AlgorithmChecker.check`."""
+        """Validate names, class arguments, search space, and enqueued configurations."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
             search_space=config.search_space,
             interpreter=interpreter,

@@ -30,19 +30,19 @@ class GrpcAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """See `Analyst.importance`."""
+        """Compute the importance of hyperparameters."""
         return await _translated(
             self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """See `Analyst.front`."""
+        """Return the results that no other one dominates."""
         return await _translated(
             self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """See `Analyst.broken`."""
+        """Return, for each configuration, the constraint that it breaks; empty: none."""
         answer = await _translated(
             self._stub.CheckConfigurations(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

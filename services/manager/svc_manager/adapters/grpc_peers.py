@@ -25,7 +25,7 @@ class GrpcPeers:
         self._metadata = (*token_metadata(token), (FORWARDED_KEY, boot_id))
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """See `Peers.owned`."""
+        """Return the views of the experiments that a manager owns, in no order."""
         channel = self._channels.to(manager.grpc_address)
         stub = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
         request = pb.ListExperimentsRequest(owned_only=True, page_size=_PAGE)
@@ -47,6 +47,6 @@ class NoPeers:
     """`Peers` of the only manager."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """See `Peers.owned`."""
+        """Return the views of the experiments that a manager owns, in no order."""
         del manager
         return []

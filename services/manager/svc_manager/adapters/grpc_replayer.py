@@ -28,7 +28,7 @@ class GrpcReplayer:
     async def replay(
         self, experiment_id: str
     ) -> AsyncGenerator[history_service_pb2.ReplayExperimentResponse, None]:
-        """See `Replayer.replay`."""
+        """Yield progress, differences and at last the verdict."""
         call = self._stub.ReplaySuggestions(
             algorithm_service_pb2.ReplaySuggestionsRequest(experiment_id=experiment_id),
             timeout=_DEADLINE_S,

@@ -46,7 +46,7 @@ class InotifyWatch:
         os.close(self._descriptor)
 
     async def changed(self) -> None:
-        """See `FileWatch.changed`."""
+        """Wait until the file changes after the last call, or after the start of the watch."""
         await self._event.wait()
         self._event.clear()
 
@@ -59,5 +59,5 @@ class InotifyWatches:
     """See `svc_manager.ports.FileWatches`."""
 
     def watch(self, path: Path) -> InotifyWatch:
-        """See `FileWatches.watch`."""
+        """Return a watch of an existing file."""
         return InotifyWatch(path)

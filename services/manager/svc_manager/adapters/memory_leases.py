@@ -19,7 +19,7 @@ class InMemoryLeases:
         self._epochs: dict[str, int] = {}
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """See `ports.Leases.acquire`."""
+        """Acquire a lease, or extend an own one."""
         lease = await self.holder(name)
         if lease is not None and lease.owner != owner:
             return None
@@ -31,7 +31,7 @@ class InMemoryLeases:
         return lease
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """See `ports.Leases.renew`."""
+        """Extend leases, all in one step."""
         until_s = self._clock.monotonic_s() + ttl_s
         lost = []
         for lease in leases:
@@ -42,16 +42,16 @@ class InMemoryLeases:
         return lost
 
     async def release(self, lease: Lease) -> None:
-        """See `ports.Leases.release`."""
+        """Release a lease; nothing happens if it is not held any more."""
         if await self.holder(lease.name) == lease:
             del self._held[lease.name]
 
     async def holder(self, name: str) -> Lease | None:
-        """See `ports.Leases.holder`."""
+        """Return the lease that is held; None: it is free."""
         until_s, lease = self._held.get(name, (0.0, None))
         return lease if until_s > self._clock.monotonic_s() else None
 
     async def holders(self) -> dict[str, Lease]:
-        """See `ports.Leases.holders`."""
+        """Return all held leases, by name."""
         now_s = self._clock.monotonic_s()
         return {name: lease for name, (until_s, lease) in self._held.items() if until_s > now_s}

@@ -17,16 +17,16 @@ class InMemoryPresences:
         self._kept: dict[str, tuple[float, bytes]] = {}
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """See `ports.Presences.keep`."""
+        """Write presences, replacing those of the same agents."""
         until_s = self._clock.monotonic_s() + ttl_s
         self._kept.update({key: (until_s, presence) for key, presence in presences.items()})
 
     async def forget(self, runner_id: str) -> None:
-        """See `ports.Presences.forget`."""
+        """Delete the presence of an agent; nothing happens if there is none."""
         self._kept.pop(runner_id, None)
 
     async def all(self) -> dict[str, bytes]:
-        """See `ports.Presences.all`."""
+        """Return all stored presences, by agent id."""
         now_s = self._clock.monotonic_s()
         self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now_s}
         return {key: presence for key, (_, presence) in self._kept.items()}

@@ -16,7 +16,7 @@ class RandomIds:
     """See `svc_manager.ports.TrialIds`."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
-        """See `TrialIds.experiment_id`."""
+        """Return the experiment's id, or `STANDALONE`."""
         if not request_id:
             return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
         digest = hashlib.blake2b(f"{draw} {request_id}".encode("utf-8", "surrogatepass")).digest()
@@ -28,7 +28,7 @@ class RandomIds:
         return "".join(letters)
 
     def trial_id(self) -> str:
-        """See `TrialIds.trial_id`."""
+        """Draw 5 characters of [A-Za-z0-9]; not necessarily unused."""
         number = secrets.randbits(64)
         letters = []
         for _ in range(_TRIAL_LENGTH):

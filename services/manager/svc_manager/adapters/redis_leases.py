@@ -94,7 +94,7 @@ class RedisLeases:
         self._holders = commands.register_script(_HOLDERS)
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """See `ports.Leases.acquire`."""
+        """Acquire a lease, or extend an own one."""
         with self._connection.errors():
             epoch = await self._acquire(
                 keys=[LEASES_KEY, EPOCH_KEY + name], args=[name, owner, _ms(ttl_s), above]
@@ -102,7 +102,7 @@ class RedisLeases:
         return None if epoch is None else Lease(name, owner, int(epoch))
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """See `ports.Leases.renew`."""
+        """Extend leases, all in one step."""
         asked = list(leases)
         pairs = [text for lease in asked for text in (lease.name, _text(lease))]
         with self._connection.errors():
@@ -110,18 +110,18 @@ class RedisLeases:
         return [asked[int(index) // 2 - 1] for index in lost]
 
     async def release(self, lease: Lease) -> None:
-        """See `ports.Leases.release`."""
+        """Release a lease; nothing happens if it is not held any more."""
         with self._connection.errors():
             await self._release(keys=[LEASES_KEY], args=[lease.name, _text(lease)])
 
     async def holder(self, name: str) -> Lease | None:
-        """See `ports.Leases.holder`."""
+        """Return the lease that is held; None: it is free."""
         with self._connection.errors():
             held = await self._holder(keys=[LEASES_KEY], args=[name])
         return None if held is None else _lease(name, raw(held).decode())
 
     async def holders(self) -> dict[str, Lease]:
-        """See `ports.Leases.holders`."""
+        """Return all held leases, by name."""
         with self._connection.errors():
             found = await self._holders(keys=[LEASES_KEY])
         texts = [raw(text).decode() for text in found]

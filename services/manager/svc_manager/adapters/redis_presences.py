@@ -20,7 +20,7 @@ class RedisPresences:
         self._connection = connection
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """See `ports.Presences.keep`."""
+        """Write presences, replacing those of the same agents."""
         ttl_ms = max(1, round(ttl_s * 1000))
         with self._connection.errors():
             async with self._connection.commands.pipeline(transaction=False) as pipeline:
@@ -29,12 +29,12 @@ class RedisPresences:
                 await pipeline.execute()
 
     async def forget(self, runner_id: str) -> None:
-        """See `ports.Presences.forget`."""
+        """Delete the presence of an agent; nothing happens if there is none."""
         with self._connection.errors():
             await self._connection.commands.delete(PRESENCE_KEY + runner_id)
 
     async def all(self) -> dict[str, bytes]:
-        """See `ports.Presences.all`."""
+        """Return all stored presences, by agent id."""
         found: dict[str, bytes] = {}
         cursor = 0
         with self._connection.errors():

@@ -21,13 +21,13 @@ class RedisViews:
         self._connection = connection
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """See `ports.Views.put`."""
+        """Write a view, replacing the previous one."""
         data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
         with self._connection.errors():
             await self._connection.commands.set(VIEW_KEY + experiment_id, data)
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """See `ports.Views.get`."""
+        """Return sequence and view of each of these experiments that has one."""
         found: dict[str, tuple[int, bytes]] = {}
         wanted = list(experiment_ids)
         for start in range(0, len(wanted), _PAGE):
@@ -42,6 +42,6 @@ class RedisViews:
         return found
 
     async def delete(self, experiment_id: str) -> None:
-        """See `ports.Views.delete`."""
+        """Delete a view; nothing happens if there is none."""
         with self._connection.errors():
             await self._connection.commands.delete(VIEW_KEY + experiment_id)

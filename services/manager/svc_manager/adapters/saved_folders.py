@@ -48,7 +48,7 @@ class StagedExperiment:
         self._since_check = 0
 
     async def write(self, name: str, data: bytes, *, last: bool) -> None:
-        """See `Stage.write`."""
+        """Append a piece to a file; the pieces of one file are consecutive."""
         try:
             await asyncio.to_thread(self._write, name, data, last)
         except OSError as error:
@@ -75,15 +75,15 @@ class StagedExperiment:
             self._open = None
 
     async def records(self) -> list[tuple[int, bytes]]:
-        """See `Stage.records`."""
+        """Return (old stream sequence, batch) of the staged log."""
         return await asyncio.to_thread(self._all_records)
 
     def values(self) -> list[tuple[str, Path]]:
-        """See `Stage.values`."""
+        """Return the name (the claimed hash) and the file of each staged large value."""
         return self._files_in(VALUES)
 
     def outputs(self) -> list[tuple[str, Path]]:
-        """See `Stage.outputs`."""
+        """Return `<trial>/<attempt>/<file>` and the file of each staged output."""
         return self._files_in(OUTPUTS)
 
     def _files_in(self, prefix: str) -> list[tuple[str, Path]]:
@@ -103,7 +103,7 @@ class StagedExperiment:
             )
 
     async def place(self, directory: Path) -> None:
-        """See `Stage.place`."""
+        """Move the staged folder to ``directory``."""
         await asyncio.to_thread(self._place, directory)
 
     def _place(self, directory: Path) -> None:
@@ -121,7 +121,7 @@ class StagedExperiment:
             ) from error
 
     async def discard(self) -> None:
-        """See `Stage.discard`."""
+        """Remove all staged files that were not placed."""
         if self._open is not None:
             self._open[1].close()
         self._folder.close()
@@ -157,7 +157,7 @@ class LocalSavedFolders:
     async def files(
         self, directory: Path, experiment_id: str
     ) -> AsyncGenerator[tuple[str, bytes, bool], None]:
-        """See `SavedFolders.files`."""
+        """Yield the archived files piece by piece: path in the folder, bytes, last piece."""
         try:
             folder = await asyncio.to_thread(self._roots.open, directory)
         except OSError:
@@ -197,7 +197,7 @@ class LocalSavedFolders:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def stage(self, root: Path) -> StagedExperiment:
-        """See `SavedFolders.stage`."""
+        """Create a stage below the folder that will hold the experiment's."""
         try:
             return await asyncio.to_thread(self._stage, root)
         except OSError as error:
@@ -219,7 +219,7 @@ class LocalSavedFolders:
             raise
 
     async def remove(self, directory: Path) -> None:
-        """See `SavedFolders.remove`."""
+        """Remove a folder."""
         with suppress(OSError):
             parent, name = self._roots.open_parent(directory)
             with parent:

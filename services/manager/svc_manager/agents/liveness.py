@@ -136,7 +136,7 @@ class AgentMonitor:
             self._expect_named(actor.experiment)
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
-        """See `Agents.expect`."""
+        """Monitor the agents that the log of an experiment names, which was just taken over."""
         self._expect_named(experiment)
         for agent in self._agents.values():
             unheld = _unheld(experiment, agent.presence)
@@ -156,7 +156,7 @@ class AgentMonitor:
                 self._changed.set()
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """See `Agents.of_pools`."""
+        """Return the ids of the live agents of some pools."""
         return [
             key
             for key, agent in self._agents.items()

@@ -138,7 +138,7 @@ class Activations:
         return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """See `Experiments.create`."""
+        """Validate, create and start an experiment; a refusal leaves nothing behind."""
         if not new.request_id:
             return await self._create(new, self._unused_id())
         async with self._creating.setdefault(new.request_id, asyncio.Lock()):
@@ -223,7 +223,7 @@ class Activations:
         return actor.view()
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """See `Experiments.resume`."""
+        """Resume a stopped experiment: its trials stay, and its algorithm replays them."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
         actor, warnings = await self._find_or_import(reopening)
@@ -244,7 +244,7 @@ class Activations:
         return replace(resumed, warnings=warnings)
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """See `Experiments.view`."""
+        """Open a stopped experiment for reading only."""
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())

@@ -20,14 +20,14 @@ class StoredLargeValues:
         self._blobs = blobs
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """See `ports.LargeValues.load`."""
+        """Return a JSON value."""
         try:
             return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
         except (ServiceError, ValueError) as error:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
 
     async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """See `ports.LargeValues.store`."""
+        """Store a JSON value and return its key."""
         data = json.dumps(value).encode()
         try:
             key = await self._blobs.put(data)

@@ -76,11 +76,11 @@ class FileClaimJournal:
 
     @property
     def state(self) -> JournalState:
-        """See `ports.ClaimJournal.state`."""
+        """State folded from the records."""
         return self._state
 
     def append(self, *records: JournalRecord) -> None:
-        """See `ports.ClaimJournal.append`."""
+        """Append records; they survive the death of this process as soon as this returns."""
         for record in records:
             self._state.fold(record)
         try:
@@ -94,12 +94,12 @@ class FileClaimJournal:
             get_logger().error("claims not on disk", path=str(self._path), error=str(error))
 
     def forget_servers(self) -> None:
-        """See `ports.ClaimJournal.forget_servers`."""
+        """Remove the predecessor's servers, after they were swept."""
         self._state.servers.clear()
         self._compact()
 
     def close(self) -> None:
-        """See `ports.ClaimJournal.close`."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             os.close(self._lock)

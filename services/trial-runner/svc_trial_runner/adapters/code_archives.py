@@ -48,7 +48,7 @@ class CachedCodeStore:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def materialise(self, archive: BlobKey) -> Path:
-        """See `ports.CodeStore.materialise`."""
+        """Return the folder with the content of an archive; unpacked once per content."""
         place = self._folder / archive.sha256
         self._used.add(archive.sha256)
         if place.is_dir():
@@ -61,7 +61,7 @@ class CachedCodeStore:
         return place
 
     async def copy(self, place: Path, target: Path) -> None:
-        """See `ports.CodeStore.copy`."""
+        """Copy the code into a trial's folder, replacing the copy of an earlier attempt."""
         try:
             await asyncio.to_thread(_copy, place, target)
         except OSError as error:

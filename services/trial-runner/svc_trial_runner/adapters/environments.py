@@ -23,7 +23,7 @@ class FileEnvironments:
         self._known: dict[str, tuple[tuple[int, int, int], ClientEnvironment]] = {}
 
     def load(self, path: str) -> ClientEnvironment:
-        """See `ports.Environments.load`."""
+        """Return the environment in a file; empty path: the agent's own environment."""
         if not path:
             return self._own
         try:

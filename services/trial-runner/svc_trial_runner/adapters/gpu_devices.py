@@ -16,7 +16,7 @@ class InMemoryGpuDevices:
         self._devices = list(devices)
 
     async def devices(self) -> Sequence[GpuDevice]:
-        """See `ports.GpuDevices.devices`."""
+        """Return the devices and their users; empty without a driver."""
         return list(self._devices)
 
     def replace(self, devices: Sequence[GpuDevice]) -> None:
@@ -39,7 +39,7 @@ class NvmlGpuDevices:
         self._failed = False
 
     async def devices(self) -> Sequence[GpuDevice]:
-        """See `ports.GpuDevices.devices`."""
+        """Return the devices and their users; empty without a driver."""
         if self._failed:
             return []
         return await asyncio.to_thread(self._read)

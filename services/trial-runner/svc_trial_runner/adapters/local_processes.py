@@ -91,11 +91,11 @@ class LocalProcesses:
 
     @property
     def warm_count(self) -> int:
-        """See `ports.Processes.warm_count`."""
+        """Number of warm interpreters."""
         return len(self._warm)
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
-        """See `ports.Processes.launch`."""
+        """Start a process."""
         if request.isolated:
             return await self._launch_isolated(request)
         if request.python is not None and self._warm_file is not None:
@@ -235,11 +235,11 @@ class LocalProcesses:
             server.orphan_ended(pid, status)
 
     def terminate(self, process: TrialProcess, token: str) -> None:
-        """See `ports.Processes.terminate`."""
+        """Send TERM to the group and to descendants that left it."""
         self._signal(process.identity, token, signal.SIGTERM)
 
     def kill(self, process: TrialProcess, token: str) -> None:
-        """See `ports.Processes.kill`."""
+        """Send KILL to the group and to all descendants."""
         self._signal(process.identity, token, signal.SIGKILL)
 
     def _signal(self, leader: ProcessIdentity, token: str, number: signal.Signals) -> None:
@@ -261,11 +261,11 @@ class LocalProcesses:
         return self._snapshot[1]
 
     def has_leftovers(self, process: TrialProcess) -> bool:
-        """See `ports.Processes.has_leftovers`."""
+        """Return whether processes of trials outlive their leaders: group members or daemons."""
         return group_exists(process.identity.pid) or bool(self._orphans())
 
     def kill_orphans(self) -> int:
-        """See `ports.Processes.kill_orphans`."""
+        """Kill adopted processes of ended trials; return their number."""
         return sum(signal_exactly(entry, signal.SIGKILL) for entry in self._orphans())
 
     def _orphans(self) -> list[ProcessEntry]:
@@ -287,7 +287,7 @@ class LocalProcesses:
         ]
 
     def release(self, code: str) -> None:
-        """See `ports.Processes.release`."""
+        """End idle interpreters of a code folder that no trial needs for now."""
         for key, warm in list(self._warm.items()):
             if key[1] == code and not warm.server.running:
                 del self._warm[key]
@@ -301,7 +301,7 @@ class LocalProcesses:
                 self._spawner.send({"op": "forget", "id": str(name)})
 
     def release_idle(self, idle_s: float) -> None:
-        """See `ports.Processes.release_idle`."""
+        """End interpreters that have been idle for `idle_s` or longer."""
         limit_s = asyncio.get_running_loop().time() - idle_s
         for key, warm in list(self._warm.items()):
             if warm.used_at_s <= limit_s and not warm.server.running:
@@ -319,7 +319,7 @@ class LocalProcesses:
         self._retired.append(server)
 
     async def aclose(self) -> None:
-        """See `ports.Processes.aclose`."""
+        """End all processes that were started."""
         servers = self._servers()
         self._warm.clear()
         self._spawner = None

@@ -59,32 +59,32 @@ class ManagerBlobExchange:
         return ManagerBlobExchange(self._channel, self._metadata, experiment_id)
 
     async def put(self, data: bytes) -> str:
-        """See `BlobExchange.put`."""
+        """Store content and return its key; storing the same content again is cheap."""
         measured = _Measured(hashlib.sha256(data).hexdigest(), len(data))
         return await self._put(self._header(measured), lambda: io.BytesIO(data))
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobExchange.put_file`."""
+        """Store the content of a file and return its key."""
         return await self._put(self._header(await _measure(path)), lambda: path.open("rb"))
 
     async def put_named(self, key: str, data: bytes) -> None:
-        """See `BlobExchange.put_named`."""
+        """Store content under `<kind>/<id>/…`, replacing an existing blob."""
         measured = _Measured(hashlib.sha256(data).hexdigest(), len(data))
         await self._put(_output_header(key, measured), lambda: io.BytesIO(data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobExchange.put_named_file`."""
+        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
         header = _output_header(key, await _measure(path))
         await self._put(header, lambda: path.open("rb"))
 
     async def get(self, key: str) -> bytes:
-        """See `BlobExchange.get`."""
+        """Return the content of a blob."""
         target = io.BytesIO()
         await self._receive(key, _Hashed(target))
         return target.getvalue()
 
     async def fetch(self, key: str, path: Path) -> None:
-        """See `BlobExchange.fetch`."""
+        """Write the content of a blob to a file, atomically."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(path) as target:
@@ -93,7 +93,7 @@ class ManagerBlobExchange:
             raise storage_error(error) from error
 
     async def exists(self, key: str) -> bool:
-        """See `BlobExchange.exists`."""
+        """Return whether a blob has this key."""
         try:
             await self._call("PrepareDownload", pb.PrepareDownloadRequest(key=check_key(key)))
         except NotFoundError:

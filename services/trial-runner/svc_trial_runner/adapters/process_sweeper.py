@@ -21,7 +21,7 @@ class ProcSweeper:
     """
 
     def sweep(self, state: JournalState) -> int:
-        """See `ports.Sweeper.sweep`."""
+        """Kill the remaining processes of a journal's claims and servers; return their number."""
         leaders = [claim.leader for claim in state.claims.values() if claim.leader is not None]
         leaders += state.servers
         tokens = {claim.token.encode() for claim in state.claims.values()}

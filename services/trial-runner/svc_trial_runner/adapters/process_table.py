@@ -162,6 +162,6 @@ class ProcProcessTable:
     """`ports.ProcessTable` for this agent."""
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
-        """See `ports.ProcessTable.own`."""
+        """Return the ids that are descendants of this agent."""
         mine = {entry.pid for entry in ProcessSnapshot().descendants(os.getpid())}
         return frozenset(mine.intersection(process_ids))

@@ -77,12 +77,12 @@ class DirectoryReportSpool:
         self._broken = False
 
     def inherited(self) -> Sequence[SpooledReport]:
-        """See `ports.ReportSpool.inherited`."""
+        """Return the predecessor's reports, in order; call once."""
         inherited, self._inherited = self._inherited, []
         return inherited
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
-        """See `ports.ReportSpool.append`."""
+        """Add (experiment id, report) pairs; they survive the death of this process."""
         segment = self._current()
         parts = [self._unwritten]
         self._unwritten = b""
@@ -95,13 +95,13 @@ class DirectoryReportSpool:
         self._write(segment, b"".join(parts))
 
     def discard_inherited(self) -> None:
-        """See `ports.ReportSpool.discard_inherited`."""
+        """Remove the predecessor's reports, after those still needed were appended again."""
         for path in self._old:
             path.unlink(missing_ok=True)
         self._old = []
 
     def acknowledge(self, experiment_id: str, count: int) -> None:
-        """See `ports.ReportSpool.acknowledge`."""
+        """Mark the oldest `count` unacknowledged reports of an experiment as arrived."""
         experiment = self._experiments.get(experiment_id)
         if experiment is None or not self._segments:
             return
@@ -115,11 +115,11 @@ class DirectoryReportSpool:
         self._forget_finished()
 
     def before_forgetting(self, call: Callable[[], None]) -> None:
-        """See `ports.ReportSpool.before_forgetting`."""
+        """Call back each time before acknowledged reports are removed from disk."""
         self._before_forgetting = call
 
     def close(self) -> None:
-        """See `ports.ReportSpool.close`."""
+        """Close the files."""
         if self._segments and self._unwritten:
             self._write(self._segments[-1], self._unwritten)
             self._unwritten = b""

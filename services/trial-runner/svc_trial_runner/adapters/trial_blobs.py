@@ -32,15 +32,15 @@ class StoredTrialBlobs:
 
     @property
     def trouble(self) -> str:
-        """See `ports.TrialBlobs.trouble`."""
+        """Reason why calls wait now, as text; empty: none waits."""
         return next((one.trouble for one in (self._common, *self._saving) if one.trouble), "")
 
     async def fetch(self, blob: BlobKey, path: Path) -> None:
-        """See `ports.TrialBlobs.fetch`."""
+        """Write a blob to a file, which appears as a whole or not at all."""
         await self._common.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
 
     async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """See `ports.TrialBlobs.keep_checkpoint`."""
+        """Store the content of a file under its content hash."""
         exchange = self._of_experiment(experiment_id)
         self._saving.append(exchange)
         try:
@@ -50,7 +50,7 @@ class StoredTrialBlobs:
         return BlobKey(key.removeprefix(f"{CONTENT_KIND}/"), path.stat().st_size)  # noqa: ASYNC240 - one stat
 
     async def keep_output(self, trial: FinishedTrial, file_name: str, path: Path) -> None:
-        """See `ports.TrialBlobs.keep_output`."""
+        """Store a file of a trial; an earlier file of the same name is replaced."""
         key = output_key(trial.experiment_id, trial.trial_id, trial.attempt, file_name)
         await self._common.put_named_file(key, path)
 
@@ -59,9 +59,9 @@ class TarFolders:
     """`ports.FolderArchives` as tar archives."""
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-        """See `ports.FolderArchives.pack`."""
+        """Write a folder, without some direct entries, to a file; return the number of entries."""
         return pack(folder, archive, without)
 
     def extract(self, archive: Path, folder: Path) -> None:
-        """See `ports.FolderArchives.extract`."""
+        """Unpack an untrusted archive into a new folder."""
         extract(archive, folder, CHECKPOINT_LIMITS)

@@ -139,43 +139,43 @@ class OpenTrialFolder:
 
     @property
     def stdout(self) -> int:
-        """See `ports.TrialOutput.stdout`."""
+        """Write end of the pipe for stdout, until `launched`."""
         return self._stdout.writer
 
     @property
     def stderr(self) -> int:
-        """See `ports.TrialOutput.stderr`."""
+        """Write end of the pipe for stderr, until `launched`."""
         return self._stderr.writer
 
     def launched(self) -> None:
-        """See `ports.TrialOutput.launched`."""
+        """Close the agent's copies of the pipes: the process holds its own."""
         self._stdout.close_writer()
         self._stderr.close_writer()
 
     def catch_up(self) -> bool:
-        """See `ports.TrialOutput.catch_up`."""
+        """Read the pipes' present content; return whether `at_end` is done."""
         self._stdout.catch_up()
         self._stderr.catch_up()
         return self.at_end.done()
 
     def cut(self) -> None:
-        """See `ports.TrialOutput.cut`."""
+        """Read the pipes' present content and close them, even if a writer remains."""
         self._stdout.cut()
         self._stderr.cut()
 
     def stderr_tail(self) -> str:
-        """See `ports.TrialOutput.stderr_tail`."""
+        """Return the last lines of stderr."""
         return self._tail.text()
 
     def write_state(self, line: str) -> None:
-        """See `ports.TrialOutput.write_state`."""
+        """Write `.nni/state`."""
         try:
             _write_file(f"{self._directory}/.nni/state", line.encode())
         except OSError as error:
             get_logger().warning("state not written", folder=self._directory, error=str(error))
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
-        """See `ports.TrialOutput.watch`."""
+        """Call back after each piece of output; return a function that cancels this."""
         self._watchers.append(on_output)
         return lambda: self._watchers.remove(on_output)
 
@@ -208,7 +208,7 @@ class DiskTrialFolders:
         self._default_limit_bytes = default_limit_bytes
 
     def open(self, request: TrialFilesRequest) -> OpenTrialFolder:
-        """See `ports.TrialFolders.open`."""
+        """Create the folder, its files and the pipes."""
         directory = str(request.directory)
         files: list[int] = []
         try:

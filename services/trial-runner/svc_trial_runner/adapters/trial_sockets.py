@@ -209,15 +209,15 @@ class UnixTrialSockets:
 
     @property
     def path(self) -> str:
-        """See `ports.TrialSockets.path`."""
+        """Path of the socket; at most 107 bytes long."""
         return self._path
 
     def admit(self, token: str, session: TrialSession) -> None:
-        """See `ports.TrialSockets.admit`."""
+        """Connect callers that present `token` to `session`."""
         self._sessions[token] = session
 
     def catch_up(self, token: str) -> bool:
-        """See `ports.TrialSockets.catch_up`."""
+        """Read all data that was sent with `token` so far."""
         self._accept()
         for connection in list(self._strangers):
             connection.read_all()
@@ -226,11 +226,11 @@ class UnixTrialSockets:
         return bool(self._by_token.get(token))
 
     def when_quiet(self, token: str, call: Callable[[], None]) -> None:
-        """See `ports.TrialSockets.when_quiet`."""
+        """Call once, when the last connection with `token` has closed."""
         self._on_quiet[token] = call
 
     def dismiss(self, token: str) -> None:
-        """See `ports.TrialSockets.dismiss`."""
+        """Refuse `token` from now on and close its connections."""
         self._sessions.pop(token, None)
         self._on_quiet.pop(token, None)
         for connection in list(self._by_token.get(token, ())):

@@ -25,7 +25,7 @@ class DirectoryUploadSpool:
         self._folder = folder
 
     def inherited(self) -> list[FinishedTrial]:
-        """See `ports.UploadSpool.inherited`."""
+        """Return the trials that a predecessor has not uploaded, oldest first."""
         found = []
         for path in self._folder.glob(f"*{_SUFFIX}"):
             try:
@@ -36,7 +36,7 @@ class DirectoryUploadSpool:
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
     def add(self, trial: FinishedTrial) -> None:
-        """See `ports.UploadSpool.add`."""
+        """Add a trial."""
         entry = {
             "experiment": trial.experiment_id,
             "trial": trial.trial_id,
@@ -51,7 +51,7 @@ class DirectoryUploadSpool:
             get_logger().warning("upload not remembered", trial=trial.trial_id, error=str(error))
 
     def done(self, trial: FinishedTrial) -> None:
-        """See `ports.UploadSpool.done`."""
+        """Remove a trial."""
         try:
             self._place(trial).unlink(missing_ok=True)
         except OSError as error:

@@ -56,20 +56,20 @@ class AttemptSession:
         """Number of the next metric, by whether it is final."""
 
     def greet(self) -> bytes:
-        """See `ports.TrialSession.greet`."""
+        """Return the reply to hello."""
         key = self._work.key
         return reply(
             experiment=key.experiment_id, trial=key.trial_id, sequence=self._work.sequence_id
         )
 
     def parameters(self) -> bytes:
-        """See `ports.TrialSession.parameters`."""
+        """Return the reply to the request for parameters."""
         return reply(
             parameter_id=self._work.parameter_id, parameters=self._parameters, parameter_index=0
         )
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """See `ports.TrialSession.report`."""
+        """Accept a metric and return the reply; a future if storing it takes time."""
         expected = self._next[report.final]
         if report.sequence is not None and report.sequence != expected:
             if report.sequence < expected:

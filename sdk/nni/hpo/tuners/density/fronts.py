@@ -45,7 +45,7 @@ class FrontRanking:
         """Count, last front that matters, positions and weights of the last `best`."""
 
     def add(self, position: int, outcome: Outcome) -> None:
-        """See `Ranking`."""
+        """Add the result of a new position."""
         if outcome.excess > 0:
             insort(self._beyond, (outcome.excess, position))
             self._known = None
@@ -70,7 +70,7 @@ class FrontRanking:
         return positions, weights
 
     def others(self, good: Sequence[int], limit: int) -> list[int]:
-        """See `Ranking`."""
+        """Return up to `limit` positions, better ones first, that are not among `good`."""
         order = np.argsort(self._fronts[: self._count], kind="stable")
         most = len(good) + limit
         ordered: list[int] = self._positions[order][:most].tolist()

@@ -91,13 +91,13 @@ class LossRanking:
         return [position for group in groups for position in group], scaled
 
     def others(self, good: Sequence[int], limit: int) -> list[int]:
-        """See `Ranking`."""
+        """Return up to `limit` positions, better ones first, that are not among `good`."""
         taken = set(good)
         ranked = self._ranked(0, len(good) + limit)
         return [position for position in ranked if position not in taken][:limit]
 
     def place(self, outcome: Outcome) -> int:
-        """See `Ranking`."""
+        """Return the number of results that are at least as good as an outcome."""
         return bisect_right(self._order, (*_key(outcome), len(self._order)))
 
     def _spans(self, count: int) -> list[tuple[int, int]]:
