@@ -1,15 +1,20 @@
-# syntax=docker/dockerfile:1
 # The dispatcher: docker build --file deploy/docker/dispatcher.Dockerfile .
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
-COPY constraints.txt ./
 COPY proto proto
 COPY sdk sdk
 COPY services/common services/common
 COPY services/dispatcher services/dispatcher
-RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
-    ./proto './sdk[hpo]' './services/common[s3]' './services/dispatcher[server]'
+# Packages of others by hash; requirements.txt is made by ./dev pins. Secrets of the build, if given,
+# are settings of pip and authorities of this network, of which the image keeps nothing.
+RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
+    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
+        --requirement services/dispatcher/requirements.txt \
+    && /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation \
+        ./proto './sdk[hpo]' './services/common[s3]' './services/dispatcher[server]' \
+    && /opt/nni/bin/pip uninstall --yes setuptools
 
 FROM python:3.11-slim-bookworm
 # New volumes get the owner of these folders.

@@ -1,14 +1,19 @@
-# syntax=docker/dockerfile:1
 # The manager: docker build --file deploy/docker/manager.Dockerfile .
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
-COPY constraints.txt ./
 COPY proto proto
 COPY services/common services/common
 COPY services/manager services/manager
-RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
-    ./proto './services/common[s3]' './services/manager[server]'
+# Packages of others by hash; requirements.txt is made by ./dev pins. Secrets of the build, if given,
+# are settings of pip and authorities of this network, of which the image keeps nothing.
+RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
+    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
+        --requirement services/manager/requirements.txt \
+    && /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation \
+        ./proto './services/common[s3]' './services/manager[server]' \
+    && /opt/nni/bin/pip uninstall --yes setuptools
 
 FROM python:3.11-slim-bookworm
 # New volumes get the owner of these folders.

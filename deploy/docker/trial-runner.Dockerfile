@@ -1,16 +1,21 @@
-# syntax=docker/dockerfile:1
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
 # Trials can import only packages of the image: derive an image with those that yours need.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
-COPY constraints.txt ./
 COPY proto proto
 COPY sdk sdk
 COPY services/common services/common
 COPY services/trial-runner services/trial-runner
-RUN /opt/nni/bin/pip install --no-cache-dir --constraint constraints.txt \
-    ./proto ./sdk './services/common[s3]' './services/trial-runner[server]'
+# Packages of others by hash; requirements.txt is made by ./dev pins. Secrets of the build, if given,
+# are settings of pip and authorities of this network, of which the image keeps nothing.
+RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
+    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
+        --requirement services/trial-runner/requirements.txt \
+    && /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation \
+        ./proto ./sdk './services/common[s3]' './services/trial-runner[server]' \
+    && /opt/nni/bin/pip uninstall --yes setuptools
 
 FROM python:3.11-slim-bookworm
 # tini reaps processes of trials that outlive the agent.

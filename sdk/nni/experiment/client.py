@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import grpc
 from google.protobuf import duration_pb2
@@ -28,6 +28,14 @@ SLOW_CALL_TIMEOUT_S: Final = 120.0
 """Time-out of calls that start or end processes."""
 _WAIT_ROUND_S: Final = 600.0
 """Deadline of one wait; it is asked again, so that no dead connection is waited on for ever."""
+
+
+_WithUrls: TypeAlias = (
+    pb.CreateExperimentResponse
+    | pb.ResumeExperimentResponse
+    | pb.ViewExperimentResponse
+    | pb.GetExperimentResponse
+)
 
 
 def new_request_id() -> str:
@@ -53,7 +61,7 @@ class ManagerClient(Connection):
         request = pb.CreateExperimentRequest(
             request_id=new_request_id(),
             config=config,
-            port=port,
+            port=self._listener_port(port),
             url_prefix=url_prefix,
         )
         if self.store().code_travels:
@@ -69,14 +77,17 @@ class ManagerClient(Connection):
         answer: pb.CreateExperimentResponse = self._call(
             lambda: self._experiments.CreateExperiment, request, SLOW_CALL_TIMEOUT_S
         )
+        self._replace_urls(answer)
         return answer
 
     def resume(self, request: pb.ResumeExperimentRequest) -> pb.ResumeExperimentResponse:
         """Resume a stopped experiment."""
         request.request_id = request.request_id or new_request_id()
+        request.port = self._listener_port(request.port)
         answer: pb.ResumeExperimentResponse = self._call(
             lambda: self._experiments.ResumeExperiment, request, SLOW_CALL_TIMEOUT_S
         )
+        self._replace_urls(answer)
         return answer
 
     def view(
@@ -86,13 +97,24 @@ class ManagerClient(Connection):
         request = pb.ViewExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,
-            port=port,
+            port=self._listener_port(port),
             experiment_directory=experiment_directory,
         )
         answer: pb.ViewExperimentResponse = self._call(
             lambda: self._experiments.ViewExperiment, request, SLOW_CALL_TIMEOUT_S
         )
+        self._replace_urls(answer)
         return answer
+
+    def _listener_port(self, port: int) -> int:
+        """Return the port to ask for; services of another machine serve every page on their own."""
+        return 0 if self.endpoint.remote is not None else port
+
+    def _replace_urls(self, answer: _WithUrls) -> None:
+        """Replace the page addresses of another machine by one that this machine can reach."""
+        if self.endpoint.remote is not None:
+            del answer.urls[:]
+            answer.urls.append(f"{self.endpoint.http.rstrip('/')}/?id={answer.experiment.id}")
 
     def stop(self, experiment_id: str) -> experiment_pb2.Experiment:
         """Stop an experiment; returns when it is STOPPED."""
@@ -107,6 +129,7 @@ class ManagerClient(Connection):
         answer: pb.GetExperimentResponse = self._call(
             lambda: self._experiments.GetExperiment, request
         )
+        self._replace_urls(answer)
         return answer
 
     def experiments(

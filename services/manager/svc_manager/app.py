@@ -357,7 +357,7 @@ async def serve(
         manager.experiments,
         manager.trials,
         settings.version,
-        f"{host}:{grpc_port}",
+        settings.public_grpc or f"{host}:{grpc_port}",
         analyses=analyses,
         instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),

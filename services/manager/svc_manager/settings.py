@@ -41,6 +41,8 @@ NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
 """Name of a variable: host at which other managers reach this one."""
 NNI_MANAGER_TLS_NAME: Final = "NNI_MANAGER_TLS_NAME"
 """Name of a variable: name in the certificates of all managers, for calls between them."""
+NNI_MANAGER_PUBLIC_GRPC: Final = "NNI_MANAGER_PUBLIC_GRPC"
+"""Name of a variable: `[host]:port` of gRPC that clients are told."""
 _ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - only compared
 
 
@@ -76,6 +78,9 @@ class Settings:
     there. Empty: the address it listens on."""
     tls_name: str = ""
     """Name in the certificates of all managers; empty: the host at which each is reached."""
+    public_grpc: str = ""
+    """`[host]:port` of gRPC that clients are told, if it is not the one that the server listens on;
+    without a host it is that of HTTP. Empty: the address it listens on."""
     security: SecuritySettings = ON_LOOPBACK
     """Access control and TLS."""
 
@@ -123,6 +128,7 @@ def from_environment() -> Settings:
         redis_url=_redis_url(),
         host=environment.text(NNI_MANAGER_HOST, ""),
         tls_name=environment.text(NNI_MANAGER_TLS_NAME, ""),
+        public_grpc=_public_address(environment.text(NNI_MANAGER_PUBLIC_GRPC, "")),
         security=read_security_settings(),
         http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
         quota=Quota(
@@ -158,6 +164,13 @@ def _at_least_0(name: str, number: N) -> N:
     if not number >= 0:  # NaN is refused, too
         raise InvalidArgumentError(name, "must be >= 0", number)
     return number
+
+
+def _public_address(address: str) -> str:
+    _, colon, port = address.rpartition(":")
+    if address and not (colon and port.isdigit()):
+        raise InvalidArgumentError(NNI_MANAGER_PUBLIC_GRPC, "must be host:port or :port", address)
+    return address
 
 
 def _redis_url() -> str | None:

@@ -2,11 +2,15 @@ import json
 import os
 import ssl
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from nni.version import __version__
 from nni_wire.access import load_entries
@@ -70,6 +74,68 @@ def test_one_command_makes_all_secrets_and_keeps_them(tmp_path: Path) -> None:
     for path, mode in {".env": 0o600, "certs": 0o700, "certs/ca.key": 0o600}.items():
         assert (tmp_path / path).stat().st_mode & 0o777 == mode
     read_compose(lines)
+    accounts = json.loads((tmp_path / "certs" / "s3.json").read_text())
+    assert accounts["identities"][0]["credentials"] == [
+        {"accessKey": lines["NNI_S3_ACCESS_KEY"], "secretKey": lines["NNI_S3_SECRET_KEY"]}
+    ]
+
+
+def test_certificates_satisfy_strict_verification_and_end_within_years(tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+    authority, service = (
+        x509.load_pem_x509_certificate((tmp_path / "certs" / name).read_bytes())
+        for name in ("ca.crt", "tls.crt")
+    )
+
+    # What `VERIFY_X509_STRICT` asks for, the default from Python 3.13 on.
+    usage = authority.extensions.get_extension_for_class(x509.KeyUsage)
+    assert usage.critical
+    assert usage.value.key_cert_sign
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).critical
+    key = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    signed_by = service.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    assert signed_by.key_identifier == key.key_identifier
+    for one, days in ((authority, 1096), (service, 398)):
+        assert one.not_valid_after_utc - one.not_valid_before_utc <= timedelta(days=days)
+
+
+def _sign_again(folder: Path, lasting: timedelta) -> None:
+    """Replace the services' certificate by one that differs in its end only."""
+    old = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())
+    key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(old.subject)
+        .issuer_name(old.issuer)
+        .public_key(old.public_key())
+        .serial_number(old.serial_number)
+        .not_valid_before(old.not_valid_before_utc)
+        .not_valid_after(old.not_valid_before_utc + lasting)
+    )
+    for extension in old.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    made = builder.sign(key, hashes.SHA256())
+    (folder / "tls.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+def test_certificate_that_ends_soon_is_renewed_for_the_same_names(tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    folder = tmp_path / "certs"
+    make = [str(DEPLOY / "make-secrets")]
+    subprocess.run([*make, "box.example.org"], env=variables, check=True, capture_output=True)
+    kept = (folder / "tls.crt").read_bytes()
+    subprocess.run(make, env=variables, check=True, capture_output=True)
+    assert (folder / "tls.crt").read_bytes() == kept
+    _sign_again(folder, timedelta(days=1))
+
+    subprocess.run(make, env=variables, check=True, capture_output=True)
+
+    renewed = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())
+    names = renewed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"manager", "box.example.org"} <= set(names.get_values_for_type(x509.DNSName))
+    assert renewed.not_valid_after_utc - renewed.not_valid_before_utc > timedelta(days=300)
 
 
 def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
@@ -134,6 +200,39 @@ def test_containers_hold_few_rights(name: str) -> None:
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert name == "s3" or "cap_add" not in service
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_containers_have_limits_of_memory_and_processes(name: str) -> None:
+    assert SERVICES[name]["mem_limit"]
+    assert SERVICES[name]["pids_limit"] > 0
+
+
+def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -> None:
+    mounts = {name: one["volumes"] for name, one in SERVICES.items() if name in IMAGES}
+
+    assert all("../examples:/code:ro" in mounts[name] for name in mounts)
+
+
+def test_clients_are_told_the_published_port_of_grpc() -> None:
+    variables = {**SECRETS, "GRPC_PORT": "17501"}
+
+    manager = read_compose(variables)["services"]["manager"]
+
+    assert "127.0.0.1:17501:7501" in manager["ports"]
+    assert manager["environment"]["NNI_MANAGER_PUBLIC_GRPC"] == ":17501"
+
+
+def test_images_of_others_can_be_named_with_their_digests() -> None:
+    digest = f"sha256:{'0' * 64}"
+    variables = {
+        f"{name}_IMAGE": f"lab/{name.lower()}:1@{digest}" for name in ("NATS", "REDIS", "S3")
+    }
+
+    compose = read_compose({**SECRETS, **variables})
+
+    jsonschema.validate(compose, SCHEMA)
+    assert compose["services"]["s3"]["image"] == f"lab/s3:1@{digest}"
 
 
 @pytest.mark.parametrize("name", SERVICES)

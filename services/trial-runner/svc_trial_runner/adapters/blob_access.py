@@ -35,7 +35,7 @@ class StoreLocations:
     manager: str
     """`host:port` of the manager as proxy; empty: the store is accessed directly."""
     transport: Transport
-    """Security of the connection to the manager."""
+    """Security of the connections to the manager and to the store."""
     token: str = field(repr=False)
 
 
@@ -52,7 +52,9 @@ async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[Ope
     from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 
     async with open_channel(places.manager, places.transport) as channel:
-        manager = ManagerBlobExchange(channel, token_metadata(places.token))
+        manager = ManagerBlobExchange(
+            channel, token_metadata(places.token), tls=places.transport.client_context()
+        )
         blobs = RetryingBlobExchange(manager, clock)
 
         def of_experiment(experiment_id: str) -> RetryingBlobExchange:

@@ -3,6 +3,7 @@
 Files are streamed: nothing is held in memory as a whole.
 """
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -29,7 +30,9 @@ class Sink(Protocol):
         ...
 
 
-def send_file(url: str, key: str, source: BinaryIO, size_bytes: int) -> None:
+def send_file(
+    url: str, key: str, source: BinaryIO, size_bytes: int, tls: ssl.SSLContext | None = None
+) -> None:
     """PUT a file.
 
     Args:
@@ -37,29 +40,31 @@ def send_file(url: str, key: str, source: BinaryIO, size_bytes: int) -> None:
         key: name of the blob, for messages: the URL is a secret.
         source: read from its current position.
         size_bytes: number of bytes to send.
+        tls: verifies the server of an https URL; None: by the authorities of the system.
 
     Raises:
         UnavailableError: the server cannot be reached or refuses for now.
         ResourceExhaustedError: the store is full.
     """
     headers = {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
-    with _answer("PUT", url, key, source, headers) as answer:
+    with _answer("PUT", url, key, source, headers, tls) as answer:
         answer.read()
 
 
-def receive_file(url: str, key: str, target: Sink) -> None:
+def receive_file(url: str, key: str, target: Sink, tls: ssl.SSLContext | None = None) -> None:
     """GET a blob into a file.
 
     Args:
         url: presigned.
         key: name of the blob, for messages.
         target: receives the content.
+        tls: see `send_file`.
 
     Raises:
         NotFoundError: the blob does not exist.
         UnavailableError: the server cannot be reached or refuses for now.
     """
-    with _answer("GET", url, key, None, {}) as answer:
+    with _answer("GET", url, key, None, {}, tls) as answer:
         expected, received = answer.length, 0
         while chunk := answer.read(_CHUNK_BYTES):
             received += len(chunk)
@@ -70,12 +75,20 @@ def receive_file(url: str, key: str, target: Sink) -> None:
 
 @contextmanager
 def _answer(
-    method: str, url: str, key: str, body: BinaryIO | None, headers: dict[str, str]
+    method: str,
+    url: str,
+    key: str,
+    body: BinaryIO | None,
+    headers: dict[str, str],
+    tls: ssl.SSLContext | None,
 ) -> Iterator[HTTPResponse]:
     parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    place = f"{parts.scheme}://{parts.netloc}"
-    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+    host, place = parts.hostname or "", f"{parts.scheme}://{parts.netloc}"
+    connection = (
+        HTTPSConnection(host, parts.port, timeout=_TIMEOUT_S, context=tls)
+        if parts.scheme == "https"
+        else HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
+    )
     try:
         connection.request(method, f"{parts.path}?{parts.query}", body, headers)
         answer = connection.getresponse()

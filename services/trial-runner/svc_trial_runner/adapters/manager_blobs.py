@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import io
 import re
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,19 +45,25 @@ class ManagerBlobExchange:
         channel: to the manager; owned by the caller.
         metadata: of each call, with the token.
         experiment_id: owner of checkpoints stored by content; empty: blobs are values.
+        tls: verifies the store where URLs are https; None: by the authorities of the system.
     """
 
     def __init__(
-        self, channel: grpc.aio.Channel, metadata: Metadata, experiment_id: str = ""
+        self,
+        channel: grpc.aio.Channel,
+        metadata: Metadata,
+        experiment_id: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._channel = channel
         self._metadata = metadata
         self._experiment_id = experiment_id
+        self._tls = tls
         self._stub: Any = pb_grpc.ByteServiceStub(channel)
 
     def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
         """Return an exchange that stores the checkpoints of an experiment."""
-        return ManagerBlobExchange(self._channel, self._metadata, experiment_id)
+        return ManagerBlobExchange(self._channel, self._metadata, experiment_id, self._tls)
 
     async def put(self, data: bytes) -> str:
         """Store content and return its key; storing the same content again is cheap."""
@@ -112,7 +119,8 @@ class ManagerBlobExchange:
             return way.key
         with await asyncio.to_thread(opened) as source:
             if way.url:
-                await asyncio.to_thread(send_file, way.url, way.key, source, header.blob.size_bytes)
+                size_bytes = header.blob.size_bytes
+                await asyncio.to_thread(send_file, way.url, way.key, source, size_bytes, self._tls)
                 await self._call("CompleteUpload", pb.CompleteUploadRequest(header=header))
             else:
                 await self._stream(header, source)
@@ -137,7 +145,7 @@ class ManagerBlobExchange:
         request = pb.PrepareDownloadRequest(key=check_key(key))
         way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
         if way.url:
-            await asyncio.to_thread(receive_file, way.url, key, target)
+            await asyncio.to_thread(receive_file, way.url, key, target, self._tls)
             return
         stream = self._stub.Download(
             pb.DownloadRequest(key=key), timeout=_STREAM_TIMEOUT_S, metadata=self._metadata

@@ -127,3 +127,15 @@ def test_root_that_is_no_plain_path_is_refused(monkeypatch: pytest.MonkeyPatch, 
 
     with pytest.raises(InvalidArgumentError, match="NNI_EXPERIMENT_ROOTS must be absolute"):
         from_environment()
+
+
+def test_clients_are_told_the_port_that_the_machine_publishes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NNI_MANAGER_PUBLIC_GRPC", ":17501")
+
+    assert from_environment().public_grpc == ":17501"
+
+    monkeypatch.setenv("NNI_MANAGER_PUBLIC_GRPC", "17501")
+    with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_PUBLIC_GRPC"):
+        from_environment()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.endpoint import Endpoint
+from nni.experiment.environment import RemoteSettings
 from nni.experiment.errors import (
     ConfigError,
     ExperimentError,
@@ -255,3 +257,28 @@ def test_import_gives_its_warnings(manager: ScriptedManager, client: ManagerClie
 
 def test_token_does_not_show() -> None:
     assert "t0ken" not in repr(endpoint_on(1))
+
+
+def test_pages_of_another_machine_are_those_of_its_own_address(manager: ScriptedManager) -> None:
+    remote = RemoteSettings("http://nni.example.org:8080", token="t0ken", insecure=True)
+    endpoint = replace(endpoint_on(manager.port), http=remote.url, remote=remote)
+    experiment = experiment_pb2.Experiment(id="exp00001")
+    manager.answers = [
+        answering(response(experiment))
+        for response in (
+            lambda one: pb.ResumeExperimentResponse(experiment=one, urls=["https://10.0.0.3:8081"]),
+            lambda one: pb.ViewExperimentResponse(experiment=one, urls=["https://10.0.0.3:8081"]),
+            lambda one: pb.GetExperimentResponse(experiment=one),
+        )
+    ]
+
+    with ManagerClient(endpoint) as client:
+        answers = [
+            client.resume(pb.ResumeExperimentRequest(experiment_id="exp00001", port=8081)),
+            client.view("exp00001", port=8081),
+            client.get("exp00001"),
+        ]
+
+    assert [request.port for request in manager.requests[:2]] == [0, 0]
+    for answer in answers:
+        assert list(answer.urls) == ["http://nni.example.org:8080/?id=exp00001"]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import io
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from svc_common.access.transport import Transport
 from svc_common.errors import NotFoundError, ResourceExhaustedError, UnavailableError
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 from tests.support.byte_service import write
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 
 @asynccontextmanager
-async def answering(answer: bytes) -> AsyncIterator[str]:
-    """Serve one fixed response over HTTP; yield the URL."""
+async def answering(answer: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve one fixed response over HTTP, or HTTPS; yield the URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -26,10 +29,10 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/bucket/key?signed=secret"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{port}/bucket/key?signed=secret"
 
 
 def answer(status: str, body: bytes = b"") -> bytes:
@@ -113,3 +116,19 @@ async def test_upload_sends_the_given_part_of_the_file(tmp_path: Path) -> None:
             await asyncio.to_thread(send_file, url, "the key", source, 4)
 
     assert requests == [b"PUT /bucket/key?x=1 HTTP/1.1 data"]
+
+
+async def test_https_store_is_verified_by_the_authority_of_the_services(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"data")
+    authority = Authority(tmp_path / "own")
+    own, stranger = authority.security().transport, Authority(tmp_path / "other")
+    other = Transport(ca=stranger.ca)
+
+    async with answering(answer("200 OK"), own.http_server_context()) as url:
+        with (tmp_path / "file").open("rb") as source:
+            await asyncio.to_thread(send_file, url, "the key", source, 4, own.client_context())
+        with (
+            (tmp_path / "file").open("rb") as source,
+            pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
+            await asyncio.to_thread(send_file, url, "the key", source, 4, other.client_context())
