@@ -5,6 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.support.deployment import IMAGES, ROOT, read_image
+from tests.support.image_requirements import image_requirements
 
 
 def test_every_service_has_an_image() -> None:
@@ -102,3 +103,22 @@ def test_build_context_holds_no_more_than_the_images_copy() -> None:
 
     assert "**" in lines
     assert let_in == copied
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(service: str) -> None:
+    text = (ROOT / "services" / service / "requirements.txt").read_text()
+    entries = re.split(r"\n(?=[A-Za-z0-9])", text.partition("\n")[2].strip())
+    tested = {
+        line.partition("==")[0].lower().replace("_", "-"): line.partition("==")[2]
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    pinned = dict(re.split(r"==", entry.split()[0].rstrip(";"), maxsplit=1) for entry in entries)
+    needed = {re.split(r"[\[<>=]", one)[0].lower() for one in image_requirements(service)}
+
+    assert all("--hash=sha256:" in entry for entry in entries)
+    # Others are needed on other systems only, e.g. colorama.
+    assert {name: tested.get(name, version) for name, version in pinned.items()} == pinned
+    assert needed <= set(pinned)
+    assert "--require-hashes" in IMAGES[service].read_text()

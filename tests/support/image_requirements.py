@@ -1,0 +1,70 @@
+"""Packages of the images by hash: `python -m tests.support.image_requirements UV` writes them.
+
+`services/*/requirements.txt` has the versions of `constraints.txt` with the hashes of all files,
+for all machines that the packages support.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SERVICES = ("dispatcher", "manager", "trial-runner")
+HEADER = "# Made by ./dev pins from pyproject.toml and constraints.txt.\n"
+_SIBLINGS = {"nni": "sdk", "nni-proto": "proto", "nni-svc-common": "services/common"}
+_REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?")
+_BUILDS_WHEELS = "setuptools"
+
+
+def image_requirements(service: str) -> set[str]:
+    """Return what the image of a service needs from other projects, without what that needs."""
+    return {_BUILDS_WHEELS, *_required(f"services/{service}", "server")}
+
+
+def _required(folder: str, extras: str) -> Iterator[str]:
+    project: dict[str, Any] = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())[
+        "project"
+    ]
+    optional = project.get("optional-dependencies", {})
+    wanted = [*project["dependencies"]]
+    for extra in filter(None, extras.split(",")):
+        wanted += optional[extra]
+    for requirement in wanted:
+        match = _REQUIREMENT.match(requirement)
+        assert match is not None, requirement
+        sibling = _SIBLINGS.get(match[1])
+        if sibling is None:
+            yield requirement
+        else:
+            yield from _required(sibling, match[2] or "")
+
+
+def write_requirements(uv: str) -> None:
+    """Write `requirements.txt` of each service that has an image, with the program `uv`."""
+    for service in SERVICES:
+        with tempfile.NamedTemporaryFile("w", suffix=".in") as file:
+            file.write("\n".join(sorted(image_requirements(service))))
+            file.flush()
+            made = subprocess.run(
+                [
+                    *(uv, "pip", "compile", "--quiet", "--no-config", "--native-tls"),
+                    *("--python-version", "3.11", "--universal", "--generate-hashes"),
+                    *("--no-header", "--no-annotate", "--constraint", "constraints.txt", file.name),
+                ],
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        (ROOT / "services" / service / "requirements.txt").write_text(HEADER + made)
+
+
+if __name__ == "__main__":
+    write_requirements(sys.argv[1])
