@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,8 +106,18 @@ def test_connected_experiment_is_the_same_one(tmp_path: Path, nnictl: Nnictl) ->
     wait.until(lambda: experiment.get_status() == "RUNNING", 30, "the algorithm")
 
     assert experiment.id == experiment_id
-    profile = experiment.get_experiment_profile()
-    rest = get_json(f"http://127.0.0.1:{port}/api/v1/nni/experiment")
+
+    def both_read() -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return what both interfaces read; None: the experiment changed between the two."""
+        before = experiment.get_experiment_profile()
+        rest = get_json(f"http://127.0.0.1:{port}/api/v1/nni/experiment")
+        after = experiment.get_experiment_profile()
+        unchanged = before | {"execDuration": 0} == after | {"execDuration": 0}
+        return (before, rest) if unchanged else None
+
+    read = wait.until(both_read, 30, "two readings without a change between them")
+    assert read is not None
+    profile, rest = read
     assert profile | {"execDuration": 0} == rest | {"execDuration": 0}
     assert experiment.config.trial_code_directory == tmp_path
     experiment.update_max_trial_number(200)

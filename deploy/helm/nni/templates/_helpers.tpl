@@ -95,7 +95,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{/* An authority and a certificate of all services, as entries of a secret. Takes a dict: root, kept. */}}
 {{- define "nni.tlsEntries" -}}
 {{- $root := .root -}}
-{{- if get .kept "tls.crt" -}}
+{{- if and (get .kept "tls.crt") (not $root.Values.tls.renew) -}}
 ca.crt: {{ get .kept "ca.crt" }}
 tls.crt: {{ get .kept "tls.crt" }}
 tls.key: {{ get .kept "tls.key" }}
@@ -109,8 +109,8 @@ tls.key: {{ get .kept "tls.key" }}
 {{- range $index := until (int $root.Values.nats.replicas) -}}
 {{- $names = append $names (printf "%s-nats-%d.%s-nats" $name $index $name) -}}
 {{- end -}}
-{{- $authority := genCA (printf "%s authority" $name) 3650 -}}
-{{- $made := genSignedCert (printf "%s services" $name) (list "127.0.0.1") (concat $names $root.Values.tls.names) 3650 $authority -}}
+{{- $authority := genCA (printf "%s authority" $name) 1095 -}}
+{{- $made := genSignedCert (printf "%s services" $name) (list "127.0.0.1") (concat $names $root.Values.tls.names) 397 $authority -}}
 ca.crt: {{ $authority.Cert | b64enc }}
 tls.crt: {{ $made.Cert | b64enc }}
 tls.key: {{ $made.Key | b64enc }}

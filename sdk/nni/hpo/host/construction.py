@@ -16,10 +16,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nni.hpo.base import Assessor, AssessResult, Tuner
+from nni.hpo.base import Assessor, AssessResult, Resumable, Tuner
 from nni.hpo.registry import factory
 
 if TYPE_CHECKING:  # most experiments have no plan, and their hosts start without these
+    from nni.hpo.json_value import JsonValue
     from nni.hpo.objectives import Objectives
     from nni.hpo.search.managed_tuner import SearchPlan
 
@@ -67,7 +68,8 @@ def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, see
         return assessor
     first = objectives[0]
     inner = build("assessor", _with_mode(config, first["mode"], always=False), seed)
-    return MetricAssessor(inner, first["metric"])
+    kind = ResumableMetricAssessor if isinstance(inner, Resumable) else MetricAssessor
+    return kind(inner, first["metric"])
 
 
 def planned_advisor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Any:  # noqa: ANN401 - an advisor
@@ -119,8 +121,19 @@ class MetricAssessor(Assessor):
         """See the base."""
         self._assessor.trial_end(trial_job_id, success)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - `state` and `load_state`, if present
-        return getattr(self._assessor, name)
+
+class ResumableMetricAssessor(MetricAssessor):
+    """`MetricAssessor` whose wrapped assessor can be saved and restored."""
+
+    def state(self) -> dict[str, JsonValue]:
+        """See `Resumable`."""
+        assert isinstance(self._assessor, Resumable)
+        return self._assessor.state()
+
+    def load_state(self, state: dict[str, JsonValue]) -> None:
+        """See `Resumable`."""
+        assert isinstance(self._assessor, Resumable)
+        self._assessor.load_state(state)
 
 
 def _with_mode(config: dict[str, Any], mode: Any, *, always: bool) -> dict[str, Any]:  # noqa: ANN401 - a mode, or a dict of modes

@@ -100,3 +100,17 @@ def test_an_assessor_can_be_put_aside_if_it_could_before() -> None:
     plain, planned = planned_assessor(config, None, 1), planned_assessor(config, plan, 1)
 
     assert isinstance(planned, Resumable) == isinstance(plain, Resumable)
+
+
+def test_an_assessor_of_one_metric_continues_from_its_saved_state() -> None:
+    plan = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+    config = {"name": "Medianstop", "class_args": {}}
+    first, second = (planned_assessor(config, plan, 1) for _ in range(2))
+    first.assess_trial("good", [{"loss": 1.0}])
+    first.trial_end("good", True)
+    assert isinstance(first, Resumable)
+    assert isinstance(second, Resumable)
+
+    second.load_state(first.state())
+
+    assert second.assess_trial("worse", [{"loss": 5.0}]) is AssessResult.Bad
