@@ -373,7 +373,13 @@ def exit_code(error: SystemExit) -> int:
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF if -(2**63) <= code < 2**63 else 0xFF
+        if -(2**63) <= code < 2**63:
+            return code & 0xFF
+        if sys.version_info >= (3, 13):
+            print("Exception ignored on threading shutdown:", file=sys.stderr)
+        if sys.version_info >= (3, 12):
+            print("OverflowError: Python int too large to convert to C long", file=sys.stderr)
+        return 0xFF
     print(code, file=sys.stderr)
     return 1
 
@@ -447,7 +453,8 @@ def flush(stream: Any, *, loud: bool = False) -> bool:
             stream.flush()
     except BaseException as error:  # noqa: BLE001 - a full disk, a stream of the user's
         if loud:
-            text = f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}"
+            place = f"in: {stream!r}" if sys.version_info < (3, 13) else "on flushing sys.stdout:"
+            text = f"Exception ignored {place}\n{type(error).__name__}: {error}"
             print(text, file=sys.stderr)
         return False
     return True
