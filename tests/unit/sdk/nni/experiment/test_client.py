@@ -273,12 +273,12 @@ def test_pages_of_another_machine_are_those_of_its_own_address(manager: Scripted
     ]
 
     with ManagerClient(endpoint) as client:
-        answers = [
-            client.resume(pb.ResumeExperimentRequest(experiment_id="exp00001", port=8081)),
-            client.view("exp00001", port=8081),
-            client.get("exp00001"),
+        request = pb.ResumeExperimentRequest(experiment_id="exp00001", port=8081)
+        pages = [
+            list(client.resume(request).urls),
+            list(client.view("exp00001", port=8081).urls),
+            list(client.get("exp00001").urls),
         ]
 
     assert [request.port for request in manager.requests[:2]] == [0, 0]
-    for answer in answers:
-        assert list(answer.urls) == ["http://nni.example.org:8080/?id=exp00001"]
+    assert pages == [["http://nni.example.org:8080/?id=exp00001"]] * 3
