@@ -42,7 +42,7 @@ NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
 NNI_MANAGER_TLS_NAME: Final = "NNI_MANAGER_TLS_NAME"
 """Name of a variable: name in the certificates of all managers, for calls between them."""
 NNI_MANAGER_PUBLIC_GRPC: Final = "NNI_MANAGER_PUBLIC_GRPC"
-"""Name of a variable: `[host]:port` of gRPC that clients are told."""
+"""Name of a variable: `[host]:port` of gRPC that clients are given."""
 _ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - only compared
 
 
@@ -79,7 +79,7 @@ class Settings:
     tls_name: str = ""
     """Name in the certificates of all managers; empty: the host at which each is reached."""
     public_grpc: str = ""
-    """`[host]:port` of gRPC that clients are told, if it is not the one that the server listens on;
+    """`[host]:port` of gRPC for clients, if it is not the one that the server listens on;
     without a host it is that of HTTP. Empty: the address it listens on."""
     security: SecuritySettings = ON_LOOPBACK
     """Access control and TLS."""

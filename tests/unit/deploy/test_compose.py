@@ -214,7 +214,7 @@ def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -
     assert all("../examples:/code:ro" in mounts[name] for name in mounts)
 
 
-def test_clients_are_told_the_published_port_of_grpc() -> None:
+def test_clients_get_the_published_port_of_grpc() -> None:
     variables = {**SECRETS, "GRPC_PORT": "17501"}
 
     manager = read_compose(variables)["services"]["manager"]

@@ -129,7 +129,7 @@ def test_root_that_is_no_plain_path_is_refused(monkeypatch: pytest.MonkeyPatch, 
         from_environment()
 
 
-def test_clients_are_told_the_port_that_the_machine_publishes(
+def test_clients_get_the_port_that_the_machine_publishes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NNI_MANAGER_PUBLIC_GRPC", ":17501")
