@@ -25,6 +25,8 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NNI_HOME", str(home / "nni"))
+    # Not by the accounts of the machine that runs the tests.
+    monkeypatch.setenv("NNI_PRIVATE", "no")
     for name in ("NNI_PLATFORM", "NNI_EXP_ID", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_READY_FD"):
         monkeypatch.delenv(name, raising=False)
     return home

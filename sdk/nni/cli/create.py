@@ -173,6 +173,21 @@ def _absolute(directory: Path | None) -> str:
     return "" if directory is None else str(directory.expanduser().resolve())
 
 
+def _note_on_privacy(messages: Messages) -> None:
+    """Print how the page is opened where reading needs the token."""
+    from nni.experiment.endpoint import read_endpoint
+    from nni.experiment.environment import services_are_elsewhere
+    from nni.experiment.local_shape import reading_needs_token
+
+    endpoint = None if services_are_elsewhere() else read_endpoint()
+    if endpoint is not None and reading_needs_token(endpoint):
+        messages.info(
+            "Page and REST need the token, since other people can log in to this machine (or "
+            "NNI_PRIVATE says so). The address with the token: nnictl webui url. "
+            "To open reading to all users: nnictl down, then nnictl up --no-private"
+        )
+
+
 def _started(
     messages: Messages,
     client: ManagerClient,
@@ -186,6 +201,7 @@ def _started(
     messages.line(f"The experiment id is {experiment.id}")
     messages.line("The Web UI urls are: " + "   ".join(urls))
     messages.line(RULE)
+    _note_on_privacy(messages)
     messages.line("")
     messages.line("You can use these commands to get more information about the experiment")
     messages.line(RULE)

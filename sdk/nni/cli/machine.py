@@ -24,11 +24,20 @@ def up(
             "--port", "-p", min=0, max=65535, help="Port of page and REST; 0: a free one."
         ),
     ] = 0,
+    private: Annotated[
+        bool | None,
+        typer.Option(
+            "--private/--no-private",
+            show_default=False,
+            help="Whether reading over REST and the page needs the token, too. Default: "
+            "NNI_PRIVATE, else yes where other people can log in to this machine.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start the services of this machine."""
     from nni.experiment.endpoint import read_endpoint
-    from nni.experiment.local_shape import check_local, ensure_local_shape
+    from nni.experiment.local_shape import check_local, ensure_local_shape, reading_needs_token
     from nni.experiment.preflight import check_port
 
     endpoint = read_endpoint()
@@ -36,11 +45,13 @@ def up(
     was_up = endpoint is not None
     if endpoint is None:
         check_port(port)
-        endpoint = ensure_local_shape(port)
+        endpoint = ensure_local_shape(port, private=private)
     if as_json:
         write_json({"http": endpoint.http, "grpc": endpoint.grpc, "wasUp": was_up})
         return
     messages = Messages()
+    if was_up and private is not None and reading_needs_token(endpoint) is not private:
+        messages.warning("--private has no effect on services that are up; run: nnictl down")
     messages.info("The services are up." if not was_up else "The services were up already.")
     messages.line(f"Page and REST: {endpoint.http}")
     messages.line(f"gRPC: {endpoint.grpc}")

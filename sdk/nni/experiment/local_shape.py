@@ -27,6 +27,7 @@ from nni.experiment.errors import (
     ServiceFailedError,
     UnreachableError,
 )
+from nni.experiment.rest import get_json
 
 SUPERVISOR_MODULE: Final = "svc_standalone"
 _START_TIMEOUT_S: Final = 90.0
@@ -66,7 +67,7 @@ def recovered_endpoint() -> Endpoint | None:
     return endpoint
 
 
-def ensure_local_shape(http_port: int = 0) -> Endpoint:
+def ensure_local_shape(http_port: int = 0, *, private: bool | None = None) -> Endpoint:
     """Return where the services listen; bring them up if they are not there.
 
     Two processes that do this at once get the same services: the supervisor that comes second
@@ -74,6 +75,8 @@ def ensure_local_shape(http_port: int = 0) -> Endpoint:
 
     Args:
         http_port: port of page and REST, if they are to be brought up; 0: a free one.
+        private: whether reading over REST needs the token, if they are to be brought up; `None`: as
+            NNI_PRIVATE says, else where other people can log in to this machine.
 
     Raises:
         RefusedError: the package of the local services is not installed, or they say why they
@@ -81,10 +84,21 @@ def ensure_local_shape(http_port: int = 0) -> Endpoint:
         ServiceFailedError: they do not come up; repeats the end of the supervisor's log.
     """
     endpoint = read_endpoint()
-    return endpoint if endpoint is not None else _start(http_port)
+    return endpoint if endpoint is not None else _start(http_port, private=private)
 
 
-def _start(http_port: int) -> Endpoint:
+def reading_needs_token(endpoint: Endpoint) -> bool:
+    """Return whether the services, if they answer, refuse to be read without a token."""
+    try:
+        get_json(f"{endpoint.http}/api/v1/nni/version")
+    except ServiceFailedError:
+        return True
+    except UnreachableError:
+        return False
+    return False
+
+
+def _start(http_port: int, *, private: bool | None) -> Endpoint:
     if find_spec(SUPERVISOR_MODULE) is None:
         raise RefusedError(
             "the services of this machine are not installed; "
@@ -101,7 +115,7 @@ def _start(http_port: int) -> Endpoint:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=supervisor_environment(write_fd),
+                env=supervisor_environment(write_fd, private=private),
                 pass_fds=(write_fd,),
                 start_new_session=True,
                 check=False,

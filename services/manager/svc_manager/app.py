@@ -48,6 +48,7 @@ from svc_manager.adapters.grpc_peers import GrpcPeers, NoPeers
 from svc_manager.adapters.grpc_replayer import GrpcReplayer
 from svc_manager.adapters.inotify_watch import InotifyWatches
 from svc_manager.adapters.memory_leases import InMemoryLeases
+from svc_manager.adapters.other_users import other_human_users
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
@@ -70,6 +71,7 @@ from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.forwarder import HttpForwarder
+from svc_manager.web.listeners.connection_limits import ConnectionQuota, raise_descriptor_limit
 from svc_manager.web.listeners.server import WebServer
 from svc_manager.wiring import Manager, ManagerDependencies, Stores, build_manager
 
@@ -173,12 +175,30 @@ async def open_bus(service: Service, settings: Settings) -> NatsBus:
     return bus
 
 
+def is_private(settings: Settings) -> bool:
+    """Return whether reading needs a token on loopback; log why if no setting says so."""
+    if settings.private is not None:
+        return settings.private
+    others = other_human_users()
+    if others:
+        get_logger().info(
+            "reading needs the token: other people can log in", users=others[:5], count=len(others)
+        )
+    return bool(others)
+
+
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Open the adapters, take over the experiments and serve; return the facts of readiness."""
     adapters = service.adapters
     guard = open_guard(service, settings)
     http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
-    web = WebServer(settings.token, http_host, guard=guard)
+    web = WebServer(
+        settings.token,
+        http_host,
+        guard=guard,
+        quota=ConnectionQuota.of_descriptors(raise_descriptor_limit()),
+        private=is_private(settings),
+    )
     bus = await open_bus(service, settings)
     channel = await adapters.enter_async_context(
         open_channel(settings.dispatcher_address, guard.transport)

@@ -37,6 +37,10 @@ NNI_STOP_ON_TERM: Final = "NNI_STOP_ON_TERM"
 """Name of a variable: whether TERM stops all experiments first. Default no: a machine that shuts
 down sends TERM, too, and its experiments go on when the services are up again."""
 
+NNI_PRIVATE: Final = "NNI_PRIVATE"
+"""Name of a variable: whether REST demands a token for reading on loopback, too. Default: yes where
+other people can log in to this machine."""
+
 NNI_MANAGER_HOST: Final = "NNI_MANAGER_HOST"
 """Name of a variable: host at which other managers reach this one."""
 NNI_MANAGER_TLS_NAME: Final = "NNI_MANAGER_TLS_NAME"
@@ -86,6 +90,8 @@ class Settings:
 
     http_descriptor: int = -1
     """Inherited listening socket at `http_address`; -1: none."""
+    private: bool | None = None
+    """Whether reading on loopback needs a token; None: as the accounts of the machine demand."""
     quota: Quota = _QUOTA
     """Limits of uploads through this process."""
     bytes_travel: bool = False
@@ -131,6 +137,7 @@ def from_environment() -> Settings:
         public_grpc=_public_address(environment.text(NNI_MANAGER_PUBLIC_GRPC, "")),
         security=read_security_settings(),
         http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
+        private=(environment.flag(NNI_PRIVATE) if environment.text(NNI_PRIVATE, "") else None),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),
             _at_least_0(

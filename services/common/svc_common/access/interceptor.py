@@ -21,6 +21,7 @@ from svc_common.access.delegation import ON_BEHALF_KEY, effective_caller
 from svc_common.access.permissions import rule_of_method
 from svc_common.access.roles import Caller, Rule
 from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.rpc.unread_requests import UnreadRequest, check_size
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -110,12 +111,18 @@ class _CheckedCall:
         else:
             make, call = grpc.stream_stream_rpc_method_handler, self._many
         # A stream's messages are decoded as they come, after the caller was checked.
-        read = inner.request_deserializer if inner.request_streaming else None
+        read = self._limited_read if inner.request_streaming else None
         made: Handler = make(call, read, inner.response_serializer)
         return made
 
+    def _limited_read(self, payload: bytes) -> Any:  # noqa: ANN401 - any message
+        """Return a message of a stream; its deserializer captures the error of a large one."""
+        check_size(self._method, payload)
+        read = self._inner.request_deserializer
+        return payload if read is None else read(payload)
+
     async def _one(self, request: Any, context: Context) -> Any:  # noqa: ANN401 - any message
-        caller, message = self._admit(request, context)
+        caller, message = await self._admit(request, context)
         serve = self._inner.unary_unary or self._inner.stream_unary
         with serving(caller) as call:
             try:
@@ -127,7 +134,7 @@ class _CheckedCall:
             return answer
 
     async def _many(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: ANN401 - any message
-        caller, message = self._admit(request, context)
+        caller, message = await self._admit(request, context)
         serve = self._inner.unary_stream or self._inner.stream_stream
         # The generator may be closed by another task, in whose context nothing can be reset.
         call = start_serving(caller)
@@ -139,11 +146,11 @@ class _CheckedCall:
             raise
         self._audit(call, context, _OK, message, None)
 
-    def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
-        """Return the caller and the decoded request.
+    async def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
+        """Return the caller and the decoded request, which is read after the caller was checked.
 
         Raises:
-            ServiceError: the caller has no permission, or the request is malformed.
+            ServiceError: the caller has no permission, or the request is malformed or too large.
         """
         address = address_of_peer(context.peer())
         name = "" if self._shown.token else certificate_name(context)
@@ -153,7 +160,9 @@ class _CheckedCall:
         try:
             caller.check(self._rule, self._method.rpartition("/")[2])
             if not self._inner.request_streaming:
-                message = _decoded(self._inner.request_deserializer, request)
+                payload = await request.read() if isinstance(request, UnreadRequest) else request
+                check_size(self._method, payload)
+                message = _decoded(self._inner.request_deserializer, payload)
         except ServiceError as error:
             self._audit(CurrentCall(caller), context, _outcome(error), None, None)
             raise

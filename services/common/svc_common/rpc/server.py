@@ -26,6 +26,7 @@ from svc_common.access.security import Guard
 from svc_common.logs import get_logger
 from svc_common.rpc.call_telemetry import CallMetrics, CallTelemetryInterceptor
 from svc_common.rpc.requests import capture_malformed, checked_requests, read_to_end
+from svc_common.rpc.unread_requests import UnreadRequestInterceptor
 
 _MESSAGE_LIMIT_BYTES: Final = 3 * 1024
 """Clients refuse trailing metadata above 8 kB in all."""
@@ -53,6 +54,8 @@ _SERVER_OPTIONS: Final = (
     ("grpc.max_concurrent_streams", 1_000),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.absolute_max_metadata_size", 32 * 1024),
+    # Bit 0: no compression. A small compressed message could be large in memory.
+    ("grpc.compression_enabled_algorithms_bitset", 1),
 )
 """Limits of one connection."""
 
@@ -86,6 +89,7 @@ class GrpcServer:
             ErrorInterceptor(),
         ]
         if self._guard is not None:
+            interceptors.insert(0, UnreadRequestInterceptor())
             interceptors.append(AccessInterceptor(self._guard.authenticator))
         options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
         if self._guard is not None and self._guard.transport.ports_held:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
@@ -18,6 +18,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError
 from svc_common.experiment_events.causes import ExperimentCause
+from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import exported_view
@@ -61,6 +62,10 @@ _ANY_INDEX: Final = 2**31 - 1
 __all__ = ["ActivatedExperiment", "ConfigChange", "Experiments", "NewExperiment", "ReopenRequest"]
 
 
+Finished: TypeAlias = list[tuple[Place, Trial]]
+"""Trials with a final result, in the order of their creation, with their sort keys."""
+
+
 class Experiments:
     """Use cases on experiments.
 
@@ -97,6 +102,7 @@ class Experiments:
         self._log_streams = log_streams
         self._deletions = deletions
         self._listing = listing
+        self._finished: tuple[tuple[str, int], Finished] | None = None
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Validate, create and start an experiment; a refusal leaves nothing behind.
@@ -239,11 +245,7 @@ class Experiments:
         """Return a page of trials with a final result, in order of creation (0: 1,000 a page)."""
         actor = await self._registry.find(experiment_id)
         book = await self._metrics.read(actor) if include_intermediates else None
-        finished: list[tuple[Place, Trial]] = [
-            ((False, trial.sequence_id, trial.sequence_id), trial)
-            for trial in actor.experiment.trials.values()
-            if trial.final is not None and not trial.live
-        ]
+        finished = self._finished_trials(actor)
         size = sized(page_size, default=1000, limit=10_000)
         page = page_after(finished, page_token, size)
         exported = [
@@ -255,6 +257,18 @@ class Experiments:
         for item in exported:
             await self._load_into(item.parameters)
         return Page(exported, page.next_token, page.total)
+
+    def _finished_trials(self, actor: ExperimentActor) -> Finished:
+        """Return the trials with a final result; the same for all pages of an unchanged log."""
+        key = (actor.id, actor.sequence)
+        if self._finished is None or self._finished[0] != key:
+            rows = [
+                ((False, float(trial.sequence_id), trial.sequence_id), trial)
+                for trial in actor.experiment.trials.values()
+                if trial.final is not None and not trial.live
+            ]
+            self._finished = (key, rows)
+        return self._finished[1]
 
     async def follow_events(
         self,

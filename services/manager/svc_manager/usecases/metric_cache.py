@@ -27,6 +27,7 @@ class ExperimentMetrics:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.by_trial: dict[str, list[Row]] = {}
+        self.by_type: dict[int, list[Row]] = {}
         self._count = 0
         self.sequence = 0
         self.lock = asyncio.Lock()
@@ -44,6 +45,7 @@ class ExperimentMetrics:
             self._count += 1
             self.rows.append((self._count, metric))
             self.by_trial.setdefault(metric.trial_id, []).append(self.rows[-1])
+            self.by_type.setdefault(metric.metric.type, []).append(self.rows[-1])
         elif kind == "trial_lost":
             self._forget_intermediates(event.trial_lost.trial_id)
 
@@ -53,6 +55,9 @@ class ExperimentMetrics:
         if len(kept) != len(self.by_trial.get(trial_id, [])):
             self.by_trial[trial_id] = kept
             self.rows = [row for row in self.rows if row[1].trial_id != trial_id or _is_final(row)]
+            self.by_type = {}
+            for row in self.rows:
+                self.by_type.setdefault(row[1].metric.type, []).append(row)
 
 
 def _is_final(row: Row) -> bool:

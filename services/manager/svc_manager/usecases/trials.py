@@ -3,12 +3,15 @@
 The contract of `svc_manager.usecases.experiments` holds here, too.
 """
 
+import asyncio
 import math
 import uuid
-from collections.abc import Collection, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias, overload
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
@@ -35,6 +38,14 @@ _BY_SEQUENCE: Final = frozenset(
     {trial_service_pb2.TRIAL_ORDER_UNSPECIFIED, trial_service_pb2.TRIAL_ORDER_SEQUENCE}
 )
 
+RANKING_S: Final = 2.0
+"""Time for which the order of a list is kept for its next pages."""
+_RANKINGS_LIMIT: Final = 8
+_RANKED_ON_THE_LOOP: Final = 2_000
+"""Most trials that are ranked without a thread: about 5 ms."""
+_VIEWS_AT_ONCE: Final = 250
+"""Trials to convert before yielding to other tasks of the manager: about 5 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
@@ -47,6 +58,57 @@ class TrialFilter:
     """Only trials that have a final result."""
     order: trial_service_pb2.TrialOrder.ValueType = trial_service_pb2.TRIAL_ORDER_SEQUENCE
     descending: bool = False
+
+    @property
+    def is_all_by_sequence(self) -> bool:
+        """Whether the list is that of all trials in the order of their creation."""
+        return not (
+            self.states
+            or self.id_prefix
+            or self.with_result
+            or self.descending
+            or self.order not in _BY_SEQUENCE
+        )
+
+
+_Rows: TypeAlias = list[tuple[Place, Trial]]
+_RankingKey: TypeAlias = tuple[
+    str,
+    tuple[trial_pb2.TrialState.ValueType, ...],
+    str,
+    bool,
+    trial_service_pb2.TrialOrder.ValueType,
+    bool,
+    int,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """Trials of one list in its order."""
+
+    rows: list[tuple[Place, Trial]]
+    valid_until_s: float
+    """Monotonic time from which a page ranks anew, so that later trials are found."""
+
+
+class SequenceIndex:
+    """Ids of all trials in the order of their creation, for the experiments listed last."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, tuple[Experiment, list[str]]] = OrderedDict()
+
+    def ids(self, experiment_id: str, experiment: Experiment) -> list[str]:
+        """Return the ids; trials are only ever added, so that earlier ids stay where they are."""
+        known, ids = self._ids.pop(experiment_id, (experiment, []))
+        if known is not experiment:
+            ids = []
+        if len(ids) != len(experiment.trials):
+            ids.extend(islice(experiment.trials, len(ids), None))
+        self._ids[experiment_id] = (experiment, ids)
+        while len(self._ids) > _RANKINGS_LIMIT:
+            self._ids.popitem(last=False)
+        return ids
 
 
 class Trials:
@@ -76,6 +138,8 @@ class Trials:
         self._metric_cache = metric_cache
         self._agents = agents
         self._clock = clock
+        self._sequence = SequenceIndex()
+        self._rankings: OrderedDict[_RankingKey, _Ranking] = OrderedDict()
 
     async def list(
         self,
@@ -89,10 +153,19 @@ class Trials:
         actor = await self._registry.find(experiment_id)
         experiment = actor.experiment
         moment_ms = token_moment(page_token, actor.now_ms())
-        ranked = rank(experiment, trial_filter or TrialFilter(), moment_ms)
+        wanted = trial_filter or TrialFilter()
         size = sized(page_size, default=100, limit=10_000)
-        page = page_after(ranked, page_token, size, moment_ms)
-        views = [_view(experiment, trial) for trial in page.items]
+        if wanted.is_all_by_sequence:
+            ids = self._sequence.ids(experiment_id, experiment)
+            page = page_by_sequence(experiment, ids, page_token, size, moment_ms)
+        else:
+            ranked = await self._ranked(experiment_id, experiment, wanted, moment_ms)
+            page = page_after(ranked, page_token, size, moment_ms)
+        views: list[trial_pb2.Trial] = []
+        for start in range(0, len(page.items), _VIEWS_AT_ONCE):
+            chunk = page.items[start : start + _VIEWS_AT_ONCE]
+            views += [_view(experiment, trial) for trial in chunk]
+            await asyncio.sleep(0)  # other tasks of the manager come first
         for view in views:
             await self._load(view)
         return Page(views, page.next_token, page.total)
@@ -157,9 +230,14 @@ class Trials:
         if trial_id and trial_id not in actor.experiment.trials:
             raise NotFoundError("trial", trial_id)
         metrics = await self._metric_cache.read(actor)
-        rows = metrics.by_trial.get(trial_id, []) if trial_id else metrics.rows
-        if type_ != metric_pb2.METRIC_TYPE_UNSPECIFIED:
-            rows = [(number, row) for number, row in rows if row.metric.type == type_]
+        if trial_id:
+            rows = metrics.by_trial.get(trial_id, [])
+            if type_ != metric_pb2.METRIC_TYPE_UNSPECIFIED:
+                rows = [(number, row) for number, row in rows if row.metric.type == type_]
+        elif type_ == metric_pb2.METRIC_TYPE_UNSPECIFIED:
+            rows = metrics.rows
+        else:
+            rows = metrics.by_type.get(type_, [])
         size = sized(page_size, default=1000, limit=100_000)
         page = page_behind(rows, itemgetter(0), page_token, size, number_of)
         return Page([row for _, row in page.items], page.next_token, page.total)
@@ -189,6 +267,35 @@ class Trials:
         context = self._context(experiment_id, trial, trouble)
         return explanation_view(explain_trial(experiment, trial, context))
 
+    async def _ranked(
+        self, experiment_id: str, experiment: Experiment, wanted: TrialFilter, moment_ms: int
+    ) -> _Rows:
+        """Return the ranking of a list whose first page was requested at ``moment_ms``.
+
+        It is made once for all pages that are read soon after each other; the time names the list.
+        """
+        key = (
+            experiment_id,
+            tuple(wanted.states),
+            wanted.id_prefix,
+            wanted.with_result,
+            wanted.order,
+            wanted.descending,
+            moment_ms,
+        )
+        now_s = self._clock.monotonic_s()
+        made = self._rankings.pop(key, None)
+        if made is None or now_s > made.valid_until_s:
+            if len(experiment.trials) > _RANKED_ON_THE_LOOP:
+                rows = await asyncio.to_thread(rank, experiment, wanted, moment_ms)
+            else:
+                rows = rank(experiment, wanted, moment_ms)
+            made = _Ranking(rows, now_s + RANKING_S)
+        self._rankings[key] = made
+        while len(self._rankings) > _RANKINGS_LIMIT:
+            self._rankings.popitem(last=False)
+        return made.rows
+
     def _context(
         self, experiment_id: str, trial: Trial | None, bus_trouble: str
     ) -> ExplanationContext:
@@ -204,6 +311,50 @@ class Trials:
         return view
 
 
+def page_by_sequence(
+    experiment: Experiment, ids: Sequence[str], token: str, size: int, moment_ms: int
+) -> Page[Trial]:
+    """Return a page of all trials in the order of their creation, looking at no other trials.
+
+    Args:
+        experiment: the experiment.
+        ids: of its trials, in that order.
+        token: of the page before, see `page_after`; empty: the first page.
+        size: maximum items of the page.
+        moment_ms: see `token_moment`.
+
+    Raises:
+        InvalidArgumentError: the token is invalid.
+    """
+    return page_after(_RowsBySequence(experiment.trials, ids), token, size, moment_ms)
+
+
+class _RowsBySequence(Sequence[tuple[Place, Trial]]):
+    """Rows of `rank` that are made when they are looked at."""
+
+    def __init__(self, trials: Mapping[str, Trial], ids: Sequence[str]) -> None:
+        self._trials = trials
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Place, Trial]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Place, Trial]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[Place, Trial] | list[tuple[Place, Trial]]:
+        if isinstance(index, slice):
+            return [self._row(trial_id) for trial_id in self._ids[index]]
+        return self._row(self._ids[index])
+
+    def _row(self, trial_id: str) -> tuple[Place, Trial]:
+        trial = self._trials[trial_id]
+        return (False, trial.sequence_id, trial.sequence_id), trial
+
+
 def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tuple[Place, Trial]]:
     """Return the trials that pass a filter, with their sort keys, in its order.
 
@@ -217,7 +368,7 @@ def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tu
     states = frozenset(wanted.states)
     sign = -1 if wanted.descending else 1
     rows: list[tuple[Place, Trial]] = []
-    for trial in experiment.trials.values():
+    for trial in list(experiment.trials.values()):  # a copy: the fold may add some meanwhile
         if states and trial.state.value not in states:
             continue
         if not trial.id.startswith(wanted.id_prefix):

@@ -1,6 +1,7 @@
 """Access policy of HTTP listeners: decisions on the headers of one request, without I/O.
 
-On loopback, reading is open to every program of this machine, so the policy defends against
+On loopback, reading is open to every program of this machine unless the installation is private, so
+the policy defends against
 browsers: a page of another site can neither read (DNS rebinding: its Host is not loopback; or its
 Origin differs) nor change anything (the cookie is `SameSite=Strict`, and a form cannot send
 `application/json`). Changing needs a token or a client certificate; off loopback reading needs one,
@@ -85,6 +86,8 @@ class AccessPolicy:
     """Secret of the installation; grants every role; never empty."""
     reading_needs_token: bool = False
     """True off loopback, where other machines can connect."""
+    private: bool = False
+    """Whether reading needs the token on loopback, too."""
     allowed_hosts: frozenset[str] = frozenset()
     """Accepted host names besides loopback names, in lower case, without port.
 
@@ -192,7 +195,7 @@ class AccessPolicy:
             )
         # Where reading needs the token, DNS rebinding gains nothing: the browser sends the cookie
         # to the original host name only.
-        if self.reading_needs_token and not self.allowed_hosts:
+        if self.reading_needs_token and not self.private and not self.allowed_hosts:
             return
         name = host_name(head.host)
         if not is_loopback(name) and name not in self.allowed_hosts:

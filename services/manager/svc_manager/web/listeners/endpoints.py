@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -27,6 +27,7 @@ from svc_manager.web.errors import (
     error_response,
     text_response,
 )
+from svc_manager.web.listeners.connection_limits import ConnectionLimits, ConnectionQuota
 from svc_manager.web.listeners.openapi import document
 from svc_manager.web.listeners.request_telemetry import measured_request
 from svc_manager.web.records.encoding import from_json
@@ -54,6 +55,10 @@ class EndpointContext:
     """Experiment of paths without an id; empty on the base listener."""
     body_timeout_s: float = BODY_TIMEOUT_S
     """Time limit for the body of a request, in seconds."""
+    limits: ConnectionLimits = field(
+        default_factory=lambda: ConnectionLimits(ConnectionQuota.of_descriptors(1_024))
+    )
+    """Limits of requests without credentials, shared by all listeners."""
 
 
 def http_routes(context: EndpointContext, routes: Sequence[Route]) -> list[HttpRoute]:

@@ -17,6 +17,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from svc_manager.web.listeners.connection_limits import ConnectionLimits, ConnectionQuota
 from svc_manager.web.security import CERTIFICATE_NAME
 
 BACKLOG: Final = 128
@@ -24,6 +25,8 @@ CONNECTIONS_LIMIT: Final = 2_000
 """Connections of one listener; further requests get a 503."""
 HEAD_TIMEOUT_S: Final = 10.0
 """Time limit for the head of a request, and for the client's part of a TLS handshake."""
+CROWDED_HEAD_TIMEOUT_S: Final = 1.0
+"""Time limit for the head of a request on connections that are opened while there are many."""
 LINGER_S: Final = 1.0
 """Time for which a client may still send a body after the response to it is complete."""
 HEAD_LIMIT_BYTES: Final = 32 * 1024
@@ -37,14 +40,28 @@ class _TimeLimitedProtocol(H11Protocol):
     """
 
     def __init__(
-        self, config: Config, state: ServerState, app_state: dict[str, Any], head_timeout_s: float
+        self,
+        config: Config,
+        state: ServerState,
+        app_state: dict[str, Any],
+        head_timeout_s: float,
+        limits: ConnectionLimits,
     ) -> None:
         super().__init__(config, state, app_state)
         self._head_timeout_s = head_timeout_s
+        self._limits = limits
+        self._counted = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
+        if self._limits.full:
+            transport.abort()  # its descriptor is needed for files, the bus and children
+        else:
+            self._counted = True
+            self._limits.opened()
+        if self._limits.crowded:
+            self._head_timeout_s = min(self._head_timeout_s, CROWDED_HEAD_TIMEOUT_S)
         name = _common_name(transport.get_extra_info("peercert"))
         self.app_state = {**self.app_state, CERTIFICATE_NAME: name}
         self._head_timer: asyncio.TimerHandle | None = None
@@ -69,6 +86,9 @@ class _TimeLimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._stop_head_timer()
+        if self._counted:
+            self._counted = False
+            self._limits.closed()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
         super().connection_lost(exc)
@@ -115,6 +135,7 @@ class HttpListener:
         tls: ssl.SSLContext | None = None,
         *,
         head_timeout_s: float = HEAD_TIMEOUT_S,
+        limits: ConnectionLimits | None = None,
     ) -> HttpListener:
         """Serve ``app`` on ``bound``; return once connections are accepted.
 
@@ -125,7 +146,9 @@ class HttpListener:
             tls: TLS of the listener; None: plain HTTP.
             head_timeout_s: time limit for the head of a request, and for the client's part of a
                 TLS handshake, in seconds.
+            limits: counters of the connections of all listeners; None: of this one only.
         """
+        counted = limits or ConnectionLimits(ConnectionQuota.of_descriptors(2 * CONNECTIONS_LIMIT))
         config = Config(
             app,
             access_log=False,
@@ -144,7 +167,7 @@ class HttpListener:
         state = ServerState()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: _TimeLimitedProtocol(config, state, {}, head_timeout_s),
+            lambda: _TimeLimitedProtocol(config, state, {}, head_timeout_s, counted),
             sock=bound,
             backlog=BACKLOG,
             ssl=tls,

@@ -17,6 +17,7 @@ from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
 from svc_manager.ports import PortTakenError
 from svc_manager.web.dependencies import WebDependencies
+from svc_manager.web.listeners.connection_limits import ConnectionLimits, ConnectionQuota
 from svc_manager.web.listeners.endpoints import BODY_TIMEOUT_S, EndpointContext
 from svc_manager.web.listeners.http_listener import HEAD_TIMEOUT_S, HttpListener
 from svc_manager.web.listeners.site import create_site
@@ -55,6 +56,8 @@ class WebServer:
         head_timeout_s: time limit for the head of a request, and for the client's part of a TLS
             handshake, in seconds.
         body_timeout_s: time limit for the body of a request, in seconds.
+        quota: limits of connections; None: those of 1,024 descriptors.
+        private: reading needs the token on loopback, too.
 
     Raises:
         FailedPreconditionError: traffic off loopback would not be encrypted.
@@ -70,8 +73,11 @@ class WebServer:
         *,
         head_timeout_s: float = HEAD_TIMEOUT_S,
         body_timeout_s: float = BODY_TIMEOUT_S,
+        quota: ConnectionQuota | None = None,
+        private: bool = False,
     ) -> None:
         self._host = host
+        self._limits = ConnectionLimits(quota or ConnectionQuota.of_descriptors(1_024))
         self._head_timeout_s = head_timeout_s
         self._body_timeout_s = body_timeout_s
         guard = guard or Guard.of_token(token)
@@ -79,7 +85,8 @@ class WebServer:
         self._tls = guard.transport.http_server_context()
         self._policy = AccessPolicy(
             token=token,
-            reading_needs_token=not is_loopback(host),
+            reading_needs_token=private or not is_loopback(host),
+            private=private and is_loopback(host),
             allowed_hosts=allowed_hosts,
             authenticator=guard.authenticator,
             encrypted=self._tls is not None,
@@ -174,11 +181,17 @@ class WebServer:
                 until_stopped=until_stopped,
                 experiment_id=experiment_id,
                 body_timeout_s=self._body_timeout_s,
+                limits=self._limits,
             ),
             url_prefix,
         )
         return await HttpListener.start(
-            site, bound, stopped, self._tls, head_timeout_s=self._head_timeout_s
+            site,
+            bound,
+            stopped,
+            self._tls,
+            head_timeout_s=self._head_timeout_s,
+            limits=self._limits,
         )
 
     def _listener_id(self, bound: socket.socket, experiment_id: str) -> ListenerId:

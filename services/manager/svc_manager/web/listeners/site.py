@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Final
 
 from starlette.applications import Starlette
@@ -13,10 +14,12 @@ from starlette.routing import BaseRoute, Mount
 from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from svc_common.access.roles import READER
 from svc_common.errors import ServiceError
 from svc_common.telemetry.metrics import CONTENT_TYPE
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.web.errors import error_response, text_response
+from svc_manager.web.listeners.connection_limits import ConnectionLimits
 from svc_manager.web.listeners.endpoints import EndpointContext, head_of, http_routes
 from svc_manager.web.listeners.page import page_routes
 from svc_manager.web.listeners.route_table import ROUTES
@@ -41,7 +44,7 @@ def create_site(context: EndpointContext, url_prefix: str = "") -> ASGIApp:
     if url_prefix:
         routes.append(Mount(f"/{url_prefix}", routes=list(routes)))
     site = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
-    return AccessMiddleware(site, context.policy)
+    return AccessMiddleware(site, context.policy, context.limits)
 
 
 def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
@@ -71,11 +74,13 @@ class AccessMiddleware:
     Args:
         site: the protected application.
         policy: the access policy.
+        limits: limits of requests without credentials.
     """
 
-    def __init__(self, site: ASGIApp, policy: AccessPolicy) -> None:
+    def __init__(self, site: ASGIApp, policy: AccessPolicy, limits: ConnectionLimits) -> None:
         self._site = site
         self._policy = policy
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -93,8 +98,11 @@ class AccessMiddleware:
 
         request = Request(scope, receive)
         try:
-            request.state.caller = self._policy.check(head_of(request, self._policy))
-        except ServiceError as error:
+            head = head_of(request, self._policy)
+            caller = request.state.caller = self._policy.check(head)
+            with ExitStack() as served:
+                if caller == READER:
+                    served.enter_context(self._limits.anonymous_request(head.address))
+                await self._site(scope, receive, send_with_headers)
+        except ServiceError as error:  # of the two checks: the site answers its own errors
             await error_response(error)(scope, receive, send_with_headers)
-        else:
-            await self._site(scope, receive, send_with_headers)

@@ -206,3 +206,13 @@ async def test_every_response_has_browser_protections(site: Site) -> None:
 def test_malformed_hosts_are_refused(policy: AccessPolicy, host: str) -> None:
     with pytest.raises(PermissionDeniedError, match="Host"):
         policy.check(head(host=host, authorization=f"Bearer {TOKEN}"))
+
+
+def test_private_installation_refuses_rebound_names_and_reads_without_a_token() -> None:
+    policy = AccessPolicy(TOKEN, reading_needs_token=True, private=True)
+
+    with pytest.raises(UnauthenticatedError):
+        policy.check(head())
+    with pytest.raises(PermissionDeniedError, match="Host"):
+        policy.check(head(host="evil.example", authorization=f"Bearer {TOKEN}"))
+    policy.check(head(authorization=f"Bearer {TOKEN}"))

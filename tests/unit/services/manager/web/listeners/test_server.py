@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
 from svc_common.errors import InvalidArgumentError
 from svc_manager.ports import PortTakenError
+from svc_manager.web.listeners.connection_limits import ConnectionQuota
 from svc_manager.web.listeners.server import WebServer, program_on_port
 from tests.unit.services.manager.web.conftest import EXPERIMENT, TOKEN, dependencies
 from tests.unit.services.manager.web.in_memory import InMemoryManager
@@ -86,3 +88,59 @@ async def test_close_may_be_repeated_and_frees_the_port(manager: InMemoryManager
 
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+SMALL = ConnectionQuota(connections=12, crowded=9, anonymous=4, anonymous_per_address=3)
+EVENTS = f"/api/v1/nni/experiments/{EXPERIMENT}/events"
+
+
+async def open_stream(port: int, token: str = "") -> tuple[bytes, asyncio.StreamWriter]:
+    """Request the event stream; return the status line, and the connection, still open."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    credentials = f"Authorization: Bearer {token}\r\n" if token else ""
+    writer.write(f"GET {EVENTS} HTTP/1.1\r\nHost: 127.0.0.1\r\n{credentials}\r\n".encode())
+    async with asyncio.timeout(20):
+        return await reader.readline(), writer
+
+
+async def test_streams_without_a_token_are_limited_and_those_with_one_are_not(
+    manager: InMemoryManager,
+) -> None:
+    server = WebServer(TOKEN, quota=SMALL)
+    port = await server.serve(dependencies(manager))
+    streams = [await open_stream(port) for _ in range(5)]
+
+    with_token = await open_stream(port, TOKEN)
+
+    statuses = [line.split()[1] for line, _ in streams]
+    assert statuses == [b"200"] * 3 + [b"429"] * 2
+    assert with_token[0].split()[1] == b"200"
+    for _, writer in (*streams, with_token):
+        writer.close()
+    await server.aclose(0)
+
+
+async def test_connections_beyond_the_quota_are_closed(manager: InMemoryManager) -> None:
+    server = WebServer(TOKEN, quota=SMALL)
+    port = await server.serve(dependencies(manager))
+    idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(12)]
+
+    status, writer = await open_stream(port, TOKEN)
+
+    assert status == b""
+    for _, other in (*idle, (None, writer)):
+        other.close()
+    await server.aclose(0)
+
+
+async def test_private_listener_demands_the_token_for_reading(manager: InMemoryManager) -> None:
+    server = WebServer(TOKEN, private=True)
+    port = await server.serve(dependencies(manager))
+
+    without, first = await open_stream(port)
+    with_token, second = await open_stream(port, TOKEN)
+
+    assert (without.split()[1], with_token.split()[1]) == (b"401", b"200")
+    first.close()
+    second.close()
+    await server.aclose(0)

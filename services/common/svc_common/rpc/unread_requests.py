@@ -1,0 +1,124 @@
+"""Requests that are read after the caller was checked, and limits on their size.
+
+gRPC reads the only message of a call before it runs the handler, so that callers without
+credentials could fill the memory. Handlers here take a stream of one message instead, which looks
+the same to clients, and read it when the access check has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+
+from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
+from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+DEFAULT_LIMIT_BYTES: Final = 1024 * 1024
+"""Limit of methods without a row in the table: ids, filters and texts."""
+_EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"
+_ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
+_ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
+_LIMITS_BYTES: Final[Mapping[str, int]] = {
+    # A search space.
+    f"{_EXPERIMENTS}CreateExperiment": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_EXPERIMENTS}UpdateExperiment": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_ALGORITHMS}ValidateAlgorithms": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_ANALYSES}CheckConfigurations": GRPC_MESSAGE_LIMIT_BYTES,
+    # The results of all trials.
+    f"{_EXPERIMENTS}ImportData": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_ANALYSES}MeasureImportance": GRPC_MESSAGE_LIMIT_BYTES,
+    f"{_ANALYSES}FindParetoFront": GRPC_MESSAGE_LIMIT_BYTES,
+    # The environment of the client; the parameters of a trial; a piece of a blob.
+    f"{_EXPERIMENTS}ResumeExperiment": MESSAGE_LIMIT_BYTES,
+    "/nni_proto.trial.v1.TrialService/AddTrial": MESSAGE_LIMIT_BYTES,
+    "/nni_proto.bytes.v1.ByteService/Upload": MESSAGE_LIMIT_BYTES,
+}
+
+
+def limit_of_method(method: str) -> int:
+    """Return the largest message of a method, in bytes."""
+    return _LIMITS_BYTES.get(method, DEFAULT_LIMIT_BYTES)
+
+
+def check_size(method: str, payload: bytes) -> None:
+    """Raise ResourceExhaustedError if a message is larger than its method allows."""
+    limit = limit_of_method(method)
+    if len(payload) > limit:
+        name = method.rpartition("/")[2]
+        raise ResourceExhaustedError(
+            f"a message of {name} must have at most {limit:,} bytes, got {len(payload):,}"
+        )
+
+
+class UnreadRequest:
+    """The only message of a call, which is not read yet.
+
+    Args:
+        messages: stream of the call.
+    """
+
+    def __init__(self, messages: AsyncIterator[bytes]) -> None:
+        self._messages = messages
+
+    async def read(self) -> bytes:
+        """Wait for the message and return it.
+
+        Raises:
+            InvalidArgumentError: the call has none.
+        """
+        payload = await anext(self._messages, None)
+        if payload is None:
+            raise InvalidArgumentError("request", "must be one message, got none")
+        return payload
+
+
+class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
+    """Server interceptor that gives inner handlers an `UnreadRequest` instead of a message.
+
+    It comes first of all. The handler inside must have no deserializer: that of
+    `svc_common.access.interceptor` reads the request itself.
+    """
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.request_streaming or handler.request_deserializer:
+            return handler
+        return _late(handler)
+
+
+def _late(handler: Handler) -> Handler:
+    single: Any = handler.unary_unary
+    many: Any = handler.unary_stream
+
+    async def answer(messages: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401 - any message
+        return await single(UnreadRequest(messages), context)
+
+    async def answers(messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
+        async for item in many(UnreadRequest(messages), context):
+            yield item
+
+    made: Handler
+    if single is not None:
+        made = grpc.stream_unary_rpc_method_handler(
+            answer,
+            None,
+            handler.response_serializer,
+        )
+    else:
+        made = grpc.stream_stream_rpc_method_handler(
+            answers,
+            None,
+            handler.response_serializer,
+        )
+    return made

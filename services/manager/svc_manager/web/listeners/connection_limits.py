@@ -1,0 +1,118 @@
+"""Limits of HTTP connections, so that callers without a token cannot take all descriptors."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from svc_common.errors import ResourceExhaustedError
+from svc_common.logs import get_logger
+
+RETRY_AFTER_S: Final = 1
+_CONNECTIONS_LIMIT: Final = 4_000
+"""Most connections of a process, however many descriptors it may have."""
+_ANONYMOUS_LIMIT: Final = 512
+"""Most requests without credentials that are served at a time; streams last long."""
+_PER_ADDRESS_LIMIT: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionQuota:
+    """Numbers of connections and requests of one process."""
+
+    connections: int
+    """Most connections; further ones are closed at once. Other descriptors of the process are for
+    files, the bus and children."""
+    crowded: int
+    """Connections beyond which requests without credentials are refused: the reserve for others."""
+    anonymous: int
+    """Most requests without credentials at a time."""
+    anonymous_per_address: int
+    """Most of them from one address."""
+
+    @classmethod
+    def of_descriptors(cls, descriptors: int) -> ConnectionQuota:
+        """Return the quota of a process that may have this many open files."""
+        connections = min(_CONNECTIONS_LIMIT, descriptors // 2)
+        anonymous = min(_ANONYMOUS_LIMIT, connections // 2)
+        return cls(
+            connections, connections * 3 // 4, anonymous, min(_PER_ADDRESS_LIMIT, anonymous // 2)
+        )
+
+
+class ConnectionLimits:
+    """Counters of connections and requests of all listeners of a process.
+
+    Args:
+        quota: the limits.
+    """
+
+    def __init__(self, quota: ConnectionQuota) -> None:
+        self.quota = quota
+        self._connections = 0
+        self._anonymous: Counter[str] = Counter()
+
+    @property
+    def full(self) -> bool:
+        """Whether a new connection must be closed."""
+        return self._connections >= self.quota.connections
+
+    @property
+    def crowded(self) -> bool:
+        """Whether only callers with credentials are served, and clients must be quick."""
+        return self._connections >= self.quota.crowded
+
+    def opened(self) -> None:
+        """Count a connection."""
+        self._connections += 1
+
+    def closed(self) -> None:
+        """Count the end of a connection."""
+        self._connections -= 1
+
+    @contextmanager
+    def anonymous_request(self, address: str) -> Iterator[None]:
+        """Count a request without credentials while it is served.
+
+        Raises:
+            ResourceExhaustedError: there are too many of this address, or in all.
+        """
+        quota = self.quota
+        if self.crowded or self._anonymous.total() >= quota.anonymous:
+            raise _refusal(f"{quota.anonymous} requests without a token are served already")
+        if self._anonymous[address] >= quota.anonymous_per_address:
+            raise _refusal(
+                f"{quota.anonymous_per_address} requests without a token are served for this "
+                "address already"
+            )
+        self._anonymous[address] += 1
+        try:
+            yield
+        finally:
+            self._anonymous[address] -= 1
+            if not self._anonymous[address]:
+                del self._anonymous[address]
+
+
+def _refusal(cause: str) -> ResourceExhaustedError:
+    return ResourceExhaustedError(
+        f"{cause}; send the token of the installation, or try again later",
+        {"retry_after_s": str(RETRY_AFTER_S)},
+    )
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the limit of open files of this process to the hard limit; return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return hard
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:  # a hard limit beyond the kernel's own
+        get_logger().warning("limit of open files not raised", limit=soft, error=str(error))
+        return soft
+    return hard
