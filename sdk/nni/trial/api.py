@@ -9,6 +9,7 @@ import sys
 from _thread import RLock  # `threading` costs a trial another millisecond
 
 from nni.trial import settings
+from nni.trial.result_check import note_unlearnable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class _Trial:
         if self._strict and not self._asked:
             raise AssertionError(f"call nni.get_next_parameter() before nni.{caller}()")
         self._channel.report(kind, value)
+        if kind == "FINAL" and self._strict:
+            note_unlearnable(value)
 
 
 _trials: dict[str, _Trial] = {}

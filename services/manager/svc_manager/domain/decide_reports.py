@@ -128,7 +128,8 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
             trial.attempt,
             state,
             exited.exit_code,
-            exited.ended_at_ms,
+            # The clock of the agent may have been set back since the start.
+            max(exited.ended_at_ms, trial.started_at_ms),
             end,
             report.sequence,
             exited.checkpoint if state is TrialState.SUCCEEDED else None,
@@ -207,7 +208,7 @@ def _end_lost(round_: Round, trial: Trial, state: TrialState, end: EndReason) ->
             trial.attempt,
             state,
             None,
-            round_.now_ms,
+            max(round_.now_ms, trial.started_at_ms),
             end,
             trial.report_sequence + 1,
         )

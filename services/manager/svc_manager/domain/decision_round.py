@@ -77,9 +77,11 @@ class Round:
 
     def end_trial(self, trial: Trial, state: TrialState, end: EndReason) -> None:
         """Emit the end of a trial that the manager itself decided."""
+        # The agent that started it may have another clock.
+        ended_at_ms = max(self.now_ms, trial.started_at_ms)
         self.emit(
             events.TrialEnded(
-                trial.id, trial.attempt, state, None, self.now_ms, end, trial.report_sequence
+                trial.id, trial.attempt, state, None, ended_at_ms, end, trial.report_sequence
             )
         )
 

@@ -457,3 +457,13 @@ def test_tasks_that_a_restarted_agent_may_have_been_given_are_published_again() 
     assert len(waiting) == 2
     lab.notification(inputs.AgentRestarted("other pool", "boot2"))
     assert lab.effects == []
+
+
+def test_trial_does_not_end_before_it_started() -> None:
+    lab = Lab()
+    trial = lab.running()
+    trial.started_at_ms = 7_200_000  # by a clock that was set back since
+
+    lab.report(trial, 1, exited(0, ExitCause.ENDED))
+
+    assert trial.ended_at_ms == 7_200_000
