@@ -6,6 +6,7 @@ changing call has a request id, so that it takes effect once.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ RESTART_S: Final = 20.0
 RETRY_STEP_S: Final = 0.2
 """Between two tries while the manager is away; its supervisor needs about a second."""
 
+CLOSE_S: Final = 2.0
+"""Longest wait for calls that gRPC holds to be under way when the connection is closed."""
+
 
 class Connection:
     """Calls to one manager; may be used from any thread.
@@ -40,6 +44,7 @@ class Connection:
         endpoint: where the manager listens.
         restart_s: how long it is waited for while it does not answer.
         retry_step_s: between two tries in that time.
+        close_s: how long `close` waits for gRPC.
     """
 
     def __init__(
@@ -48,8 +53,10 @@ class Connection:
         *,
         restart_s: float = RESTART_S,
         retry_step_s: float = RETRY_STEP_S,
+        close_s: float = CLOSE_S,
     ) -> None:
         self._endpoint = endpoint
+        self._close_s = close_s
         self._restart_s = restart_s
         self._retry_step_s = retry_step_s
         self._open(endpoint)
@@ -68,8 +75,13 @@ class Connection:
         return self._endpoint
 
     def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
+        """Close the connection; leave a channel that does not close to a thread of its own.
+
+        gRPC waits for its calls, and a call that Ctrl-C interrupts at the wrong instant never ends.
+        """
+        closing = threading.Thread(target=self._channel.close, name="close channel", daemon=True)
+        closing.start()
+        closing.join(self._close_s)
 
     def __enter__(self) -> Self:
         return self

@@ -352,11 +352,13 @@ async def test_answers_go_below_the_name_of_the_user(tmp_path: Path) -> None:
 async def test_sender_waits_while_the_server_does_not_read(own_nats: NatsServer) -> None:
     async with connected(NatsSettings(own_nats.url)) as connection:
         own_nats.send_signal(signal.SIGSTOP)
-        while not connection.congested:
+        waiting = asyncio.ensure_future(connection.writable())
+        while not connection.congested or waiting.done():  # the server stops a moment later
             connection.publish("a", bytes(500_000))
             await asyncio.sleep(0)
-        waiting = asyncio.ensure_future(connection.writable())
-        await asyncio.sleep(0)
+            if waiting.done():
+                waiting = asyncio.ensure_future(connection.writable())
+            await asyncio.sleep(0)
         still_waiting = not waiting.done()
         own_nats.send_signal(signal.SIGCONT)
         await waiting

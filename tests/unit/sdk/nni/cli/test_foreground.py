@@ -44,9 +44,7 @@ def test_experiment_that_was_stopped_elsewhere_ends_it(
     assert "INFO: trial aBcDe started" in capsys.readouterr().out
 
 
-def test_term_stops_the_experiment_and_is_a_success(
-    client: ManagerClient, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_term_ends_only_the_command(client: ManagerClient, manager: InMemoryManager) -> None:
     waits = threading.Event()
     manager.on_wait = waits.set
     before = signal.getsignal(signal.SIGTERM)
@@ -57,10 +55,10 @@ def test_term_stops_the_experiment_and_is_a_success(
 
     thread = threading.Thread(target=terminate)
     thread.start()
-    code = stay(client, "abcd1234")
+    with pytest.raises(SystemExit) as ended:
+        stay(client, "abcd1234")
     thread.join()
 
-    assert code == DONE
-    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_STOPPED
-    assert "Experiment abcd1234 stopped." in capsys.readouterr().out
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_RUNNING
     assert signal.getsignal(signal.SIGTERM) is before

@@ -1,9 +1,12 @@
 import json
+import time
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from nni.cli.main import DONE, FAILED, main
+from nni_wire.page_login import is_valid_code
 from tests.support.in_memory_manager import TOKEN, InMemoryManager
 
 
@@ -22,7 +25,7 @@ def test_config_is_yaml_with_id_and_state(
     assert as_yaml["config"]["trialCommand"] == "python3 trial.py"
 
 
-def test_url_names_the_page_and_the_token(
+def test_url_names_the_page_and_a_code_for_its_port(
     manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.add_experiment("abcd1234", port=8081)
@@ -32,14 +35,17 @@ def test_url_names_the_page_and_the_token(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "http://127.0.0.1:8081"
     assert shown[1] == f"All experiments: {manager.http}"
-    assert shown[2].endswith(f"http://127.0.0.1:8081/?token={TOKEN}")
+    code = shown[2].partition("http://127.0.0.1:8081/?token=")[2]
+    assert is_valid_code(code, TOKEN, 8081, time.time())
+    assert TOKEN not in shown[2]
 
 
 def test_url_without_an_experiment_is_that_of_all(
     manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["webui", "url"]) == DONE
-    assert f"{manager.http}/?token={TOKEN}" in capsys.readouterr().out
+    code = capsys.readouterr().out.strip().partition(f"{manager.http}/?token=")[2]
+    assert is_valid_code(code, TOKEN, urlsplit(manager.http).port or 80, time.time())
     assert main(["webui", "url", "--json"]) == DONE
     assert json.loads(capsys.readouterr().out) == [manager.http]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -129,3 +130,24 @@ def test_manager_that_stays_away_is_given_up() -> None:
         pytest.raises(UnreachableError, match="does not answer"),
     ):
         client.get("a")
+
+
+def test_channel_that_never_closes_is_left_behind(
+    manager: ScriptedManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = ManagerClient(endpoint_on(manager.port), close_s=SOON_S)
+    released = threading.Event()
+    grpc_close, ended = client._channel.close, threading.Event()
+
+    def close() -> None:
+        released.wait()
+        grpc_close()
+        ended.set()
+
+    monkeypatch.setattr(client._channel, "close", close)
+    client.close()
+    left_behind = not ended.is_set()
+    released.set()
+
+    assert left_behind
+    assert ended.wait(30)

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import get_args
 
+from svc_common.experiment_events import events as shared
 from svc_dispatcher.domain import events
 
 GROUPS = (events.TrialEvent, events.AlgorithmEvent, events.ExperimentEvent)
@@ -13,7 +14,7 @@ def test_every_event_is_in_exactly_one_group() -> None:
     declared = {
         kind
         for kind in vars(events).values()
-        if dataclasses.is_dataclass(kind) and kind.__module__ == events.__name__
+        if dataclasses.is_dataclass(kind) and kind.__module__ in (events.__name__, shared.__name__)
     }
 
     assert len(grouped) == len(set(grouped))
