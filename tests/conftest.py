@@ -1,5 +1,6 @@
 """Fixtures and set-up of all tests."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ __all__ = ["local_shape"]  # a fixture for all
 
 
 def pytest_configure() -> None:
-    """Restore the handler of SIGINT: background jobs of a shell ignore it, as do their children."""
+    """Set what the caller's shell and the accounts of the machine would decide otherwise."""
+    os.environ["NNI_PRIVATE"] = "no"
+    # Background jobs of a shell ignore SIGINT, as do their children.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,8 +28,6 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NNI_HOME", str(home / "nni"))
-    # Not by the accounts of the machine that runs the tests.
-    monkeypatch.setenv("NNI_PRIVATE", "no")
     for name in ("NNI_PLATFORM", "NNI_EXP_ID", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_READY_FD"):
         monkeypatch.delenv(name, raising=False)
     return home

@@ -92,7 +92,7 @@ def dump_entries(entries: Iterable[AccessEntry]) -> str:
 
 
 def load_entries(text: str) -> tuple[AccessEntry, ...]:
-    """Return the entries of an access file.
+    """Parse the text of an access file and return its entries.
 
     Raises:
         ValueError: it is none; the message says what is wrong where.

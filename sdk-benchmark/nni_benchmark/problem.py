@@ -108,7 +108,7 @@ class Evaluation:
         return self.trials - len(self.regrets)
 
     def __call__(self, point: Configuration) -> Outcome:
-        """Evaluate a configuration, which uses one trial in any case."""
+        """Return the noisy losses of a configuration and record the regret; uses one trial."""
         if not self.left:
             raise ValueError(f"the {self.trials} trials of this search are spent")
         regret = self.regrets[-1] if self.regrets else math.inf

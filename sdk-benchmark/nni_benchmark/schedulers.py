@@ -41,7 +41,7 @@ class Scheduler(Protocol):
         ...
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate until the end of the duration and return all reports, in any order.
+        """Simulate a search on a table of learning curves; return all reports, in any order.
 
         The seed determines all randomness.
         """
@@ -58,7 +58,7 @@ class SimulatedScheduler:
     packages: tuple[str, ...] = ()
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate until the end of the duration and return all reports, in any order."""
+        """Simulate a search on a table of learning curves; return all reports, in any order."""
         run = simulate(
             table,
             trials=_MOST_TRIALS,

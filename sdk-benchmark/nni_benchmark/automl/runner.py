@@ -169,7 +169,7 @@ def _mode(task: Task) -> str:
 def _by_tuner(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Run a tuner and return the score of each trial with the incumbent."""
+    """Run a tuner; return the scores of its trials, and the parameters of the best."""
     study = Study(
         framework.search_space(),
         tuner=framework.tuner,

@@ -84,7 +84,7 @@ class SyneTuneScheduler:
         return f"syne-{self.scheduler}"
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate until the end of the duration and return all reports, in any order."""
+        """Simulate a search on a table of learning curves; return all reports, in any order."""
         from syne_tune.optimizer import baselines
 
         _quiet()

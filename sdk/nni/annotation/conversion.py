@@ -76,7 +76,7 @@ def derive_search_space(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Entry of the folder that is copied."""
+    """Entry of the code folder that is converted: its path, and its form in the copy."""
 
     path: Path
     """Inside the folder."""

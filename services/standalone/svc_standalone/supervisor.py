@@ -131,7 +131,7 @@ class Supervisor:
             await self._clock.sleep(state.delay_s)
 
     async def _watch(self, name: str, child: Child, state: RestartState) -> RestartState:
-        """Wait for the end of a run of a child; return the state of its back-off."""
+        """Check a child's health until its run ends; return the state of its back-off."""
         async with TaskGroup() as group:
             health = group.create_task(self._check_health(name, child), name=f"health of {name}")
             ended = await self._until_end(name, child)

@@ -65,7 +65,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.DescribeRunnerRequest,
         context: "ServicerContext[pb.DescribeRunnerRequest, pb.DescribeRunnerResponse]",
     ) -> pb.DescribeRunnerResponse:
-        """See the proto."""
+        """Return identity, devices and load of the agent."""
         identity = self._identity
         devices, active = await self._gpus.devices()
         return pb.DescribeRunnerResponse(

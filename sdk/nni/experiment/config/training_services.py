@@ -66,7 +66,7 @@ class LocalConfig(TrainingServiceConfig):
     """GPUs that may be handed out; not given: all."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """See the base."""
+        """Return the rules of the platform that this section breaks."""
         if trial_gpu_number and self.use_active_gpu is None:
             rule = "must be true or false when trialGpuNumber is larger than 0"
             remedy = "true on a desktop, where the screen occupies the GPU; else false"
@@ -123,7 +123,7 @@ class RemoteConfig(TrainingServiceConfig):
     """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """See the base."""
+        """Return the rules of the platform that this section breaks."""
         _ = trial_gpu_number
         if not self.machine_list:
             return [Problem(f"{field}.machineList", "must name at least one machine")]

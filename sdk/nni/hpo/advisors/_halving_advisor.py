@@ -138,7 +138,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         self._serve()
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """See the base."""
+        """Process a metric of a trial."""
         if data["type"] == MetricType.FINAL:
             running = self._running.get(data["parameter_id"])
             loss = loss_of(data["value"], self._mode)
@@ -151,7 +151,7 @@ class HalvingAdvisor(MsgDispatcherBase):
             )
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """See the base."""
+        """Process the end of a trial."""
         started = json.loads(data["hyper_params"])
         running = self._running.pop(started["parameter_id"], None)
         if running is None:

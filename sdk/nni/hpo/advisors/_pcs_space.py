@@ -53,7 +53,7 @@ class PcsProposals:
 
     @classmethod
     def read(cls, path: Path) -> "PcsProposals":
-        """Return the space of a file.
+        """Return the proposals from the space in a PCS file.
 
         Raises:
             PcsError: a line is wrong.

@@ -156,11 +156,11 @@ class BOHB(HalvingAdvisor):
             self.new_result(int(budget), without_budget(sample.parameter), loss)
 
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """See the base."""
+        """Return the rounds of one bracket."""
         return bohb_rounds(self._least_budget, self._largest_budget, self._eta, number)
 
     def new_configuration(self) -> JsonValue:
-        """See the base."""
+        """Return a configuration for a first round."""
         return self.get_config()
 
     def get_config(self) -> dict[str, JsonValue]:
@@ -179,7 +179,7 @@ class BOHB(HalvingAdvisor):
         return self._space.draw(self._prior)
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """See the base."""
+        """Record the loss of a trial; the default ignores it."""
         try:
             row = self._space.row(configuration)
         except ValueError as error:

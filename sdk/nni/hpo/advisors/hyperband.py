@@ -81,11 +81,11 @@ class Hyperband(HalvingAdvisor):
         self._space = flat_space(data, "Hyperband")
 
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """See the base."""
+        """Return the rounds of one bracket."""
         return hyperband_rounds(self._largest, self._eta, number)
 
     def new_configuration(self) -> JsonValue:
-        """See the base."""
+        """Return a configuration for a first round."""
         return self._space.draw(self._rng)
 
 

@@ -72,7 +72,7 @@ class CurvefittingAssessor(Assessor):
         self._best: float | None = None
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """See the base."""
+        """Decide whether one running trial continues."""
         self._last[trial_job_id] = scalar_metric(trial_history[-1])
         length = len(trial_history)
         if self._best is None or length < self._start or (length - self._start) % self._gap:
@@ -102,7 +102,7 @@ class CurvefittingAssessor(Assessor):
         return predict(curve, self._epochs, self._seed)
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial; called once per trial."""
         last = self._last.pop(trial_job_id, None)
         if success and last is not None:
             self._best = last if self._best is None else max(self._best, last)

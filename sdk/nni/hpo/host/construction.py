@@ -111,14 +111,14 @@ class MetricAssessor(Assessor):
         self._metric = metric
 
     def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
-        """See the base."""
+        """Decide whether one running trial continues."""
         from nni.hpo.objectives import part_of
 
         history = [part_of(value, self._metric) for value in trial_history]
         return self._assessor.assess_trial(trial_job_id, history)
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial; called once per trial."""
         self._assessor.trial_end(trial_job_id, success)
 
 

@@ -175,14 +175,14 @@ class ManagedTuner(Tuner):
             self.import_data(list(self._plan.known))
 
     def prepare_parameters(self) -> None:
-        """See the base."""
+        """Compute the next proposal in advance, while trials run."""
         if not self._first and not self._monitor.reason:
             self._tuner.prepare_parameters()
 
     def generate_multiple_parameters(
         self, parameter_id_list: list[int], **kwargs: object
     ) -> list[JsonValue]:
-        """See the base."""
+        """Return configurations for several new trials, in the order of the ids."""
         start_later = kwargs.get("st_callback")
         later = start_later if callable(start_later) else None
         answer: list[JsonValue] = []
@@ -196,7 +196,7 @@ class ManagedTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         trial = self._open.get(parameter_id)
         key = configuration_hash(parameters) if trial is None else trial.key
         self._history.results.setdefault(key, value)
@@ -209,7 +209,7 @@ class ManagedTuner(Tuner):
                 self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         trial = self._open.pop(parameter_id, None)
         if trial is None:
             return  # duplicate report

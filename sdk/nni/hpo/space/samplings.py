@@ -51,7 +51,7 @@ class RandInt(Range):
     """First integer above the largest value."""
 
     def is_integral(self) -> bool:
-        """See the base."""
+        """Return whether all its values are integers."""
         return True
 
 
@@ -101,7 +101,7 @@ class _QuantisedRange(Range):
     """Step; values are its multiples, clipped to the bounds."""
 
     def is_integral(self) -> bool:
-        """See the base."""
+        """Return whether all its values are integers."""
         return _are_whole(self.low, self.high, self.q)
 
 
@@ -177,7 +177,7 @@ class _QuantisedBell(Range):
     """Step; values are its multiples."""
 
     def is_integral(self) -> bool:
-        """See the base."""
+        """Return whether all its values are integers."""
         return _are_whole(self.q)
 
 

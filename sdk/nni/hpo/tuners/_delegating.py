@@ -11,15 +11,15 @@ class DelegatingTuner(Tuner):
     """The tuner that calls are forwarded to; set before the first call."""
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
         self._search.update_search_space(search_space)
 
     def prepare_parameters(self) -> None:
-        """See the base."""
+        """Compute the next proposal in advance, while trials run."""
         self._search.prepare_parameters()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         configuration: dict[str, JsonValue] = self._search.generate_parameters(
             parameter_id, **kwargs
         )
@@ -28,11 +28,11 @@ class DelegatingTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         self._search.receive_trial_result(parameter_id, parameters, value, **kwargs)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         self._search.trial_end(parameter_id, success, **kwargs)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:

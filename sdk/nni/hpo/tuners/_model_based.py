@@ -102,7 +102,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._restore(before)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del kwargs
         vector = self._next_vector() if len(self._space) else np.empty(0)
         self._running[parameter_id] = vector
@@ -111,7 +111,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del kwargs
         self._remove_running(parameter_id)
         loss = self._loss_of_report(value)
@@ -119,7 +119,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             self._learn(parameters, loss)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         del success, kwargs
         self._remove_running(parameter_id)
 

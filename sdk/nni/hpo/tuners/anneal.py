@@ -85,14 +85,14 @@ class AnnealTuner(Tuner):
             self._learn(configuration, loss)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del parameter_id, kwargs
         return self.suggest()
 
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del parameter_id, kwargs
         loss = loss_of(value, self._mode)
         if loss is not None:

@@ -89,7 +89,7 @@ class AutoTuner(DelegatingTuner):
         return outcome_explanation(len(self._search.space), self._objectives)
 
     def set_objectives(self, objectives: Objectives) -> None:
-        """See the base."""
+        """Set the objectives; called before the first space, if `multi_objective` is true."""
         self._objectives = objectives
         if objectives.several or objectives.limits:
             settings = replace(self._settings, least_noise=_OUTCOME_NOISE)
@@ -103,7 +103,7 @@ class AutoTuner(DelegatingTuner):
         self._log_explanation()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         self._log_explanation()
         return configuration

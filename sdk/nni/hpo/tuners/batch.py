@@ -65,13 +65,13 @@ class BatchTuner(Tuner):
             return None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
         options = list(combine_params(search_space))
         self._done += self._queue[: self._next]
         self._queue, self._next = _without(options, self._done), 0
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del parameter_id, kwargs
         if self._next >= len(self._queue):
             raise NoMoreTrialError("all configurations of the batch have been proposed")

@@ -85,7 +85,7 @@ class CmaEs(ModelBasedTuner[float]):
         self._distribution: Covariance = self._first_distribution()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         if self._latest is not None:
             self._drawn_solutions[parameter_id] = self._latest
@@ -94,7 +94,7 @@ class CmaEs(ModelBasedTuner[float]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         self._result_of = self._drawn_solutions.pop(parameter_id, None)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
         self._result_of = None

@@ -92,7 +92,7 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """See the base."""
+        """Return one configuration for a new trial."""
         start_later = kwargs.get("st_callback")
         if callable(start_later):
             self._start_later = start_later
@@ -108,7 +108,7 @@ class EvolutionTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Record the loss of a trial, refill the queue, and serve deferred requests."""
         del parameters, kwargs
         if parameter_id not in self._running:
             return  # a duplicate report
@@ -120,7 +120,7 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         del success, kwargs
         if self._running.pop(parameter_id, None) is not None:  # ended without a result
             self._refill()

@@ -63,7 +63,7 @@ class GridSearchTuner(Tuner):
         self._elsewhere: list[JsonValue] = []
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
         space = parse_space(search_space, algorithm="GridSearch", types=GRID_TYPES)
         self._elsewhere += [self._grid.decode(number) for number in self._handed_out]
         self._grid = Grid(space)
@@ -71,7 +71,7 @@ class GridSearchTuner(Tuner):
         self._mark(self._elsewhere)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del parameter_id, kwargs
         self._next = self._grid.next_allowed(self._next)
         while self._next in self._skip:

@@ -94,7 +94,7 @@ class NSGA2(Tuner):
         self._seen: set[VectorKey] = set()
 
     def set_objectives(self, objectives: Objectives) -> None:
-        """See the base."""
+        """Set the objectives; called before the first space, if `multi_objective` is true."""
         self._objectives = objectives
 
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -104,7 +104,7 @@ class NSGA2(Tuner):
         self._members = [member for member in known if self._point(member) is not None]
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del parameter_id, kwargs
         if not len(self._space):
             return {}
@@ -115,7 +115,7 @@ class NSGA2(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del parameter_id, kwargs
         self._learn(parameters, value)
 

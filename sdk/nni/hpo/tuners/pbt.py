@@ -146,7 +146,7 @@ class PBTTuner(Tuner):
         ]
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """See the base."""
+        """Return one configuration for a new trial."""
         start_later = kwargs.get("st_callback")
         if callable(start_later):
             self._start_later = start_later
@@ -160,7 +160,7 @@ class PBTTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del parameters, kwargs
         loss = loss_of(value, self._mode)
         self._end(parameter_id, math.inf if loss is None else loss)

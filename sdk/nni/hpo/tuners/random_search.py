@@ -50,11 +50,11 @@ class RandomTuner(Tuner):
         self._space = Space(())
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
         self._space = parse_space(search_space, algorithm="Random")
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del parameter_id, kwargs
         return self._space.draw(self._rng)
 

@@ -112,12 +112,12 @@ class SMACTuner(ModelBasedTuner[float]):
         self._has_space = True
 
     def state(self) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return what later calls depend on, as JSON."""
         handed_out = [self._proposed[key] for key in sorted(self._proposed)]
         return {**super().state(), "proposals": self._proposals, "handed_out": handed_out}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """See the base."""
+        """Restore a state of a tuner with the same arguments and search space."""
         super().load_state(state)
         self._proposals = int(state["proposals"])
         # Older versions stored keys of another encoding; their observed and running trials remain.

@@ -172,7 +172,7 @@ class TPETuner(Tuner):
         self._running: dict[int, _Running] = {}
 
     def set_objectives(self, objectives: Objectives) -> None:
-        """See the base."""
+        """Set the objectives; called before the first space, if `multi_objective` is true."""
         self._objectives = objectives
         self._forget()
 
@@ -186,7 +186,7 @@ class TPETuner(Tuner):
         self._recall(known, running)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del kwargs
         configuration = self.suggest()
         self._running[parameter_id] = self._started(configuration)
@@ -195,7 +195,7 @@ class TPETuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del kwargs
         self._running.pop(parameter_id, None)
         outcome = self._outcome(value)
@@ -203,7 +203,7 @@ class TPETuner(Tuner):
             self._learn(parameters, outcome)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         del success, kwargs
         self._running.pop(parameter_id, None)
 

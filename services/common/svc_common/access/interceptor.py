@@ -61,7 +61,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
 @dataclass(frozen=True, slots=True)
 class _Credentials:
-    """Credentials in the metadata of a call; empty: none."""
+    """Token of a call, and the caller for whom it is made; empty: the metadata has none."""
 
     token: str = field(repr=False)
     on_behalf_of: str

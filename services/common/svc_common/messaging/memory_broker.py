@@ -145,7 +145,7 @@ class InMemoryBroker:
                     break
 
     def renew(self, sequence: int) -> None:
-        """Restart the time-out of a delivered task."""
+        """Restart the timer after which this broker delivers a task again."""
         queued = self.tasks.get(sequence)
         if queued is not None and queued.feed is not None:
             stop_timer(queued)

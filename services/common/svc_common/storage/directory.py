@@ -37,7 +37,7 @@ class DirectoryBlobStore:
         self._folder = folder
 
     async def put(self, data: bytes) -> str:
-        """PUT as agents do; return the status."""
+        """Store content and return its key; storing the same content again is cheap."""
         key = content_key(data)
         await _in_thread(lambda: self._write_once(key, data))
         return key
@@ -62,7 +62,7 @@ class DirectoryBlobStore:
         return await _in_thread(lambda: _read(key, place))
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Get the configuration of this trial, unless this process has it."""
+        """Write the content of a blob to a file, atomically."""
         place = self._place(key)
         await _in_thread(lambda: _copy_out(key, place, path))
 

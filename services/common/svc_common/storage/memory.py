@@ -28,7 +28,7 @@ class InMemoryBlobStore:
         self._stored_at: dict[str, datetime] = {}
 
     async def put(self, data: bytes) -> str:
-        """PUT as agents do; return the status."""
+        """Store content and return its key; storing the same content again is cheap."""
         key = content_key(data)
         self._set(key, data)
         return key
@@ -55,7 +55,7 @@ class InMemoryBlobStore:
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Get the configuration of this trial, unless this process has it."""
+        """Write the content of a blob to a file, atomically."""
         data = await self.get(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)  # noqa: ASYNC240 - as above

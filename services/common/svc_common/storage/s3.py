@@ -107,7 +107,7 @@ class S3BlobStore:
         self._pool.clear()
 
     async def put(self, data: bytes) -> str:
-        """PUT as agents do; return the status."""
+        """Store content and return its key; storing the same content again is cheap."""
         key = content_key(data)
         if len(data) < _CHECK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
             await self._store(key, data)
@@ -155,7 +155,7 @@ class S3BlobStore:
         return await self._run(key, read)
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Get the configuration of this trial, unless this process has it."""
+        """Write the content of a blob to a file, atomically."""
         check_key(key)
 
         def read() -> None:

@@ -104,7 +104,7 @@ class Gauge:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """Return the future of the first ``count`` messages of a subject."""
+        """Yield the metric families of this collector."""
         family = self._family()
         for labels, value in self._read():
             family.add_metric(labels, value)
@@ -232,7 +232,7 @@ class _ProcessMetrics:
         self._collector = prometheus_client.ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Metric]:
-        """Return the future of the first ``count`` messages of a subject."""
+        """Yield the metric families of this collector."""
         for family in self._collector.collect():
             if any(sample.name in _PROCESS_METRICS for sample in family.samples):
                 yield family

@@ -29,7 +29,7 @@ class _Child:
 
     @classmethod
     async def start(cls, environment: Mapping[str, str]) -> "_Child":
-        """Start a child.
+        """Start a process that runs checks.
 
         Raises:
             UnavailableError: it cannot be started.

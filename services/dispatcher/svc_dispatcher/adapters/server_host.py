@@ -57,7 +57,7 @@ class ServerHost:
             self._box.put(command)
 
     async def aclose(self) -> None:
-        """Stop the algorithm at once and wait until it has ended; may be called twice."""
+        """Close the algorithm's session at its server, and the connection; may be called twice."""
         self._sink = None
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)

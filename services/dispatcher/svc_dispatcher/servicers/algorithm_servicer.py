@@ -44,7 +44,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ListAlgorithms(
         self, request: pb.ListAlgorithmsRequest, context: _Context
     ) -> pb.ListAlgorithmsResponse:
-        """See the proto."""
+        """Return the built-in and registered algorithms."""
         del context
         found = self._algorithms.list_all(_KINDS.get(request.kind, ""))
         start = _page_start(request.page_token)
@@ -57,7 +57,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ValidateAlgorithms(
         self, request: pb.ValidateAlgorithmsRequest, context: _Context
     ) -> pb.ValidateAlgorithmsResponse:
-        """See the proto."""
+        """Validate names, class arguments and search space without building an algorithm."""
         del context
         payload = request.SerializeToString()
         found = await self._checks.run(Check.ALGORITHMS, payload, "search_space")
@@ -70,7 +70,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ReplaySuggestions(
         self, request: pb.ReplaySuggestionsRequest, context: _Context
     ) -> AsyncIterator[pb.ReplaySuggestionsResponse]:
-        """See the proto."""
+        """Replay the log of an experiment and compare its suggestions."""
         del context
         async with aclosing(self._replays.run(request.experiment_id)) as updates:
             async for update in updates:

@@ -34,7 +34,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def MeasureImportance(
         self, request: pb.MeasureImportanceRequest, context: _Context
     ) -> pb.MeasureImportanceResponse:
-        """See the proto."""
+        """Return the importance of hyperparameters."""
         del context
         found = await self._analyses.importance(
             await asyncio.to_thread(plain_value, request.search_space, "search_space"),
@@ -52,7 +52,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def FindParetoFront(
         self, request: pb.FindParetoFrontRequest, context: _Context
     ) -> pb.FindParetoFrontResponse:
-        """See the proto."""
+        """Return the non-dominated results."""
         del context
         found = await self._checks.run(Check.FRONT, request.SerializeToString(), "outcomes")
         return pb.FindParetoFrontResponse(
@@ -64,7 +64,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def CheckConfigurations(
         self, request: pb.CheckConfigurationsRequest, context: _Context
     ) -> pb.CheckConfigurationsResponse:
-        """See the proto."""
+        """Return which configurations violate a constraint of their search space."""
         del context
         found = await self._checks.run(
             Check.CONFIGURATIONS, request.SerializeToString(), "search_space"

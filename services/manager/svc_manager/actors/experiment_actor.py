@@ -422,7 +422,7 @@ class ExperimentActor:
             await self._dependencies.bus.inbox.trim(self.id, self._trimmed)
 
     async def _sync_with_state(self) -> None:
-        """Read the INBOX exactly while the experiment is open.
+        """Read the INBOX while the experiment is open, and set the timer to the next deadline.
 
         Set the timer to the next deadline.
         """

@@ -30,7 +30,7 @@ class GrpcAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Compute the importance of hyperparameters."""
+        """Request the importance of hyperparameters."""
         return await _translated(
             self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

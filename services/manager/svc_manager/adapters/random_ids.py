@@ -16,7 +16,7 @@ class RandomIds:
     """See `svc_manager.ports.TrialIds`."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
-        """Return the experiment's id, or `STANDALONE`."""
+        """Draw the id of a new experiment."""
         if not request_id:
             return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
         digest = hashlib.blake2b(f"{draw} {request_id}".encode("utf-8", "surrogatepass")).digest()

@@ -43,13 +43,13 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def DescribeStore(
         self, request: pb.DescribeStoreRequest, context: Context
     ) -> pb.DescribeStoreResponse:
-        """See the proto."""
+        """Return what a client has to upload before it creates an experiment."""
         return pb.DescribeStoreResponse(code_travels=self._storage.code_travels)
 
     async def PrepareUpload(
         self, request: pb.PrepareUploadRequest, context: Context
     ) -> pb.PrepareUploadResponse:
-        """See the proto."""
+        """Reserve space for a blob; return how to upload it."""
         route = await self._transfers.prepare_upload(upload_from(request))
         answer = pb.PrepareUploadResponse(key=route.key, expires_at=_time(route))
         if route.stored:
@@ -63,7 +63,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Upload(
         self, request_iterator: AsyncIterator[pb.UploadRequest], context: Context
     ) -> pb.UploadResponse:
-        """See the proto."""
+        """Upload the content of a prepared upload, if the store has no presigned URLs."""
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgumentError("header", "must be in the first message")
@@ -75,14 +75,14 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def CompleteUpload(
         self, request: pb.CompleteUploadRequest, context: Context
     ) -> pb.CompleteUploadResponse:
-        """See the proto."""
+        """Complete a prepared upload."""
         await self._transfers.complete_upload(upload_from(request.header))
         return pb.CompleteUploadResponse()
 
     async def PrepareDownload(
         self, request: pb.PrepareDownloadRequest, context: Context
     ) -> pb.PrepareDownloadResponse:
-        """See the proto."""
+        """Return how to download a blob."""
         route = await self._transfers.prepare_download(request.key)
         answer = pb.PrepareDownloadResponse(expires_at=_time(route))
         if route.url:
@@ -94,13 +94,13 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Download(
         self, request: pb.DownloadRequest, context: Context
     ) -> AsyncIterator[pb.DownloadResponse]:
-        """See the proto."""
+        """Download a blob, if the store has no presigned URLs."""
         async with aclosing(self._transfers.send(request.key)) as pieces:
             async for data in pieces:
                 yield pb.DownloadResponse(data=data)
 
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
-        """See the proto."""
+        """Return the used space, by experiment, and the quotas."""
         usage = await self._storage.usage(request.experiment_id)
         return pb.GetUsageResponse(
             used_bytes=usage.total.used_bytes,
@@ -120,7 +120,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def CollectGarbage(
         self, request: pb.CollectGarbageRequest, context: Context
     ) -> pb.CollectGarbageResponse:
-        """See the proto."""
+        """Delete unreferenced blobs."""
         grace_ms = length_ms(request.grace, "grace") if request.HasField("grace") else None
         collected = await self._storage.clean(dry_run=request.dry_run, grace_ms=grace_ms)
         return collection_message(collected)

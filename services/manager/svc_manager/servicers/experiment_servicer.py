@@ -38,7 +38,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def CreateExperiment(
         self, request: pb.CreateExperimentRequest, context: Context
     ) -> pb.CreateExperimentResponse:
-        """See the proto."""
+        """Validate the configuration, then create and start the experiment."""
         opened = await self._experiments.create(
             NewExperiment(
                 config=request.config,
@@ -56,7 +56,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ResumeExperiment(
         self, request: pb.ResumeExperimentRequest, context: Context
     ) -> pb.ResumeExperimentResponse:
-        """See the proto."""
+        """Resume a stopped experiment; its trials are kept and imported into the new algorithm."""
         opened = await self._experiments.resume(
             ReopenRequest(
                 experiment_id=request.experiment_id,
@@ -75,7 +75,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ViewExperiment(
         self, request: pb.ViewExperimentRequest, context: Context
     ) -> pb.ViewExperimentResponse:
-        """See the proto."""
+        """Open an experiment for reading only."""
         opened: ActivatedExperiment = await self._experiments.view(
             ReopenRequest(
                 experiment_id=request.experiment_id,
@@ -91,21 +91,21 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def StopExperiment(
         self, request: pb.StopExperimentRequest, context: Context
     ) -> pb.StopExperimentResponse:
-        """See the proto."""
+        """Cancel live trials and close the listener."""
         experiment = await self._experiments.stop(request.experiment_id, request.request_id)
         return pb.StopExperimentResponse(experiment=experiment)
 
     async def GetExperiment(
         self, request: pb.GetExperimentRequest, context: Context
     ) -> pb.GetExperimentResponse:
-        """See the proto."""
+        """Return one experiment."""
         opened = await self._experiments.get(request.experiment_id)
         return pb.GetExperimentResponse(experiment=opened.experiment, urls=opened.urls)
 
     async def ListExperiments(
         self, request: pb.ListExperimentsRequest, context: Context
     ) -> pb.ListExperimentsResponse:
-        """See the proto."""
+        """Return experiments, newest first."""
         page = await self._experiments.list(
             include_stopped=request.include_stopped,
             id_prefix=request.id_prefix,
@@ -118,14 +118,14 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def DeleteExperiment(
         self, request: pb.DeleteExperimentRequest, context: Context
     ) -> pb.DeleteExperimentResponse:
-        """See the proto."""
+        """Delete log, folder and blobs of a stopped experiment."""
         await self._experiments.delete(request.experiment_id, request.request_id)
         return pb.DeleteExperimentResponse()
 
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """See the proto."""
+        """Change budgets or search space of an experiment."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -143,7 +143,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ExportData(
         self, request: pb.ExportDataRequest, context: Context
     ) -> pb.ExportDataResponse:
-        """See the proto."""
+        """Return the trials with a final result."""
         page = await self._experiments.export(
             request.experiment_id,
             include_intermediates=request.include_intermediates,
@@ -155,7 +155,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowEvents(
         self, request: pb.FollowEventsRequest, context: Context
     ) -> AsyncIterator[pb.FollowEventsResponse]:
-        """See the proto."""
+        """Return the log from a position on; with `follow`, later events, too."""
         feed = self._experiments.follow_events(
             request.experiment_id,
             request.after if request.HasField("after") else None,
@@ -183,14 +183,14 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def WaitExperiment(
         self, request: pb.WaitExperimentRequest, context: Context
     ) -> pb.WaitExperimentResponse:
-        """See the proto."""
+        """Return when the experiment is, or was meanwhile, in one of the given states."""
         experiment = await self._experiments.wait(request.experiment_id, request.states)
         return pb.WaitExperimentResponse(experiment=experiment)
 
     async def ListRunners(
         self, request: pb.ListRunnersRequest, context: Context
     ) -> pb.ListRunnersResponse:
-        """See the proto."""
+        """Return the agents that the manager knows."""
         page = await self._agents.list(page_size=request.page_size, page_token=request.page_token)
         return pb.ListRunnersResponse(runners=page.items, next_page_token=page.next_token)
 
@@ -204,7 +204,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def DiagnoseServices(
         self, request: pb.DiagnoseServicesRequest, context: Context
     ) -> pb.DiagnoseServicesResponse:
-        """See the proto."""
+        """Check the dependencies of the services: bus, stores, dispatcher, agents."""
         findings = [
             pb.Finding(
                 check=finding.check,

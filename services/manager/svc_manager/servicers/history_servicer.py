@@ -29,7 +29,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def ReplayExperiment(
         self, request: pb.ReplayExperimentRequest, context: Context
     ) -> AsyncIterator[pb.ReplayExperimentResponse]:
-        """See the proto."""
+        """Replay the log of an experiment with a fresh algorithm and compare its suggestions."""
         async with aclosing(self._histories.replay(request.experiment_id)) as messages:
             async for message in messages:
                 yield message
@@ -37,7 +37,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def SaveExperiment(
         self, request: pb.SaveExperimentRequest, context: Context
     ) -> AsyncIterator[pb.SaveExperimentResponse]:
-        """See the proto."""
+        """Export an experiment for another installation."""
         saved = self._archives.save(request.experiment_id, with_files=not request.without_files)
         async with aclosing(saved) as messages:
             async for message in messages:
@@ -46,5 +46,5 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def LoadExperiment(
         self, request_iterator: AsyncIterator[pb.LoadExperimentRequest], context: Context
     ) -> pb.LoadExperimentResponse:
-        """See the proto."""
+        """Import the files of SaveExperiment."""
         return pb.LoadExperimentResponse(experiment=await self._archives.load(request_iterator))

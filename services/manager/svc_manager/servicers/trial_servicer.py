@@ -24,7 +24,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def ListTrials(
         self, request: pb.ListTrialsRequest, context: Context
     ) -> pb.ListTrialsResponse:
-        """See the proto."""
+        """Return trials by filter and order."""
         page = await self._trials.list(
             request.experiment_id,
             TrialFilter(
@@ -42,19 +42,19 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
         )
 
     async def GetTrial(self, request: pb.GetTrialRequest, context: Context) -> pb.GetTrialResponse:
-        """See the proto."""
+        """Return one trial."""
         trial = await self._trials.get(request.experiment_id, request.trial_id)
         return pb.GetTrialResponse(trial=trial)
 
     async def KillTrial(
         self, request: pb.KillTrialRequest, context: Context
     ) -> pb.KillTrialResponse:
-        """See the proto."""
+        """Cancel a live trial."""
         trial = await self._trials.kill(request.experiment_id, request.trial_id, request.request_id)
         return pb.KillTrialResponse(trial=trial)
 
     async def AddTrial(self, request: pb.AddTrialRequest, context: Context) -> pb.AddTrialResponse:
-        """See the proto."""
+        """Add a trial with parameters of the user; its result is not reported to the tuner."""
         parameter_id = await self._trials.add(
             request.experiment_id, request.parameters, request.request_id
         )
@@ -63,7 +63,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def ListMetrics(
         self, request: pb.ListMetricsRequest, context: Context
     ) -> pb.ListMetricsResponse:
-        """See the proto."""
+        """Return metrics of one or all trials."""
         page = await self._trials.metrics(
             request.experiment_id,
             request.trial_id,
@@ -76,7 +76,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def CountTrials(
         self, request: pb.CountTrialsRequest, context: Context
     ) -> pb.CountTrialsResponse:
-        """See the proto."""
+        """Return the number of trials by state."""
         counts = await self._trials.counts(request.experiment_id)
         return pb.CountTrialsResponse(counts=counts)
 

@@ -20,7 +20,7 @@ class ExitCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStarted:
-    """The process was started."""
+    """Report that the process of a trial was started, with its GPUs."""
 
     started_at: datetime
     pid: int

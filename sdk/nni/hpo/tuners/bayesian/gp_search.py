@@ -123,14 +123,14 @@ class GPSearch(ModelBasedTuner[float]):
         return self._plateaus.found
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
         if self._tpe is not None:
             self._tpe.update_search_space(search_space)
         super().update_search_space(search_space)
         self._start_over()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """See the base."""
+        """Return one configuration for a new trial."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         self._proposals[parameter_id] = (self._mode, self._region_size())
         return configuration
@@ -138,7 +138,7 @@ class GPSearch(ModelBasedTuner[float]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
         mode, size = self._proposals.pop(parameter_id, ("design", 0.0))
@@ -150,7 +150,7 @@ class GPSearch(ModelBasedTuner[float]):
             self._region.record(size, improved=gain > 0)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         super().trial_end(parameter_id, success, **kwargs)
         self._proposals.pop(parameter_id, None)
 

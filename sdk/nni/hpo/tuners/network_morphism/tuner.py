@@ -137,7 +137,7 @@ class NetworkMorphismTuner(Tuner):
         self.search_space = search_space
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """See the base."""
+        """Return one configuration for a new trial."""
         del kwargs
         parent_id, graph = self._queue.popleft() if self._queue else self.generate()
         self._taken.setdefault(graph.architecture, graph)
@@ -150,7 +150,7 @@ class NetworkMorphismTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
         del parameters, kwargs
         parent_id, graph = self._running.pop(parameter_id, (_NO_PARENT, None))
         loss = loss_of(value, self.optimize_mode)
@@ -159,7 +159,7 @@ class NetworkMorphismTuner(Tuner):
             self.update(parent_id, graph, metric, parameter_id)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base."""
+        """Process the end of a trial."""
         del success, kwargs
         self._running.pop(parameter_id, None)
 

@@ -15,12 +15,12 @@ class Silent(Tuner):
     """Is the base of the tuners here."""
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base."""
+        """Set the search space, before the first proposal and at each change by the user."""
 
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """See the base."""
+        """Process the final result of a trial."""
 
 
 @algorithm("Demo", use_when="Never.", parallel="None.", reserved={"b", "a"}, extra="demo")
