@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from svc_common import environment
 from svc_common.clock import SystemClock
 from svc_common.errors import ServiceError
 from svc_common.inspection import forbid_inspection
@@ -54,6 +55,7 @@ def run(settings: Settings) -> int:
     (`{"error": …}`), is written to `NNI_READY_FD`.
     """
     forbid_inspection()
+    environment.load_secrets()
     try:
         prepare_home(settings)
     except OSError as error:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from svc_common import environment
+from svc_common.entry_point import memory_file
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_standalone.endpoint import SUPERVISOR_LOCK, Endpoint, Lock, read_endpoint
 from svc_standalone.settings import NNI_HTTP_PORT
@@ -32,6 +33,7 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
     if endpoint is not None:
         return endpoint
     reader, writer = os.pipe()
+    secrets = memory_file(environment.secrets())
     try:
         subprocess.run(
             (sys.executable, "-P", "-m", "svc_standalone", "run", "--detach"),
@@ -39,9 +41,10 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
                 **environment.current(),
                 environment.NNI_HOME: str(home),
                 environment.NNI_READY_FD: str(writer),
+                environment.NNI_SECRETS_FD: str(secrets),
                 NNI_HTTP_PORT: str(http_port),
             },
-            pass_fds=(writer,),
+            pass_fds=(writer, secrets),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -51,6 +54,7 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
         os.close(writer)
         line = _read_line(reader)
     finally:
+        os.close(secrets)
         os.close(reader)
     facts = json.loads(line or "{}")
     endpoint = read_endpoint(home)

@@ -114,6 +114,11 @@ class Spawner:
             if os.getppid() != parent:
                 os._exit(_CANNOT_EXECUTE)
             os.setsid()
+            # Before the report: a signal that follows it must not be ignored.
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             pid = os.getpid()
             # Reported from here: the receiver may signal the group, so the group must exist.
             self._send(
@@ -124,10 +129,6 @@ class Spawner:
                     "start_time": _start_time(pid),
                 }
             )
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
             os.dup2(descriptors[0], 1)

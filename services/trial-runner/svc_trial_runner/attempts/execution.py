@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any, Final, TypeVar
 
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
@@ -55,12 +54,6 @@ _KILLED: Final = 9
 """Wait status assumed for a process whose starter died: the kernel killed it."""
 _BLOB_WAIT: Final = WaitReason(WaitCause.BLOB, object="its code and parameters")
 _STARTER_KILLED: Final = "the interpreter that had started it was killed"
-
-
-def _looks_terminated(status: int) -> bool:
-    """Return whether a process has ended by TERM, or as a shell whose command has."""
-    exit_code, number = split_wait_status(status)
-    return number == SIGTERM or exit_code == shell_code(None, SIGTERM)
 
 
 def _exit_cause(cause: StopTrigger | None) -> ExitCause:
@@ -170,7 +163,7 @@ class AttemptRun:
             return
         process = await self._start(plan, parameters, allocation)
         status = await process.ended
-        if status is None or _looks_terminated(status):
+        if status != 0:
             await self._wait_for_shutdown()
         self._state.process_ended()
         if status is None:
@@ -187,7 +180,8 @@ class AttemptRun:
         """Wait a moment for the agent's own stop, which may end a trial before it is noticed here.
 
         A machine that shuts down sends TERM to all processes at once, and trials end faster than
-        the agent handles its signal. Such a trial is lost, not failed.
+        the agent handles its signal, with any exit code if they handle theirs. Such a trial is
+        lost, not failed.
         """
         if self._state.stop_trigger is not None:
             return

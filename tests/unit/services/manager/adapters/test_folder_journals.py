@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.adapters.folder_journals import FolderJournals
@@ -71,22 +72,20 @@ async def test_reading_another_file_is_a_clear_error(tmp_path: Path) -> None:
         await FolderJournals().read(tmp_path)
 
 
-async def test_folder_is_written_again_when_there_is_room(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_folder_is_written_again_when_there_is_room(tmp_path: Path) -> None:
     journal = FolderJournals().open(str(folder(tmp_path)), debug=False)
     journal.record(1, b"one")
     journal.flush()
-    with room((tmp_path / "db" / "events.log").stat().st_size + 5):
-        for sequence in (2, 3):
-            journal.record(sequence, b"late")
-            journal.flush()
-    journal.record(4, b"four")
-    journal.flush()
-    journal.close()
+    with capture_logs() as lines:
+        with room((tmp_path / "db" / "events.log").stat().st_size + 5):
+            for sequence in (2, 3):
+                journal.record(sequence, b"late")
+                journal.flush()
+        journal.record(4, b"four")
+        journal.flush()
+        journal.close()
 
     expected = [(1, b"one"), (2, b"late"), (3, b"late"), (4, b"four")]
     assert await FolderJournals().read(tmp_path) == expected
-    said = capsys.readouterr().out
-    assert said.count("cannot be written now") == 1
-    assert said.count("written again") == 1
+    said = [line["event"] for line in lines]
+    assert said == ["experiment folder cannot be written now", "experiment folder written again"]
