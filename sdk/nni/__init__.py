@@ -74,7 +74,7 @@ def __getattr__(name: str) -> object:
 
 
 def _remedy(name: str) -> str:
-    """Return the end of an error about a name that NNI documents."""
+    """Return what an error about a removed or annotation-only name adds: what to use instead."""
     if name in _REMOVED:
         return f"; {_REMOVED[name]}"
     if name in _ANNOTATIONS.split():

@@ -59,7 +59,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def exported_name(entry: str) -> str:
-    """Return the name under which an entry of the table is exported.
+    """Return the exported name in a table entry `home:name as other`: the last one.
 
     Examples:
         >>> exported_name("nni.hpo.tuners.tpe:TPETuner as TpeTuner")
@@ -69,7 +69,7 @@ def exported_name(entry: str) -> str:
 
 
 def module_source(module: str) -> str:
-    """Return the source of the module of a row, unformatted.
+    """Return the source of a module that re-exports the names of a documented import path.
 
     Args:
         module: key of the table.

@@ -70,7 +70,7 @@ class Hyperparameter:
         return [wire for wire, _ in self._wired()]
 
     def expression(self, key: str) -> str:
-        """Return the expression that gives its value in a trial.
+        """Return Python source that looks up this hyperparameter's value at run time.
 
         Options that are expressions are evaluated where they stand, and only the chosen one.
         """
@@ -87,7 +87,7 @@ class Hyperparameter:
         return f"({code})" if choices else code
 
     def _wired(self) -> Iterator[tuple[JsonValue, Option]]:
-        """Yield what stands in the search space for each option, and the option.
+        """Yield each option with its value in the search space: a literal, or its source text.
 
         An expression whose text is also a literal string of this choice is put in parentheses.
         """
@@ -112,7 +112,7 @@ class _Metric:
 
 
 class AnnotatedModule:
-    """Python file with its annotations.
+    """Parsed Python file with the NNI annotations found in it, converted on request.
 
     Args:
         path: inside the code directory; for errors and for keys.
@@ -197,7 +197,7 @@ class AnnotatedModule:
                 raise AnnotationError(self.path, statement.lineno, str(error)) from error
 
     def _start(self) -> Edit:
-        """Return the edit that gets the configuration when the module is imported.
+        """Return the edit that inserts the fetching of parameters before the first statement.
 
         It stands behind docstring and `__future__` imports: on a blank line if there is one, else
         beside a statement. Only where neither is possible does it get a line of its own.
@@ -279,7 +279,7 @@ def _assigned_value(name: str, statement: ast.stmt | None) -> ast.expr:
 
 
 def _call(name: str, statement: ast.stmt | None) -> ast.Call:
-    """Return the one call of a function in the statement that must follow."""
+    """Return the only call of a function in the next statement; raise unless there is one."""
     rule = f"@nni.function_choice(..., name={name}) must stand right before a call of {name}"
     if statement is None:
         raise AnnotationSyntaxError(f"{rule}; nothing follows in its block")
@@ -295,7 +295,7 @@ def _call(name: str, statement: ast.stmt | None) -> ast.Call:
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what belongs to a statement, without the statements and f-strings inside it.
+    """Yield all nodes of a statement except nested statements and f-strings.
 
     In an f-string no code can be replaced before Python 3.12: it may hold no further quotes.
     """

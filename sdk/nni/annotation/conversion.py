@@ -97,7 +97,7 @@ def _walk(root: Path, inside: Path, leave: Callable[[str], bool]) -> Iterator[_F
 def _kind(
     entry: os.DirEntry[str], path: Path, leave: Callable[[str], bool]
 ) -> Literal["file", "folder", "link"] | None:
-    """Return what to make of an entry of the folder, None if nothing."""
+    """Return how an entry is copied: `link`, `folder` or `file`; None for caches and sockets."""
     is_folder, is_file, is_link = entry.is_dir(), entry.is_file(), entry.is_symlink()
     if entry.name == _CACHE or not (is_folder or is_file or is_link):
         return None  # sockets and pipes are of running processes

@@ -55,7 +55,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The next assignment gets a tuned value."""
+    """Parsed `@nni.variable`: the next assignment's value is replaced by a tuned one."""
 
     name: str
     """The target of the assignment, as normalised source."""
@@ -67,7 +67,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class FunctionChoice:
-    """A call in the next statement becomes one of several calls."""
+    """Parsed `@nni.function_choice`: a call in the next statement is one of several calls."""
 
     name: str
     """The function whose call is replaced, as normalised source."""
@@ -76,7 +76,7 @@ class FunctionChoice:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A metric is reported here."""
+    """Parsed `@nni.report_*_result`: a metric is reported here."""
 
     function: str
     """Name of the function of the trial API."""
@@ -123,7 +123,7 @@ def _shown(text: str) -> str:
 
 
 def _function(call: ast.expr) -> str | None:
-    """Return `f` of the call `nni.f(...)`, None for anything else."""
+    """Return the name `f` of a call `nni.f(...)`, None for any other expression."""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
     owner = call.func.value

@@ -47,7 +47,7 @@ def forget() -> None:
 
 
 def value(key: str) -> "Any":  # noqa: ANN401 - whatever the search space holds
-    """Return the value of a hyperparameter.
+    """Return a hyperparameter's value from this trial's configuration; raise if it has none.
 
     Raises:
         LookupError: the configuration has none of this name.

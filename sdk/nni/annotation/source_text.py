@@ -11,7 +11,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a file."""
+    """Line and column in a source file."""
 
     line: int
     """Counts from 1."""
@@ -64,7 +64,7 @@ class SourceText:
             raise SyntaxError(f"is not text in {encoding}: {error.reason}") from error
 
     def encode(self) -> bytes:
-        """Return the bytes to write into a file.
+        """Return the text as bytes in the file's own encoding.
 
         Raises:
             UnicodeEncodeError: an edit put in a character that the encoding lacks.
@@ -83,7 +83,7 @@ class SourceText:
             return ast.parse(self.text)
 
     def check(self) -> None:
-        """Check that the text is a whole program.
+        """Raise SyntaxError unless the text compiles as a whole program.
 
         Raises:
             SyntaxError: it is not.

@@ -135,7 +135,7 @@ def _path(file: Path | None) -> Path:
 
 
 def _read(path: Path) -> tuple[AccessEntry, ...]:
-    """Return the entries of an access file; none if there is no file yet.
+    """Return the entries of an access file, none if it is missing; raise if it is malformed.
 
     Raises:
         RefusedError: it cannot be read, or is none.

@@ -34,7 +34,7 @@ _DOCUMENTATION: Final = "docs/nnictl.md in the repository"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to ``app``."""
+    """Add the commands `create`, `resume` and `view` to ``app``."""
     app.command("create")(create)
     app.command("resume")(resume)
     app.command("view")(view)
@@ -174,7 +174,7 @@ def _absolute(directory: Path | None) -> str:
 
 
 def _note_on_privacy(messages: Messages) -> None:
-    """Print how the page is opened where reading needs the token."""
+    """Print, if reading needs the token, which command gives the page's address with it."""
     from nni.experiment.endpoint import read_endpoint
     from nni.experiment.environment import services_are_elsewhere
     from nni.experiment.local_shape import reading_needs_token

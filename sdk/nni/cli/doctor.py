@@ -36,7 +36,7 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def checks() -> tuple[Check, ...]:
-    """Return what is checked, in the order in which results help to understand the next ones.
+    """Return the checks of `nnictl doctor` in order; fewer if the services run elsewhere.
 
     Where the services are those of another machine, nothing of this one matters to them.
     """

@@ -33,7 +33,7 @@ _ALGO_OF_NNI_1: Final = "package"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `nnictl` with ``arguments`` (`None`: those of the process); return the exit code."""
+    """Run the `nnictl` command that ``arguments`` name and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if set(words) in _VERSION_FLAGS:  # answered before anything is imported
         from nni.version import __version__

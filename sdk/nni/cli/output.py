@@ -25,7 +25,7 @@ _INDENT: Final = 2
 
 
 class Messages:
-    """Writes messages, and remembers them for the log files of the experiment they belong to."""
+    """Printer of a command's messages that can save them in the experiment's log files."""
 
     def __init__(self) -> None:
         self._out: list[str] = []

@@ -22,7 +22,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def quick_answer(words: Sequence[str]) -> str | None:
-    """Return what a command writes; `None`: the ordinary way must be gone.
+    """Return the output of `experiment show` by one REST call; None if the CLI has to run.
 
     Args:
         words: arguments of `nnictl`.

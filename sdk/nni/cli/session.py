@@ -21,7 +21,7 @@ def services_wanted() -> bool:
 
 @contextmanager
 def manager(*, start: bool = False) -> Iterator[ManagerClient]:
-    """Open the manager of this installation.
+    """Yield a client of this installation's manager, starting the services if necessary.
 
     Services that died with experiments running are brought up again.
 
@@ -42,7 +42,7 @@ def manager(*, start: bool = False) -> Iterator[ManagerClient]:
 
 @contextmanager
 def experiment(word: str | None) -> Iterator[tuple[ManagerClient, str]]:
-    """Open the manager and tell which experiment ``word`` means.
+    """Yield a client of the manager, and the id of the experiment that ``word`` means.
 
     Stopped experiments count only if they are named.
 

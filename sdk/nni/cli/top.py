@@ -49,7 +49,7 @@ def top(
 
 
 def _show(client: ManagerClient, word: str | None) -> bool:
-    """Print one look; return false if there was nothing to look at."""
+    """Print the state of the running experiments once; return False if there are none."""
     from nni.cli import selection
 
     found = client.experiments()

@@ -103,7 +103,7 @@ def _convert(config: ExperimentConfig, folder: Path) -> ExperimentConfig:
 
 @contextmanager
 def _errors_of(directory: Path) -> Iterator[None]:
-    """Translate what goes wrong with the code in a directory."""
+    """Raise errors of annotations and files in a code directory as ConfigError."""
     try:
         yield
     except AnnotationError as error:

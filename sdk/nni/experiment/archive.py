@@ -38,7 +38,7 @@ _FIELD: Final = "--path"
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """File of an archive."""
+    """Size, hash and executable bit of one file in an archive."""
 
     size_bytes: int
     sha256: str
@@ -47,7 +47,7 @@ class ArchivedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Manifest of an archive."""
+    """Manifest of an archive: experiment, version, search space, and all files with hashes."""
 
     experiment_id: str
     nni_version: str
@@ -124,7 +124,7 @@ class MemberWriter:
         self.size_bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Add bytes."""
+        """Append bytes to the member, and add them to its hash and size."""
         self._target.write(data)
         self._hash.update(data)
         self.size_bytes += len(data)
@@ -164,7 +164,7 @@ class Archive:
         self._stack.close()
 
     def verify(self) -> None:
-        """Read everything once and compare it with the manifest.
+        """Read all members once; raise if a size or hash differs from the manifest.
 
         Raises:
             ConfigError: something is not what the manifest says.

@@ -20,7 +20,7 @@ _OK: Final = frozenset({200, 201, 204})
 
 
 class ByteStore(Protocol):
-    """Port of the blob store, as a client calls it."""
+    """Interface of the blob store for uploads: prepare, complete, and upload by stream."""
 
     def prepare_upload(self, request: pb.PrepareUploadRequest) -> pb.PrepareUploadResponse:
         """Ask how some bytes travel."""
@@ -58,7 +58,7 @@ def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
 
 
 def _put(url: str, source: BinaryIO, packed: PackedCode) -> bool:
-    """Send a file to where the services say; false: it cannot be reached from here."""
+    """Upload a file by HTTP PUT to a prepared address; return False if that fails."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)

@@ -158,7 +158,7 @@ class ManagerClient(Connection):
         max_experiment_duration: duration_pb2.Duration | None = None,
         search_space: value_pb2.Value | None = None,
     ) -> experiment_pb2.Experiment:
-        """Change what is not `None`; each call adds 1 to the revision."""
+        """Change those limits and that search space of an experiment that are not `None`."""
         request = pb.UpdateExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,
@@ -395,7 +395,7 @@ class ManagerClient(Connection):
     # Bytes
 
     def store(self) -> byte_service_pb2.DescribeStoreResponse:
-        """Return what has to be uploaded before an experiment is created."""
+        """Return whether code must be uploaded before an experiment is created, and where."""
         request = byte_service_pb2.DescribeStoreRequest()
         answer: byte_service_pb2.DescribeStoreResponse = self._call(
             lambda: self._bytes.DescribeStore, request
@@ -405,7 +405,7 @@ class ManagerClient(Connection):
     def prepare_upload(
         self, request: byte_service_pb2.PrepareUploadRequest
     ) -> byte_service_pb2.PrepareUploadResponse:
-        """Ask how some bytes travel."""
+        """Ask where bytes of a size and hash go: by PUT, by stream, or nowhere if stored."""
         answer: byte_service_pb2.PrepareUploadResponse = self._call(
             lambda: self._bytes.PrepareUpload, request
         )

@@ -59,7 +59,7 @@ def _status(error: object) -> grpc.StatusCode | None:
 
 
 def translated(error: object) -> ExperimentError:
-    """Return the error that the other side meant.
+    """Return the exception of this library for a gRPC error, by status code and details.
 
     Use it once per boundary: `except grpc.RpcError as error: raise translated(error) from error`.
     """
@@ -76,7 +76,7 @@ def translated(error: object) -> ExperimentError:
 
 
 def _config_error(message: str, facts: dict[str, str]) -> ConfigError:
-    """Return the refusal; the sentence of the service already has rule, value and remedy."""
+    """Return a ConfigError for INVALID_ARGUMENT, its message split in field and rule."""
     field = facts.get("field", "")
     rule = message.removeprefix(field).strip() if field else message
     error = ConfigError([Problem(field, rule)])

@@ -32,7 +32,7 @@ _FIELD: Final = "trialCodeDirectory"
 
 @dataclass(frozen=True, slots=True)
 class CodeFile:
-    """File to be packed."""
+    """File of the code directory to pack: its path, name in the archive, size and mode."""
 
     path: Path
     name: str
@@ -43,7 +43,7 @@ class CodeFile:
 
 @dataclass(frozen=True, slots=True)
 class PackedCode:
-    """Packed code archive."""
+    """Hash, size and number of files of a packed code archive."""
 
     sha256: str
     """Hash of the archive, 64 lower-case hexadecimal digits."""
@@ -147,7 +147,7 @@ def pack_code(directory: Path, output: BinaryIO) -> PackedCode:
 
 
 def _member(file: CodeFile) -> tarfile.TarInfo:
-    """Return the header: nothing in it depends on when or by whom the folder is packed."""
+    """Return a reproducible tar header of a file: name, size and mode; no times, no owner."""
     member = tarfile.TarInfo(file.name)
     member.size = file.size_bytes
     member.mode = 0o755 if file.executable else 0o644

@@ -124,7 +124,7 @@ class Connection:
             raise UnreachableError(str(error)) from error
 
     def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
-        """Return since when the manager has been away, if the same call may work now.
+        """Wait for the manager after a passing error; raise any other, or a missed deadline.
 
         Raises:
             ExperimentError: the call was refused, or the manager does not come back.
@@ -162,7 +162,7 @@ class Connection:
                 self._after_failure(error, give_up_at)
 
     def _after_failure(self, error: grpc.RpcError, give_up_at: float) -> None:
-        """Wait for a manager that is being restarted; its address may be another one then."""
+        """Wait a moment, then reconnect if the manager's address changed; give up in time."""
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
         time.sleep(self._retry_step_s)

@@ -17,7 +17,7 @@ ENDPOINT_FILE: Final = "endpoint.json"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Addresses and token of the services that are up."""
+    """Addresses, version and supervisor of the running services, as in `endpoint.json`."""
 
     version: str
     supervisor_pid: int

@@ -99,7 +99,7 @@ def remote_settings() -> RemoteSettings | None:
 
 
 def name_services(endpoint: str | None, token_file: str | None, ca_file: str | None) -> None:
-    """Replace environment variables by options of the command line."""
+    """Set the environment variables of remote services from command-line options."""
     chosen = {_ENDPOINT: endpoint, "NNI_TOKEN_FILE": token_file, "NNI_CA_FILE": ca_file}
     for name, value in chosen.items():
         if value:
@@ -120,7 +120,7 @@ def access_file() -> Path:
 
 
 def experiment_environment() -> dict[str, str]:
-    """Return the environment in which an experiment's algorithm and trials run.
+    """Return this environment for trials: without own settings, interpreter first on PATH.
 
     It is that of this process, except that the folder of this interpreter comes first on the
     PATH unless a virtual environment is active: `python3` in a trial command then finds the

@@ -145,7 +145,7 @@ class ExperimentHandle:
         return bool(ended.state != experiment_pb2.EXPERIMENT_STATE_ERROR)
 
     def _wait_for_algorithm(self) -> None:
-        """Return when the algorithm is loaded, or is taking long."""
+        """Wait until the algorithm is loaded, but no longer than a fixed time."""
         give_up_at = time.monotonic() + _ALGORITHM_S
 
         def check_time() -> None:
@@ -176,7 +176,7 @@ class ExperimentHandle:
         return profile
 
     def get_trial_job(self, trial_job_id: str) -> TrialJob:
-        """Return one trial.
+        """Return the state, parameters and results of one trial by its id.
 
         Args:
             trial_job_id: the trial.
@@ -207,7 +207,7 @@ class ExperimentHandle:
         return trial_counts(self._message())
 
     def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
-        """Return the metrics that trials reported.
+        """Return all reported metrics by trial id; of one trial if an id is given.
 
         Args:
             trial_job_id: the trial; `None`: all trials.

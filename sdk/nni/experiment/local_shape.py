@@ -38,7 +38,7 @@ _READ_BYTES: Final = 65536
 
 
 def running_endpoint() -> Endpoint:
-    """Return where the services that are up listen.
+    """Return the endpoint of the local services; raise UnreachableError if none is up.
 
     Raises:
         UnreachableError: they are not up.
@@ -53,7 +53,7 @@ def running_endpoint() -> Endpoint:
 
 
 def recovered_endpoint() -> Endpoint | None:
-    """Return the addresses of the services; `None` if they are not meant to run.
+    """Return the endpoint; restart services that were killed; None after an orderly end.
 
     Services whose supervisor was killed are brought up again, and go on with what they ran.
 
@@ -130,7 +130,7 @@ def _start(http_port: int, *, private: bool | None) -> Endpoint:
 
 
 def _opened(output: Path) -> IO[bytes]:
-    """Open the file for the supervisor's own output; nowhere if that is impossible.
+    """Open the supervisor's output file in private folders; `/dev/null` if that fails.
 
     The supervisor repairs its folders, and says why it cannot start.
     """

@@ -27,7 +27,7 @@ _HOLDER_TIMEOUT_S: Final = 1.0
 
 
 def check_start(config: ExperimentConfig, port: int) -> None:
-    """Check that an experiment of this configuration can be started here and now.
+    """Check configuration, platform, port, folders and disk space before an experiment starts.
 
     Raises:
         ConfigError: the configuration breaks a rule, or needs what is not there yet.

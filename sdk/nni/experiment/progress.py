@@ -139,7 +139,7 @@ def _time_left(
 
 
 class ProgressDisplay(Protocol):
-    """Shows progress to a person."""
+    """Interface of progress displays: show the progress, print notes, close."""
 
     def show(self, progress: Progress) -> None:
         """Show the progress as it is now."""
@@ -165,7 +165,7 @@ class PlainDisplay:
         self._written_at_s = float("-inf")
 
     def show(self, progress: Progress) -> None:
-        """See the protocol."""
+        """Remember the progress, and write it as a line if the interval has passed."""
         self._shown = progress
         if self._clock_s() - self._written_at_s >= _PLAIN_INTERVAL_S:
             self._write(progress)
@@ -184,7 +184,7 @@ class PlainDisplay:
         self._stream.flush()
 
     def close(self) -> None:
-        """See the protocol."""
+        """Write the last progress that has not been written."""
         if self._shown is not None:
             self._write(self._shown)
             self._shown = None
@@ -210,7 +210,7 @@ class TerminalDisplay:
         self._started = False
 
     def show(self, progress: Progress) -> None:
-        """See the protocol."""
+        """Start the progress bar if necessary, and update its counts and state."""
         if not self._started:
             self._bar.start()
             self._started = True
@@ -228,7 +228,7 @@ class TerminalDisplay:
         self._bar.console.print(text, end="", markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """See the protocol."""
+        """Stop the progress bar if it was started."""
         if self._started:
             self._bar.stop()
             self._started = False

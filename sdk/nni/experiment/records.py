@@ -131,7 +131,7 @@ def trial_state_name(state: trial_pb2.TrialState.ValueType) -> str:
 
 
 def metric_data(trial_id: str, parameter_id: int, metric: metric_pb2.Metric) -> TrialMetricData:
-    """Return one report as its record."""
+    """Convert a metric message to the record that users get, with times in milliseconds."""
     return TrialMetricData(
         timestamp=milliseconds(metric.reported_at),
         trialJobId=trial_id,
@@ -148,7 +148,7 @@ def metric_record(message: trial_service_pb2.TrialMetric) -> TrialMetricData:
 
 
 def trial_result(message: experiment_service_pb2.ExportedTrial) -> TrialResult:
-    """Return an exported trial as its record."""
+    """Convert an exported trial message to its parameters, value and trial id."""
     return TrialResult(
         parameter=from_value(message.parameters),
         value=from_value(message.value),
@@ -157,7 +157,7 @@ def trial_result(message: experiment_service_pb2.ExportedTrial) -> TrialResult:
 
 
 def trial_job(trial: trial_pb2.Trial) -> TrialJob:
-    """Return a trial as its record."""
+    """Convert a trial message to the record of NNI: status, parameters, times, final metric."""
     customized = trial.source == trial_pb2.PARAMETER_SOURCE_CUSTOMIZED
     final = []
     if trial.HasField("final_metric"):

@@ -35,7 +35,7 @@ class RemoteEndpoint:
 
 @lru_cache(maxsize=4)
 def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
-    """Return where the services listen.
+    """Check address and token of remote services, and ask them for version and gRPC address.
 
     Raises:
         RefusedError: a setting breaks a rule, or secrets would travel in plain text.
@@ -67,7 +67,7 @@ def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
 
 
 def _reachable(address: str, host: str) -> str:
-    """Return an address of gRPC; one that means every address of there has the host of HTTP."""
+    """Return `host:port` of remote gRPC, with the HTTP host in place of `0.0.0.0` or loopback."""
     given_host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise RefusedError(

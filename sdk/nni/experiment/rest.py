@@ -21,7 +21,7 @@ class _OwnConnection(http.client.HTTPConnection):
     """Connection that goes to no other user's program on this machine."""
 
     def connect(self) -> None:
-        """Connect; raise ForeignOwnerError before anything is sent."""
+        """Connect; on loopback, raise ForeignOwnerError if another user owns the port."""
         super().connect()
         if is_loopback(self.host):
             check_owner(self.port)

@@ -9,7 +9,7 @@ from nni.experiment.errors import RefusedError
 
 
 def tls_context(settings: RemoteSettings) -> ssl.SSLContext:
-    """Return how HTTPS is spoken with the services.
+    """Return a TLS context with the user's authority and client certificate, at least TLS 1.2.
 
     Raises:
         RefusedError: a file cannot be used.

@@ -102,7 +102,7 @@ def _receive(
 
 
 def _add_code(writer: ArchiveWriter, directory: Path, besides: Path) -> int:
-    """Add the code; archives that lie beside it, like the one being written, are none of it."""
+    """Write the code directory's files into an archive, except archives of experiments."""
     from nni.experiment.code_archive import code_files
 
     if not directory.is_dir():
@@ -207,7 +207,7 @@ def _pieces(archive: Archive, on_progress: Callable[[str], None]) -> Iterator[pb
 
 
 def _check_places(archive: Archive, directory: Path) -> None:
-    """Return if the code can be placed without replacing anything else.
+    """Raise RefusedError if unpacked code would replace a different file or leave its folder.
 
     Raises:
         RefusedError: it cannot.
@@ -231,7 +231,7 @@ def _is_equal(archive: Archive, name: str, place: Path) -> bool:
 
 
 def _check_space(path: Path, text: str, archive: Archive) -> None:
-    """Return if the search space can be written without replacing another one.
+    """Raise RefusedError if the search-space file exists with another content.
 
     Raises:
         RefusedError: it cannot.

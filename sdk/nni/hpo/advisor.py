@@ -204,7 +204,7 @@ class MsgDispatcherBase:
         raise self._missing("handle_request_trial_jobs", data)
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """Process a metric of a trial.
+        """Process a metric of a trial; a subclass must override this.
 
         Args:
             data: `parameter_id`, `value` (decoded), `trial_job_id`, `type` (a `MetricType`),
@@ -217,7 +217,7 @@ class MsgDispatcherBase:
         raise self._missing("handle_report_metric_data", data)
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Process the end of a trial.
+        """Process the end of a trial; a subclass must override this.
 
         Args:
             data: `trial_job_id`, `event` (the final status), `hyper_params` (the JSON text sent

@@ -274,7 +274,7 @@ class Resumable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Answer of a tuner to one request for configurations."""
+    """Checked answer of a tuner: configurations, deferred ids, and whether it is exhausted."""
 
     parameters: tuple[tuple[int, JsonValue], ...]
     """Pairs (parameter id, configuration) of the trials that can start now."""

@@ -20,7 +20,7 @@ def log_folder() -> Path | None:
 
 
 def default_root() -> Path:
-    """Return the default folder of checkpoints, one per experiment.
+    """Return `~/nni/checkpoint/<experiment>`, or `…/standalone` outside an experiment.
 
     The experiment's id is taken from its log folder, `<root>/<experiment id>/log`; outside of an
     experiment the folder is named `standalone`.

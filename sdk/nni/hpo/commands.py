@@ -71,7 +71,7 @@ class CommandPort(Protocol):
     """Receiver of the commands that an advisor sends."""
 
     def deliver(self, command: CommandType, data: JsonValue) -> None:
-        """Receive one command.
+        """Receive a command that the advisor sends, with its data.
 
         Called from the thread in which the advisor sends, possibly one of several.
 

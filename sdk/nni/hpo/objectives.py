@@ -74,7 +74,7 @@ class Objectives:
         return len(self.items) > 1
 
     def numbers(self, value: JsonValue) -> dict[str, float] | None:
-        """Return each objective's number in a report.
+        """Return the finite number of each objective in a report; None if one is missing.
 
         Args:
             value: the report: a number for the metric `default`, or a dict by metric.
@@ -141,7 +141,7 @@ MINIMIZED: Final = Objectives((Objective(DEFAULT_METRIC, "minimize"),))
 
 
 def part_of(value: JsonValue, metric: str) -> JsonValue:
-    """Return the value of a metric in a report; None if the report has none."""
+    """Return a metric's value in a dict report; a plain report is the default metric."""
     if isinstance(value, dict):
         return value.get(metric)
     return value if metric == DEFAULT_METRIC else None

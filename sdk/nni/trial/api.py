@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Trial:
-    """Trial of this process: its channel and its parameters."""
+    """State of the trial API in this process: channel, current parameters, and a lock."""
 
     def __init__(self, channel: "TrialChannel", *, strict: bool, multi_phase: bool) -> None:
         self._channel = channel

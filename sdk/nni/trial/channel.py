@@ -27,7 +27,7 @@ class TrialChannelError(NniError):
 
 
 class _Connection:
-    """Connection after its handshake, used by one caller at a time."""
+    """Socket to the agent, which sends a token first; used by one caller at a time."""
 
     def __init__(self, path: str, token: str) -> None:
         self._socket = socket(AF_UNIX, SOCK_STREAM)
@@ -41,7 +41,7 @@ class _Connection:
             raise TrialChannelError(f"no agent answers at {path}: {error}") from error
 
     def exchange(self, request: str) -> "dict[str, Any]":
-        """Send one request and return its reply; greet first, in the same breath."""
+        """Send one request line and return the reply; the first time with the token before it."""
         lines = request if self._greeted else f"{self._hello}\n{request}"
         try:
             self._socket.sendall(f"{lines}\n".encode())

@@ -51,7 +51,7 @@ def _plain(part: object) -> object:
 
 
 def _compact(value: object, text: str) -> str:
-    """Write without escapes and spaces, which may bring a long text below the limit."""
+    """Return a value as JSON without escapes and spaces, or `text` if that is no UTF-8."""
     short = json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
     try:
         short.encode()

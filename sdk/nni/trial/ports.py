@@ -26,7 +26,7 @@ class TrialChannel(Protocol):
         ...
 
     def report(self, kind: MetricType, value: object) -> None:
-        """Hand a metric over; it is in the other side's hands when this returns.
+        """Deliver a metric to the process that runs the trial; return once it has it.
 
         Args:
             kind: what the metric is.

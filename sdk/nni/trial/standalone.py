@@ -18,7 +18,7 @@ class StandaloneTrialChannel:
         return {}
 
     def report(self, kind: "MetricType", value: object) -> None:
-        """See `nni.trial.ports.TrialChannel`: one line on standard output."""
+        """Print a metric with a time stamp to standard output."""
         from time import strftime
 
         sys.stdout.write(f"[{strftime('%Y-%m-%d %H:%M:%S')}] INFO (nni) {_LABELS[kind]}: {value}\n")

@@ -94,7 +94,7 @@ class StartError(Exception):
 
 
 class Start:
-    """Start parameters of one trial process."""
+    """Checked message to start a trial: command line, environment, folder and pipes."""
 
     def __init__(self, message: dict[str, Any], descriptors: list[int]) -> None:
         """Check the message of a ``start``.
@@ -124,7 +124,7 @@ class Start:
 
 
 class _Interpreter:
-    """Facts of this interpreter, the same in all generations."""
+    """Start-up facts of this interpreter: signals, OpenBLAS settings, command-line memory."""
 
     def __init__(self) -> None:
         self.libc = ctypes.CDLL(None)
@@ -822,7 +822,7 @@ class Server:
             os._exit(1)  # this fork must never go on as a server
 
     def _leave(self) -> None:
-        """Close what belongs to the server, keeping the socket on which a trial may teach it."""
+        """Close the server's descriptors in a forked trial, except the one for its imports."""
         for descriptor in (
             self._control.detach(),
             self._notes.detach(),
@@ -917,7 +917,7 @@ class Server:
     def _foreseen_too_late(
         self, names: list[str], before: dict[str, str]
     ) -> tuple[list[str], str] | None:
-        """Find variables that scripts set for libraries that would now be loaded before that."""
+        """Return packages whose variables scripts set too late if they were preloaded."""
         now = load_time_variables()
         scripts = sorted(v for v in self._variables if now.get(v) == before.get(v))
         packages = site_packages(names)

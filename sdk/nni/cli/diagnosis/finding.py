@@ -11,7 +11,7 @@ Result: TypeAlias = Literal["ok", "note", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check."""
+    """Result of one check of `nnictl doctor`: ok, note or bad, with explanation and remedy."""
 
     check: str
     result: Result

@@ -23,7 +23,7 @@ _GPU_DEVICES: Final = Path("/dev")
 
 
 def check_disk(least_free_bytes: int | None = None) -> Iterator[Finding]:
-    """Folders can be written and have room.
+    """Check that the folders of experiments and services can be written and have room.
 
     Args:
         least_free_bytes: a disk with fewer free bytes is full; None: as for an experiment's start.

@@ -23,7 +23,7 @@ _BUS: Final = "nats-server"
 
 
 def check_children() -> Iterator[Finding]:
-    """The services that the supervisor keeps are alive and not halted."""
+    """Check that each service of the supervisor runs and is not stopped by SIGSTOP."""
     supervisor = _supervisor()
     if supervisor is None:
         return

@@ -31,7 +31,7 @@ def check_version() -> Iterator[Finding]:
 
 
 def check_services() -> Iterator[Finding]:
-    """The services that should be up answer, and find nothing wrong around them."""
+    """Check that the services answer, over REST and gRPC, and report what they find wrong."""
     from nni.experiment.client import ManagerClient
     from nni.experiment.endpoint import endpoint_path, read_endpoint
     from nni.experiment.errors import ExperimentError

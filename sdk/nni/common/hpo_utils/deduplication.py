@@ -77,7 +77,7 @@ class Deduplicator:
         return point
 
     def _listed(self) -> list[_Point]:
-        """Return all points, as far as the space is finite and small; else none."""
+        """Return all configurations of a finite, small space; an empty list for any other."""
         points: list[_Point] = [{}]
         for key, spec in self._space.items():
             numbers = _numbers(spec)
@@ -105,7 +105,7 @@ def _draw(spec: ParameterSpec, rng: Random) -> float:
 
 
 def _numbers(spec: ParameterSpec) -> list[float | None] | None:
-    """Return all numbers that a parameter can be formatted as; None for a continuum."""
+    """Return all values that a parameter can take, as numbers; None if too many or continuous."""
     if spec.categorical:
         return list(range(spec.size)) if spec.size <= _MOST_LISTED else None
     if spec.q is None or spec.log_distributed or spec.normal_distributed:

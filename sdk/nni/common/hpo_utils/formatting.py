@@ -137,7 +137,7 @@ def format_parameters(
 
 
 def _level_of(key: ParameterKey, parameters: JsonValue) -> JsonValue:
-    """Return the dict that holds a parameter."""
+    """Return the nested dict, within the parameters, that holds the parameter of a key."""
     for name in key[:-1]:
         if isinstance(name, str):
             parameters = parameters[name]

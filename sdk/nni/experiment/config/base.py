@@ -163,7 +163,7 @@ class ConfigModel(BaseModel):
 
 
 def unknown_field(name: str, model: type[ConfigModel], *, snake_case: bool = False) -> Problem:
-    """Return what to say about a field that ``model`` does not have."""
+    """Return the problem of a field that ``model`` lacks, with the closest known name."""
     known = list(model.model_fields) if snake_case else [to_camel(f) for f in model.model_fields]
     close = difflib.get_close_matches(name, known, n=1) or difflib.get_close_matches(
         name.lower(), known, n=1

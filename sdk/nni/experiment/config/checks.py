@@ -26,7 +26,7 @@ _SEARCH_SPACE_LIMIT_BYTES: Final = 50 * 1024 * 1024
 
 
 def check(config: ExperimentFields) -> None:
-    """Check every rule that needs no service.
+    """Check a configuration without services; raise ConfigError with all broken rules.
 
     Raises:
         ConfigError: names every broken rule.
@@ -57,7 +57,7 @@ def check_search_space(config: ExperimentFields) -> None:
 
 
 def check_available(config: ExperimentFields) -> None:
-    """Check that an experiment of this configuration can run today.
+    """Raise ConfigError if the configuration names a platform that is not available yet.
 
     Raises:
         ConfigError: it uses a platform that is not there yet.

@@ -57,7 +57,7 @@ class ConstraintConfig(ConfigModel):
 
 
 class ExperimentFields(ConfigModel):
-    """Fields of `ExperimentConfig`, and values derived from several of them."""
+    """All fields of `ExperimentConfig` with types and defaults, and values derived from them."""
 
     experiment_name: Text | None = None
     """Name that the page and lists show."""

@@ -52,7 +52,7 @@ class SearchConfig(ConfigModel):
         return [sample for item in files for sample in samples_of(item)]
 
     def problems(self, search_space: object) -> Iterator[Problem]:
-        """Yield what is wrong with it.
+        """Yield queued configurations that break a constraint, and unreadable warm starts.
 
         Args:
             search_space: of the experiment; None if it is not known yet.

@@ -27,13 +27,13 @@ DEFAULT_IMAGE: Final = "msranni/nni:latest"
 
 
 class TrainingServiceConfig(ConfigModel):
-    """Base of the platforms' classes."""
+    """Base class of the configurations of one platform each."""
 
     platform: Text = ""
     """Name of the platform."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return the rules of the platform that this section breaks.
+        """Return which rules of its platform this section breaks; by default none.
 
         Args:
             field: path of the section, e.g. `trainingService`.
@@ -66,7 +66,7 @@ class LocalConfig(TrainingServiceConfig):
     """GPUs that may be handed out; not given: all."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return the rules of the platform that this section breaks."""
+        """Return a problem if trials take GPUs and `useActiveGpu` is not given."""
         if trial_gpu_number and self.use_active_gpu is None:
             rule = "must be true or false when trialGpuNumber is larger than 0"
             remedy = "true on a desktop, where the screen occupies the GPU; else false"
@@ -123,7 +123,7 @@ class RemoteConfig(TrainingServiceConfig):
     """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return the rules of the platform that this section breaks."""
+        """Return a problem if no machine is listed."""
         _ = trial_gpu_number
         if not self.machine_list:
             return [Problem(f"{field}.machineList", "must name at least one machine")]

@@ -40,7 +40,7 @@ _LARGEST_SLIP = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Arguments of `BOHB` that shape the model; see there."""
+    """Settings of BOHB's density model, named as the arguments of `BOHB`."""
 
     min_points_in_model: int | None
     top_n_percent: int
@@ -66,7 +66,7 @@ class Results:
         return len(self._ranked)
 
     def add(self, row: Row, loss: float) -> None:
-        """Add a loss; infinite for a trial without a result."""
+        """Add a row with its loss to the arrays, ranked; an infinite loss ranks last."""
         index = len(self._ranked)
         if index == len(self._points):
             self._points = np.concatenate([self._points, np.empty_like(self._points)])
@@ -129,7 +129,7 @@ def propose(
 def density(
     frame: Frame, points: Floats, options: Ints, min_bandwidth: float, prior_share: float
 ) -> Mixture:
-    """Return a mixture with one kernel per row, of a width that follows the rows' spread.
+    """Return a Parzen mixture with a kernel per row; widths by the normal reference rule.
 
     Args:
         frame: the prior.

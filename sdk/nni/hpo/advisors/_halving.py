@@ -29,7 +29,7 @@ class Round:
 
 
 def rounds_of(size: int, first_budget: float, eta: int, count: int) -> tuple[Round, ...]:
-    """Return the rounds of a bracket.
+    """Return rounds in which `size` shrinks and the budget grows by `eta`, without empty ones.
 
     Args:
         size: configurations in the first round.
@@ -135,7 +135,7 @@ class Bracket:
         return None
 
     def end(self, job: Job, configuration: JsonValue, loss: float) -> None:
-        """Record the end of a job; called once per job.
+        """Insert an ended job, by its loss, into the ranking of its round.
 
         Args:
             job: as `next_job` returned it.
@@ -165,7 +165,7 @@ class Bracket:
         return best
 
     def _places(self, place: int) -> int:
-        """Return the number of jobs of a round that can be promoted by now."""
+        """Return how many jobs of a round may be promoted now: some early if asynchronous."""
         size, following = self._rounds[place].size, self._rounds[place + 1].size
         ended = len(self._ended[place])
         if self._asynchronous:

@@ -102,7 +102,7 @@ class HalvingAdvisor(MsgDispatcherBase):
 
     @abstractmethod
     def rounds(self, number: int) -> tuple[Round, ...]:
-        """Return the rounds of one bracket.
+        """Return the rounds of bracket `number`: how many configurations at which budget.
 
         Args:
             number: of the bracket, from 0 without end.
@@ -113,14 +113,14 @@ class HalvingAdvisor(MsgDispatcherBase):
 
     @abstractmethod
     def new_configuration(self) -> JsonValue:
-        """Return a configuration for a first round.
+        """Return a new configuration for the first round of a bracket; a subclass says from where.
 
         Returns:
             The configuration, without its budget.
         """
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Record the loss of a trial; the default ignores it.
+        """Let a subclass learn the loss of a configuration at a budget; the default ignores it.
 
         Args:
             budget: steps that the trial trained for.
@@ -129,7 +129,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         """
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; other requests are served when results allow it.
+        """Add to the number of waiting requests, and start the jobs that are ready.
 
         Args:
             data: number of trials to start.
@@ -138,7 +138,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         self._serve()
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """Process a metric of a trial."""
+        """Keep the first final loss of a running trial; ignore intermediate metrics."""
         if data["type"] == MetricType.FINAL:
             running = self._running.get(data["parameter_id"])
             loss = loss_of(data["value"], self._mode)
@@ -151,7 +151,7 @@ class HalvingAdvisor(MsgDispatcherBase):
             )
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Process the end of a trial."""
+        """Enter a trial's loss into its bracket, release its checkpoints, start waiting jobs."""
         started = json.loads(data["hyper_params"])
         running = self._running.pop(started["parameter_id"], None)
         if running is None:

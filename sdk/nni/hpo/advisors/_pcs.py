@@ -48,7 +48,7 @@ class PcsParameter:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of another parameter's value."""
+    """Comparison `parent operator values` in a condition of a PCS file."""
 
     parent: str
     operator: Operator
@@ -66,7 +66,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PcsFile:
-    """Content of a file."""
+    """Parsed PCS file: parameters, conditions and forbidden combinations."""
 
     parameters: tuple[PcsParameter, ...]
     conditions: tuple[Condition, ...]
@@ -76,7 +76,7 @@ class PcsFile:
 
 
 def read_pcs(path: Path) -> PcsFile:
-    """Return the content of a file.
+    """Parse a PCS file into parameters, conditions and forbidden combinations.
 
     Raises:
         PcsError: a line is wrong.

@@ -20,7 +20,7 @@ Value = str | float
 
 
 class PcsProposals:
-    """Encoder of a space with conditions and forbidden combinations; see `ProposalSpace`.
+    """Encoder between rows and configurations of a PCS file; obeys its conditions.
 
     Inactive parameters do not appear in a configuration; in its row they stand at their default.
 
@@ -53,7 +53,7 @@ class PcsProposals:
 
     @classmethod
     def read(cls, path: Path) -> "PcsProposals":
-        """Return the proposals from the space in a PCS file.
+        """Return an encoder for the space in a PCS file.
 
         Raises:
             PcsError: a line is wrong.
@@ -74,7 +74,7 @@ class PcsProposals:
         raise PcsError(f"{self._origin}: none of {_DRAWS} draws is allowed; forbid less")
 
     def row(self, configuration: JsonValue) -> Row:
-        """Return the row of a configuration."""
+        """Check a configuration against the PCS file, and return it as coordinates and options."""
         if not isinstance(configuration, dict):
             raise ValueError(f"configuration: must be a dict, got {configuration!r:.200}")  # noqa: TRY004 - one type for all faults of an input
         unknown = sorted(map(str, configuration.keys() - self._by_name.keys()))
@@ -139,7 +139,7 @@ def order_of(parameter: PcsParameter, value: Value) -> float:
 
 
 def _range(parameter: PcsParameter) -> tuple[float, float]:
-    """Return the values at the coordinates 0 and 1; every integer has a bin of its own."""
+    """Return the ends of a parameter's scale; half a step beyond for integers and ordinals."""
     low, high = parameter.low, parameter.high
     if parameter.options:
         low, high = 0.0, len(parameter.options) - 1.0
@@ -170,7 +170,7 @@ def coordinate_of(parameter: PcsParameter, value: Value) -> float:
 
 
 def check_value(parameter: PcsParameter, value: object) -> None:
-    """Raise ValueError unless the parameter has the value."""
+    """Raise ValueError unless a value is an option of the parameter or in its range."""
     if parameter.options:
         if value not in parameter.options:
             words = ", ".join(parameter.options)

@@ -23,7 +23,7 @@ class ProposalSpace(Protocol):
         ...
 
     def row(self, configuration: JsonValue) -> Row:
-        """Return the row of a configuration.
+        """Return a configuration as a row of coordinates and option numbers.
 
         Raises:
             ValueError: the configuration lies outside the space.
@@ -41,7 +41,7 @@ def dimension_of(space: ProposalSpace) -> int:
 
 
 class FlatProposals:
-    """Encoder of a search space without nested choices; see `ProposalSpace`.
+    """Encoder between rows and configurations of a flat JSON search space, for BOHB.
 
     Args:
         search_space: as the experiment gives it.

@@ -61,7 +61,7 @@ def front_first(results: Sequence[Losses]) -> list[int]:
 
 
 class Rung:
-    """Results at one budget.
+    """Results of all configurations at one budget; promotes the best `1 / eta` of them.
 
     Args:
         eta: one of `eta` results is promoted, > 1.
@@ -95,7 +95,7 @@ class Rung:
         return None
 
     def goes_on(self, name: int) -> bool:
-        """Return whether a configuration of this rung is among the best so far."""
+        """Return whether a configuration is among the best `1 / eta` of this rung so far."""
         places = int(len(self._names) / self._eta + _GUARD)
         if places == 0:
             return True  # too few to compare with

@@ -100,7 +100,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         self._released: list[str] = []
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Configurations that were drawn before stay in their rungs.
+        """Draw from a new space from now on; configurations in rungs stay.
 
         Args:
             data: the new search space, JSON.
@@ -112,7 +112,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._searcher = TunerSearcher(self._searcher_name, data, space, self._rng)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """See the base; no request waits for results.
+        """Start that many trials, promoted ones first; none waits for a result.
 
         Args:
             data: number of trials to start.
@@ -125,7 +125,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._start(run)
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """See the base. With `stopping`, result n of a trial, counting from 1, is at budget n."""
+        """Keep a final loss; with `stopping`, enter an intermediate one in its rung."""
         kind = data["type"]
         if kind not in {MetricType.PERIODICAL, MetricType.FINAL}:
             raise ValueError(
@@ -142,7 +142,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._reached(run, data["sequence"] + 1, losses, data["trial_job_id"])
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Process the end of a trial."""
+        """Enter an ended trial's losses into its rung; infinite ones without a result."""
         run = self._runs.pop(json.loads(data["hyper_params"])["parameter_id"], None)
         if run is None:
             return  # a duplicate report
@@ -163,7 +163,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         return released
 
     def _promoted(self) -> _Run | None:
-        """Return a trial of a promoted configuration; None if none can be promoted."""
+        """Return the trial of the next promotion, highest rung first; None if none."""
         if not self._promotes:
             return None
         for bracket, rungs in enumerate(self._rungs):
@@ -219,7 +219,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._release(run, last=run.rung == len(self._budgets[run.bracket]) - 1)
 
     def _release(self, run: _Run, *, last: bool) -> None:
-        """Release the folder a trial started from, and that of a completed configuration."""
+        """Release the checkpoint folder a trial started from; its own one too if `last`."""
         if run.rung:
             self._released.append(self._folder(run.name, run.rung - 1))
         if last:

@@ -126,7 +126,7 @@ class BOHB(HalvingAdvisor):
         self._results: dict[int, Results] = {}
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Results outside the new space are dropped.
+        """Set the search space, and relearn known results; those outside it are dropped.
 
         Args:
             data: the new search space, JSON.
@@ -139,7 +139,7 @@ class BOHB(HalvingAdvisor):
             self.new_result(budget, configuration, loss)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. A sample without `TRIAL_BUDGET` counts for the largest budget.
+        """Learn samples at their `TRIAL_BUDGET`, or at the largest budget if they have none.
 
         Args:
             data: samples `{"parameter": configuration, "value": final result}`.
@@ -179,7 +179,7 @@ class BOHB(HalvingAdvisor):
         return self._space.draw(self._prior)
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Record the loss of a trial; the default ignores it."""
+        """Add a configuration's loss to the model of its budget; drop it outside the space."""
         try:
             row = self._space.row(configuration)
         except ValueError as error:
@@ -190,7 +190,7 @@ class BOHB(HalvingAdvisor):
 
 
 def bohb_rounds(smallest: int, largest: int, eta: int, number: int) -> tuple[Round, ...]:
-    """Return the rounds of one bracket.
+    """Return the rounds of BOHB's bracket `number`; its first round is rounded up.
 
     Args:
         smallest: least budget.

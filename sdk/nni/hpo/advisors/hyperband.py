@@ -73,7 +73,7 @@ class Hyperband(HalvingAdvisor):
         self._space = Space(())
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """See the base. Configurations that were drawn before stay in their brackets.
+        """Draw from a new space from now on; configurations in brackets stay.
 
         Args:
             data: the new search space, JSON.
@@ -90,7 +90,7 @@ class Hyperband(HalvingAdvisor):
 
 
 def hyperband_rounds(largest: int, eta: int, number: int) -> tuple[Round, ...]:
-    """Return the rounds of one bracket.
+    """Return the rounds of Hyperband's bracket `number`; its first round is rounded down.
 
     Args:
         largest: budget of one configuration at most.

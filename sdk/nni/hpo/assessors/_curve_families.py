@@ -28,7 +28,7 @@ _CUSP = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Parametric family of curves."""
+    """Parametric family of learning curves: formula, and a first guess of its parameters."""
 
     name: str
     curve: Curve

@@ -36,7 +36,7 @@ _LEAST_NOISE: Final = 1e-3
 
 
 def predict(curve: Floats, at: int, seed: int) -> float | None:
-    """Return the expected value of a curve at a later point.
+    """Return a curve's expected later value, as a weighted mean of fitted families; or None.
 
     Args:
         curve: `(n,)` values at x = 1, ..., n; NaN where there is none, finite ones otherwise.
@@ -57,7 +57,7 @@ def predict(curve: Floats, at: int, seed: int) -> float | None:
 
 
 def _fitted(x: Floats, y: Floats, at: float) -> tuple[Floats, Floats]:
-    """Return the values `(k, n)` and the predictions `(k,)` of the families that fit."""
+    """Fit all families; return values and predictions of those that converge, less outliers."""
     fits: list[Floats] = []
     predictions: list[float] = []
     with np.errstate(all="ignore"):  # outside of a formula's range is NaN, which is looked at

@@ -72,7 +72,7 @@ class CurvefittingAssessor(Assessor):
         self._best: float | None = None
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Decide whether one running trial continues."""
+        """Return Bad if the predicted metric is below a share of the best, else Good."""
         self._last[trial_job_id] = scalar_metric(trial_history[-1])
         length = len(trial_history)
         if self._best is None or length < self._start or (length - self._start) % self._gap:
@@ -102,13 +102,13 @@ class CurvefittingAssessor(Assessor):
         return predict(curve, self._epochs, self._seed)
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; called once per trial."""
+        """Forget an ended trial; a successful one's last value may become the best."""
         last = self._last.pop(trial_job_id, None)
         if success and last is not None:
             self._best = last if self._best is None else max(self._best, last)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return each running trial's last value, and the best final value, as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -116,7 +116,7 @@ class CurvefittingAssessor(Assessor):
         return {"last": dict(self._last), "best": self._best}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of an assessor with the same arguments.
+        """Restore each running trial's last value, and the best final value.
 
         Args:
             state: what `state` of an assessor with the same arguments returned.

@@ -51,7 +51,7 @@ class MedianstopAssessor(Assessor):
         self._means_at_step: list[list[float]] = []
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Decide whether one running trial continues."""
+        """Return Bad if the trial's best is worse than the median mean at its step."""
         losses = [loss_of(value, self._mode) for value in trial_history]
         self._running[trial_job_id] = losses
         step = len(losses)
@@ -64,7 +64,7 @@ class MedianstopAssessor(Assessor):
         return AssessResult.Bad if worse else AssessResult.Good
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; called once per trial."""
+        """Add the running means of a successful trial to those compared at each step."""
         losses = self._running.pop(trial_job_id, None)
         if losses is None or not success:
             return
@@ -78,7 +78,7 @@ class MedianstopAssessor(Assessor):
             insort(self._means_at_step[index], total / (index + 1))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the losses of running trials, and the means at each step, as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -86,7 +86,7 @@ class MedianstopAssessor(Assessor):
         return {"running": self._running, "means_at_step": self._means_at_step}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of an assessor with the same arguments.
+        """Restore the losses of running trials, and the means at each step.
 
         Args:
             state: what `state` of an assessor with the same arguments returned.

@@ -27,7 +27,7 @@ BELL_WIDTH = 0.25
 
 @dataclass(frozen=True, slots=True)
 class NumericColumn:
-    """Numeric parameter of a level and the scale of its coordinate."""
+    """Numeric parameter as a column: how its values map to a coordinate and back."""
 
     parameter: Parameter
     domain: NumericDomain
@@ -61,7 +61,7 @@ class NumericColumn:
         return -self.origin / self.extent  # of the value 0, which is a multiple of every step
 
     def value(self, coordinate: float) -> int | float:
-        """Return the value of the domain nearest to a coordinate."""
+        """Return the value at a coordinate, rounded and clipped to the parameter's domain."""
         raw = self.origin + coordinate * self.extent
         if isinstance(self.domain, IntegerDomain):
             return min(max(round(raw), self.domain.lower), self.domain.upper - 1)
@@ -87,7 +87,7 @@ class ChoiceColumn:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Parameters that are always active together."""
+    """Group of parameters that are always active together: the root or one branch."""
 
     index: int
     """Counts from 0, the root, over all levels of the space."""
@@ -98,7 +98,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Encoded values of one configuration on one level."""
+    """Coordinates and option numbers of a configuration's parameters on one level."""
 
     level: int
     coordinates: tuple[float, ...]

@@ -87,7 +87,7 @@ class Axis:
 
 
 class EncodedSpace:
-    """Vectors and features of one search space.
+    """Converter between configurations and fixed-length vectors, inactive parameters included.
 
     Args:
         search_space: of any types.
@@ -150,7 +150,7 @@ class EncodedSpace:
         return self.encode_placed(place(self.search_space, configuration))
 
     def encode_placed(self, placed: Mapping[str, JsonValue]) -> Floats:
-        """Return the vector `(d,)` of active parameters.
+        """Return the vector `(d,)` of values given by path; others are inactive.
 
         Args:
             placed: path to value, as `nni.hpo.space.parser.place` returns it.
@@ -197,7 +197,7 @@ class EncodedSpace:
         return np.stack([levels[axis.level] for axis in self.axes], axis=1)
 
     def snap(self, vectors: Floats) -> Floats:
-        """Return the nearest vectors of the space, for `(m, d)` coordinates of any value."""
+        """Round and clip `(m, d)` coordinates to vectors that stand for configurations."""
         snapped = np.clip(vectors, 0.0, 1.0)
         for index, axis in enumerate(self.axes):
             if axis.categories:

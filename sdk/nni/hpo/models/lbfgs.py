@@ -35,7 +35,7 @@ def minimise(
     evaluations: int,
     tolerance: float = 1e-6,
 ) -> tuple[Floats, float]:
-    """Return the best point found and its value.
+    """Minimise a function within bounds by projected L-BFGS; return the best point and value.
 
     Args:
         function: to minimise.

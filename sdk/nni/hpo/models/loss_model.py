@@ -16,7 +16,7 @@ _PLAIN_LOG_ODDS: Final = 2.0
 
 
 class LossModel:
-    """Gaussian process over features, and the scale of its targets.
+    """Gaussian process of one loss that also chooses the loss's scale, such as a logarithm.
 
     Args:
         kernel: of the process.
@@ -28,7 +28,7 @@ class LossModel:
         """Of the losses, as chosen last."""
 
     def update(self, inputs: Floats, losses: Floats) -> FittedGP:
-        """Return the posterior after results; choose the scale first if a fit is due.
+        """Return the posterior after results; choose the best scale first if a refit is due.
 
         Args:
             inputs: `(n, f)`, n >= 1.

@@ -19,7 +19,7 @@ _TABLE_SIZE: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class Matern:
-    """Correlation as a function of the distance, and its derivative.
+    """Matérn correlation as a function of distance, with its derivative, for any smoothness.
 
     1/2, 3/2 and 5/2 have closed forms; all other values of `nu` are read from a table.
     """

@@ -28,7 +28,7 @@ class Frame:
     """`(c,)`, number of options per choice, each >= 1."""
 
     def narrowed(self, widths: Floats) -> Floats:
-        """Return widths, `(..., d)`, none of them wider than the bell where there is one.
+        """Return kernel widths, limited to the prior's bell width in unbounded columns.
 
         Wider kernels outweigh the prior far away from all results: proposals there would widen
         them further, and diverge.
@@ -155,7 +155,7 @@ class Mixture:
     def draw_crossed(
         self, count: int, rng: np.random.Generator, narrowing: float
     ) -> tuple[Floats, Ints]:
-        """Return draws whose columns each come from another kernel.
+        """Return draws that take each column from an independently chosen kernel.
 
         Args:
             count: how many.

@@ -79,7 +79,7 @@ class KnownPlateaus:
 
 
 class PlateauModel:
-    """Widths of plateaus, updated with the results of an experiment.
+    """Estimator of the widths of plateaus, regions of equal results, refitted now and then.
 
     It has no state to save: the widths follow from the results.
 
@@ -168,7 +168,7 @@ def _pairs(vectors: Floats, losses: Floats, ordered: Bools) -> tuple[Ints, Ints]
 
 
 def _likeliest(gaps: Floats, equal: Bools, chance: float) -> Floats | None:
-    """Return the widths `(d,)` of greatest likelihood; None if they explain too little.
+    """Return maximum-likelihood widths `(d,)` by coordinate search; None if not worth it.
 
     Args:
         gaps: `(p, d)`, absolute differences of the vectors of each pair.

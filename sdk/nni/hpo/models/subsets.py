@@ -42,7 +42,7 @@ def covering_subset(inputs: Floats, losses: Floats, limit: int) -> Ints:
 
 
 def quantile_subset(losses: Floats, limit: int) -> Ints:
-    """Return ascending positions of at most `limit` results: the best half, and quantiles.
+    """Return positions of at most `limit` results: the best half, and quantiles of the rest.
 
     The second half is spread evenly over the remaining results in the order of their losses.
 

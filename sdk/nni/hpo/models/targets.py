@@ -71,7 +71,7 @@ SCALES: Final[tuple[Scale, ...]] = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, No
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Losses on one scale."""
+    """Standardised losses on one scale, which of them are the better half, and its log slope."""
 
     values: Floats
     """`(n,)`, mean 0 and standard deviation 1; all 0 if they are equal."""
@@ -115,7 +115,7 @@ def _better_half(losses: Floats) -> Bools:
 
 
 def _above(bad: Floats, heights: Floats) -> Floats:
-    """Return by how much bad losses lie above the better half, from normal quantiles."""
+    """Return normal quantiles by rank for bad losses, scaled to the better half's spread."""
     spread = float(np.sqrt(((heights - heights.max()) ** 2).mean()))
     distinct, ranks = np.unique(bad, return_inverse=True)
     parts = 0.5 + 0.5 * (np.arange(len(distinct)) + 0.5) / max(len(distinct), 1)

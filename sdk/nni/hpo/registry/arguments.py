@@ -77,7 +77,7 @@ class Fields:
 
 
 class _Required:
-    """Type of `REQUIRED`."""
+    """Type of the constant `REQUIRED`, which marks arguments without a default."""
 
     def __repr__(self) -> str:
         """Return the name of the constant."""
@@ -122,7 +122,7 @@ class Argument:
         return ", or ".join(filter(None, (self.rule.range, "None" if self.nullable else "")))
 
     def check(self, value: object, others: Mapping[str, object], prefix: str = "") -> None:
-        """Raise ValueError unless `value` keeps the rule.
+        """Raise ValueError with the rule and a remedy unless the argument accepts `value`.
 
         Args:
             value: the argument's value.

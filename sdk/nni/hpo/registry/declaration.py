@@ -178,7 +178,7 @@ def _path_of(function: str | Callable[..., object]) -> str:
 
 
 def _configured(declared: DeclaredArguments) -> Mapping[str, JsonValue]:
-    """Return what a configuration means that does not give a mode: to maximize."""
+    """Return configuration defaults: `maximize` for an algorithm with an optimize mode."""
     for argument in declared.arguments:
         if argument.name == _MODE and isinstance(argument.rule, OneOf):
             return MappingProxyType({_MODE: "maximize"})
@@ -203,7 +203,7 @@ def _source_of(cls: type) -> str:
 
 
 def _checked(init: Callable[..., None], arguments: DeclaredArguments) -> Callable[..., None]:
-    """Return a constructor that checks its arguments before its body runs."""
+    """Wrap a constructor so that its arguments are checked before its body runs."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)

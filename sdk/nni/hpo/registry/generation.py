@@ -169,7 +169,7 @@ def spelling_path(module: str) -> Path:
 
 
 def main() -> None:
-    """Write the table, the exports and the other spellings; the caller formats them."""
+    """Write the generated files: table of algorithms, exports, and documented import paths."""
     # An old table may not be importable, after a merge or the removal of a rule.
     empty = ModuleType("nni.hpo.registry.built_in")
     vars(empty)["BUILT_IN"] = ()

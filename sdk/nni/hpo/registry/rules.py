@@ -36,7 +36,7 @@ class Rule(Protocol):
         ...
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule.
+        """Return whether an argument's value meets this rule, given the other arguments.
 
         Args:
             value: not None, unless the argument may not be None.
@@ -66,7 +66,7 @@ class IntRange:
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is an int, no bool, within the bounds."""
         del others
         if isinstance(value, bool) or not isinstance(value, int):
             return False
@@ -125,7 +125,7 @@ class IntAbove:
         return f"an int {self.range}"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is an int above the other argument, or equal if allowed."""
         if isinstance(value, bool) or not isinstance(value, int) or value > self.high:
             return False
         other: JsonValue = others[self.other]
@@ -163,7 +163,7 @@ class FloatRange:
         return f"a number {self.range}".strip()
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is a finite number within the open or closed bounds."""
         del others
         if self.infinite and value == math.inf:
             return True
@@ -259,7 +259,7 @@ class PositiveNumbers:
     text = "a non-empty list of positive numbers"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is a non-empty list of numbers > 0."""
         del others
         return (
             isinstance(value, list | tuple)
@@ -277,7 +277,7 @@ class Modes:
     text = "'maximize', 'minimize' or a dict of metric to one of them"
 
     def accepts(self, value: object, others: Mapping[str, object]) -> bool:
-        """Return whether a value keeps the rule."""
+        """Return whether a value is an optimize mode, or a dict of metric to mode."""
         del others
         try:
             objectives_of(value)

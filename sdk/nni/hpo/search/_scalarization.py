@@ -40,7 +40,7 @@ class TunerResult:
 
 @dataclass(slots=True)
 class Scalarizer:
-    """Converter of reports to tuner results.
+    """Converter of reports to single losses, with weights and constraint penalties.
 
     The loss of an infeasible result depends on feasible ones; infeasible results are withheld until
     the first feasible one.
@@ -133,7 +133,7 @@ class Scalarizer:
         return [self._first, self._withheld, self._least, self._largest, self._feasible]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore a state."""
+        """Restore first results, withheld results and the range of losses from a state."""
         first, withheld, self._least, self._largest, self._feasible = state
         self._first = [(parameters, tuple(losses), excess) for parameters, losses, excess in first]
         self._withheld = [(parameters, excess) for parameters, excess in withheld]
@@ -141,7 +141,7 @@ class Scalarizer:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Weights of the objectives, with their scales."""
+    """Chebyshev weights of the objectives, with origin and units from the first results."""
 
     weights: tuple[float, ...]
     origin: tuple[float, ...]
@@ -169,7 +169,7 @@ class _Scale:
 
 
 def _scales(first: list[tuple[float, ...]]) -> list[_Scale]:
-    """Return the weightings, scaled by the first results."""
+    """Return one scale per weight vector, with units and median from the first results."""
     columns = list(zip(*first, strict=True))
     units = tuple((median(column) - min(column)) or 1.0 for column in columns)
     origin = tuple(min(column) - unit for column, unit in zip(columns, units, strict=True))

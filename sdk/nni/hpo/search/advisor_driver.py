@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class AdvisorAlgorithmDriver:
-    """`AlgorithmDriver` of an advisor.
+    """Driver that runs an advisor: its jobs answer requests, its kills become stops.
 
     An advisor identifies its jobs by any JSON value; the first requested id belongs to the first
     job that it sends. Jobs outside a request, also of a thread of its own, are late suggestions.
@@ -72,7 +72,7 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """Request configurations; exceptions propagate."""
+        """Hand out jobs left over or request new ones; return them, and how many come later."""
         with self._lock:
             self._batch = []
             self._exhausted = False
@@ -95,7 +95,7 @@ class AdvisorAlgorithmDriver:
         )
 
     def deliver(self, command: CommandType, data: Any) -> None:  # noqa: ANN401 - decoded JSON
-        """Receive a command of the advisor; see `nni.hpo.commands.CommandPort`."""
+        """Turn an advisor's command into a suggestion, the end of the search, or a stop."""
         if command is CommandType.NewTrialJob:
             with self._lock:
                 self._assign(data)
@@ -129,7 +129,7 @@ class AdvisorAlgorithmDriver:
         """See `AlgorithmDriver`; advisors do not prepare proposals."""
 
     def metric(self, command: MetricCommand) -> None:
-        """Process a metric; exceptions are reported and skipped."""
+        """Forward a metric of an advisor's own job to it as `ReportMetricData`; else ignore it."""
         job = self._jobs.get(command.parameter_id)
         if command.customized or job is None:
             return
@@ -151,7 +151,7 @@ class AdvisorAlgorithmDriver:
         return part_of(value, self._metric)
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """Process the end of a trial; exceptions are reported and skipped."""
+        """Forget a trial's configuration, and forward its end to the advisor as `TrialEnd`."""
         job = self._jobs.pop(command.parameter_id, None)
         self._table.forget(command.parameter_id)
         if command.customized or job is None:
@@ -164,13 +164,13 @@ class AdvisorAlgorithmDriver:
         self._handle(CommandType.TrialEnd, data)
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """Import results of other runs; exceptions are reported and skipped."""
+        """Forward imported samples to the advisor as `ImportData`, and count them as results."""
         del own
         self._provenance.imported(data)
         self._handle(CommandType.ImportData, data)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
-        """Process a trial that the user added; exceptions are reported and skipped."""
+        """Forward a trial that the user added to the advisor as `AddCustomizedTrialJob`."""
         data = {
             "parameter_id": parameter_id,
             "parameters": parameters,

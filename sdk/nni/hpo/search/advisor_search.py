@@ -157,7 +157,7 @@ class AdvisorSearch:
         return self._monitor.reason
 
     def close(self) -> None:
-        """Remove the folder of checkpoints."""
+        """Delete the temporary folder of checkpoints, if there is one."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -180,7 +180,7 @@ class AdvisorSearch:
                 commands.connect(None)
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Receive a message of the driver; see `nni.hpo.search.driver.SendMessage`."""
+        """Store late suggestions, stops and failures that the driver sends."""
         if "late" in message:
             self._ready.extend((number, parameters) for number, parameters, _ in message["late"])
             self._promised -= len(message["late"])

@@ -19,7 +19,7 @@ SendMessage = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """Answer of an algorithm to one request for configurations."""
+    """Suggested configurations, how many follow later, and if the search is exhausted."""
 
     parameters: tuple[tuple[int, Any, dict[str, Any]], ...]
     """(parameter id, configuration, provenance) of the trials that can start now."""
@@ -93,7 +93,7 @@ class AlgorithmDriver(Protocol):
         """Process the end of a trial; exceptions are reported and skipped."""
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """Import results of other runs; exceptions are reported and skipped.
+        """Pass results of other runs to the algorithm; report and skip its exceptions.
 
         Args:
             data: samples.

@@ -10,7 +10,7 @@ from nni.hpo.json_value import JsonValue
 
 @runtime_checkable
 class HasResults(Protocol):
-    """Interface of a search with results, such as a `Study`."""
+    """Interface of objects, such as `Study`, that list their trials with results."""
 
     @property
     def results(self) -> "Sequence[tuple[HasParameters, JsonValue]]":

@@ -93,7 +93,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 def deadline(timeout: float | timedelta | None, clock: Clock = time.monotonic) -> float:
-    """Return the monotonic time after which no trial starts; `math.inf` without a time-out.
+    """Return now plus a checked time-out, on the monotonic clock; `math.inf` without one.
 
     Args:
         timeout: seconds from now, or a timedelta.
@@ -130,7 +130,7 @@ class AssessorStopper:
             return answer is AssessResult.Bad
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """Process the end of a trial."""
+        """Tell the assessor, if there is one, under the lock, that a trial has ended."""
         if self._assessor is not None:
             with self._lock:
                 self._assessor.trial_end(str(trial_id), success)

@@ -58,7 +58,7 @@ class SearchPlan:
 
 
 def managed(tuner: Tuner, plan: SearchPlan, seed: int | None = None) -> "ManagedTuner":
-    """Return a tuner that wraps another one and carries out a plan.
+    """Wrap a tuner in a `ManagedTuner` for a plan; resumable if the tuner is.
 
     Args:
         tuner: a tuner without a space. It must minimise if there are several objectives, else
@@ -95,7 +95,7 @@ class _ConfigurationHistory:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A trial that has not ended."""
+    """Trial that has not ended: its configuration, hash, and id in the wrapped tuner."""
 
     inner: int | None
     """Id of the trial in the wrapped tuner; None if the tuner did not propose it."""
@@ -104,7 +104,7 @@ class _Open:
 
 
 class ManagedTuner(Tuner):
-    """Tuner that wraps another one and carries out a `SearchPlan`; made by `managed`.
+    """Wrapper of a tuner that adds a queue, warm start, duplicates policy and stopping.
 
     The wrapped tuner has ids of its own, since a rejected duplicate uses an id without a trial.
     """
@@ -150,7 +150,7 @@ class ManagedTuner(Tuner):
         self._first.append(deepcopy(configuration))
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base.
+        """Set the tuner's space; check queued configurations, and drop those it now forbids.
 
         With the first space the tuner gets the samples of earlier searches; a later one removes
         enqueued configurations that violate its constraints.
@@ -182,7 +182,7 @@ class ManagedTuner(Tuner):
     def generate_multiple_parameters(
         self, parameter_id_list: list[int], **kwargs: object
     ) -> list[JsonValue]:
-        """Return configurations for several new trials, in the order of the ids."""
+        """Return a configuration per id, in order; fewer once the tuner has no more."""
         start_later = kwargs.get("st_callback")
         later = start_later if callable(start_later) else None
         answer: list[JsonValue] = []
@@ -196,7 +196,7 @@ class ManagedTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Record a result for duplicates and stopping rules; pass it to the tuner as a scalar."""
         trial = self._open.get(parameter_id)
         key = configuration_hash(parameters) if trial is None else trial.key
         self._history.results.setdefault(key, value)
@@ -209,7 +209,7 @@ class ManagedTuner(Tuner):
                 self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
+        """Close an open trial in the history, and tell the tuner if it proposed the trial."""
         trial = self._open.pop(parameter_id, None)
         if trial is None:
             return  # duplicate report
@@ -218,7 +218,7 @@ class ManagedTuner(Tuner):
             self._tuner.trial_end(trial.inner, success, **kwargs)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base; the tuner ignores samples that violate a constraint.
+        """Record samples as known, dequeue their configurations, and import them into the tuner.
 
         An enqueued configuration with an imported result is removed from the queue: a resumed
         experiment imports its own results.
@@ -241,7 +241,7 @@ class ManagedTuner(Tuner):
         self._monitor.replay(results, self._search_space)
 
     def _import_results(self, tuner_results: Sequence[TunerResult]) -> None:
-        """Import results of trials that the tuner did not propose."""
+        """Pass results of foreign trials to the tuner's `import_data`."""
         if tuner_results:
             self._tuner.import_data(
                 [
@@ -330,7 +330,7 @@ class ResumableManagedTuner(ManagedTuner):
     """`ManagedTuner` of a tuner whose state can be saved."""
 
     def state(self) -> dict[str, JsonValue]:
-        """Return the state as JSON, for `load_state`."""
+        """Return tuner, random state, queue, known results and open trials as JSON."""
         from nni.hpo.json_value import random_state
 
         assert isinstance(self._tuner, Resumable)
@@ -347,7 +347,7 @@ class ResumableManagedTuner(ManagedTuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and space."""
+        """Restore tuner, random state, queue, known results and open trials from a state."""
         from nni.hpo.json_value import restore_random
 
         assert isinstance(self._tuner, Resumable)

@@ -216,7 +216,7 @@ def _lies_in(space: Space, parameters: JsonValue) -> bool:
 
 
 def _placed(space: Space, parameters: JsonValue) -> dict[str, object]:
-    """Return a configuration as a flat dict, without keys that a tuner added."""
+    """Return a configuration as a flat dict of path to value, without keys a tuner added."""
     from nni.hpo.space.parser import place
 
     own = {parameter.key for parameter in space.parameters}
@@ -262,7 +262,7 @@ def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue)
 
 
 def _unit_of(losses: list[float], targets: list[float]) -> float:
-    """Return the unit of the warped targets, in losses, measured on the better half."""
+    """Return how much loss one unit of the warped targets is, within the better half."""
     middle = (len(targets) - 1) // 2
     rise = targets[middle] - targets[0]
     return (losses[(len(losses) - 1) // 2] - losses[0]) / rise if rise > 0 else 0.0

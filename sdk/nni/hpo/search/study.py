@@ -216,7 +216,7 @@ class Study:
             }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Restore a state, in a new study with the same arguments.
+        """Restore tuner, open trials and results into a study that has not been asked yet.
 
         Open trials stay open, and stopping rules count the restored results.
 

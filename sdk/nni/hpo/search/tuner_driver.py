@@ -21,7 +21,7 @@ _PAUSE: Final = 8
 
 @dataclass(slots=True)
 class _History:
-    """Intermediate results of one trial."""
+    """Intermediate results of one trial, with its attempt and the longest assessed length."""
 
     attempt: int
     values: list[Any] = field(default_factory=list)
@@ -71,7 +71,7 @@ class TunerDriver:
         self._guard.call("update_search_space", self._tuner.update_search_space, search_space)
 
     def generate(self, parameter_ids: list[int]) -> Suggestions:
-        """Request configurations; exceptions propagate."""
+        """Ask the tuner for a configuration per id; return those, and how many it deferred."""
         self._requested, self._started = set(parameter_ids), {}
         self._has_new_result = self._prepared = False
         try:
@@ -89,7 +89,7 @@ class TunerDriver:
         )
 
     def prepare(self) -> None:
-        """See `AlgorithmDriver`.
+        """Let the tuner compute its next proposal in advance, if a result came since.
 
         The time between the result of a trial and the request after its end, while the trial exits,
         is used. If results arrive faster than requests, preparation is wasted and pauses.
@@ -114,7 +114,7 @@ class TunerDriver:
         return parameter_id, parameters, self._provenance.now()
 
     def metric(self, command: MetricCommand) -> None:
-        """Process a metric; exceptions are reported and skipped."""
+        """Pass an intermediate metric to the assessor, a final one to the tuner."""
         if not command.final:
             self._assess(command)
         elif not command.customized:
@@ -153,7 +153,7 @@ class TunerDriver:
             self._send({"stop": command.trial_id})
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """Process the end of a trial; exceptions are reported and skipped."""
+        """Tell tuner and assessor that a trial ended, and forget its metrics and configuration."""
         if not command.customized:
             self._guard.call(
                 "trial_end",
@@ -171,7 +171,7 @@ class TunerDriver:
         self._table.forget(command.parameter_id)
 
     def import_data(self, data: object, *, own: bool = False) -> None:
-        """See `AlgorithmDriver`; only a `ManagedTuner` distinguishes its own samples."""
+        """Import samples into the tuner; own earlier ones by `resume_search` if it has it."""
         self._provenance.imported(data)
         resume = getattr(self._tuner, "resume_search", None) if own else None
         self._guard.call("import_data", resume or self._tuner.import_data, data)
@@ -188,7 +188,7 @@ class TunerDriver:
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """See `AlgorithmDriver`; None for tuners that defer, whose state lacks deferred ids."""
+        """Return space, states, configurations and histories as JSON; None if incomplete."""
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         if self._has_deferred or not all(map(_is_resumable, parts.values())):
             return None
@@ -221,7 +221,7 @@ class TunerDriver:
             self._send({"stop": trial_id})
 
     def repeat(self, parameter_ids: list[int]) -> Suggestions:
-        """Resend the result of a request from before the snapshot."""
+        """Return logged configurations again for requests made before the snapshot."""
         known = [parameter_id for parameter_id in parameter_ids if parameter_id in self._table]
         return Suggestions(
             tuple((id_, self._table.get(id_), self._provenance.now()) for id_ in known),

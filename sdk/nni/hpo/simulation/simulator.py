@@ -228,7 +228,7 @@ class TableTraining:
 
 @dataclass(slots=True)
 class _Trial:
-    """A running trial."""
+    """Running trial: parameters, learning curve, start time and steps done."""
 
     id: int
     parameter_id: int
@@ -290,7 +290,7 @@ class _Simulation:
         return SimulatedRun(tuple(self._ended), self.now_s, self._best, tuple(self._progress))
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Receive a message of the driver; see `nni.hpo.search.driver.SendMessage`."""
+        """Queue late suggestions and stops that the driver sends; raise on a failure."""
         if "late" in message:
             self._queue += [(id_, parameters) for id_, parameters, _ in message["late"]]
             self._exhausted = self._exhausted or bool(message.get("exhausted"))
@@ -308,7 +308,7 @@ class _Simulation:
             pass
 
     def _ask(self) -> bool:
-        """Request configurations; return whether any arrived."""
+        """Request as many configurations as slots and limit allow; return whether any arrived."""
         waiting = len(self._queue) + self._promised
         wanted = min(
             self.concurrency - len(self._live) - waiting, self.limit - self._started - waiting

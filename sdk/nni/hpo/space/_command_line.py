@@ -84,7 +84,7 @@ def _leaves(
 def _level(
     configuration: dict[str, Any], leaf: _Leaf, refuse: Callable[[str], NoReturn]
 ) -> dict[str, Any]:
-    """Return the dict of a configuration that holds a leaf."""
+    """Return the nested dict that holds an option's value; refuse it in an inactive branch."""
     level = configuration
     for key, branch in leaf.branches:
         inner = level.get(key)

@@ -55,7 +55,7 @@ def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ship
 
 
 class _Reader:
-    """Converter of one ConfigSpace."""
+    """Converter of a ConfigSpace to JSON: hyperparameters, conditions and forbidden clauses."""
 
     def __init__(self, space: Any) -> None:  # noqa: ANN401 - ships no types
         self._space = space

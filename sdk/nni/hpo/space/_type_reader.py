@@ -123,7 +123,7 @@ _Part: TypeAlias = tuple[str, str, Any, bool]
 
 
 def _parts(source: Any) -> tuple[Iterator[_Part], Callable[[dict[str, Any]], Any]]:  # noqa: ANN401 - any argument of a user
-    """Return the fields of a class or function, and the constructor of its objects."""
+    """Return fields and constructor of a dataclass, pydantic model or function; else raise."""
     if dataclasses.is_dataclass(source) and isinstance(source, type):
         return _dataclass_parts(source), lambda values: source(**values)
     if _is_model(source):
@@ -227,7 +227,7 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
 
 
 def _split(hint: Any, place: str) -> tuple[Any, Range | Choice | None]:  # noqa: ANN401 - a type hint
-    """Return a type without its annotations, and its sampling; None for an untuned one."""
+    """Split `Annotated[type, sampling]` into type and sampling; sampling is None if absent."""
     if get_origin(hint) is not Annotated:
         return hint, None
     base, *beside = get_args(hint)

@@ -109,7 +109,7 @@ def to_configspace(
 
 
 def _entries(space: Space, entries: JsonValue) -> Iterator[tuple[Parameter, JsonValue]]:
-    """Yield all parameters with their entries in JSON, outer ones first."""
+    """Yield each parameter with its JSON entry, depth first into the branches of choices."""
     for parameter in space.parameters:
         entry = entries[parameter.key]
         yield parameter, entry

@@ -60,7 +60,7 @@ class Reference:
     """Required active branch per step, None for any; empty means any at every step."""
 
     def find(self, configuration: JsonValue) -> JsonValue:
-        """Return the value, the name of an active branch, or `_ABSENT`."""
+        """Return the value at this path in a configuration; `_ABSENT` if it is not active."""
         value = configuration
         for step, key in enumerate(self.keys):
             if not isinstance(value, Mapping) or key not in value:
@@ -86,7 +86,7 @@ class ExpressionConstraint:
         return frozenset(reference.keys[0] for reference in self.references)
 
     def holds(self, configuration: JsonValue) -> bool:
-        """See the protocol."""
+        """Return whether the expression is true; False where it cannot be evaluated."""
         try:
             return self.judge(configuration)
         except (ExpressionError, ArithmeticError):
@@ -120,7 +120,7 @@ class ForbiddenCombination:
         return frozenset(reference.keys[0] for reference, _ in self.values)
 
     def holds(self, configuration: JsonValue) -> bool:
-        """See the protocol."""
+        """Return False if a configuration has all values of the combination."""
         return not all(
             same_value(reference.find(configuration), value) for reference, value in self.values
         )
@@ -129,7 +129,7 @@ class ForbiddenCombination:
 
 
 def constrained(space: Space, declared: object) -> Space:
-    """Return a space with its declared constraints.
+    """Return a space with its declared constraints and one configuration that meets them.
 
     Args:
         space: a space without constraints.

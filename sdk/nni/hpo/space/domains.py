@@ -68,7 +68,7 @@ class UniformDomain:
     """True if the logarithm is uniform; then `low` is positive."""
 
     def draw(self, rng: Random) -> float:
-        """Return one sample of the prior."""
+        """Return a uniform or log-uniform sample, rounded to the step."""
         if self.log:
             raw = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
         else:
@@ -87,7 +87,7 @@ class UniformDomain:
         return round(self.low / self.q), round(self.high / self.q)
 
     def check(self, value: object) -> float:
-        """Return `value` as a float of this domain.
+        """Return `value` as a float; raise ValueError outside the bounds or off the step.
 
         Raises:
             ValueError: the value lies outside the domain.
@@ -122,7 +122,7 @@ class NormalDomain:
         return raw if self.q is None else round(raw / self.q) * self.q
 
     def check(self, value: object) -> float:
-        """Return `value` as a float of this domain.
+        """Return `value` as a float; raise ValueError if it is off the step or not positive.
 
         Raises:
             ValueError: the value lies outside the domain.
@@ -150,7 +150,7 @@ class IntegerDomain:
         return rng.randrange(self.lower, self.upper)
 
     def check(self, value: object) -> int:
-        """Return `value` as an int of this domain.
+        """Return `value` as an int; raise ValueError if it is fractional or out of range.
 
         Raises:
             ValueError: the value lies outside the domain.
@@ -219,7 +219,7 @@ def _value_text(value: object) -> str:
 
 
 def _plain_text(value: object) -> str:
-    """Return a canonical text, which is the same for 2 and 2.0."""
+    """Return canonical JSON of a value, in which 2 and 2.0 are the same."""
     if type(value) is str:  # the common case, evaluated for each result of a replay
         return encode_basestring(value)
     return canonical_json(_with_plain_numbers(value))

@@ -218,7 +218,7 @@ def _option_entry(option: FieldOption) -> JsonValue:
 
 
 def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, place: str) -> Any:  # noqa: ANN401 - an object of the user's class
-    """Return the object of a structure.
+    """Construct the object of a structure from parameters by path, nested ones included.
 
     Args:
         structure: description of the class or function.
@@ -273,7 +273,7 @@ def _number(value: JsonValue, wanted: type[int] | type[float], path: str) -> flo
 
 
 def _plain(value: JsonValue, hint: object, path: str) -> object:
-    """Return the value of an untuned field that is set nevertheless."""
+    """Convert a value given for an untuned field to the field's number or enum type."""
     if hint is int or hint is float:
         return _number(value, hint, path)
     if isinstance(hint, type) and issubclass(hint, Enum) and isinstance(value, str):

@@ -23,7 +23,7 @@ _ALIKE: Final = 1e-12
 
 
 def child_of(space: EncodedSpace, parents: Floats, rng: np.random.Generator) -> Floats:
-    """Return one child `(d,)`, a point of the space.
+    """Return a child `(d,)` of two parents by crossover and mutation, rounded to the space.
 
     Args:
         space: the space, with at least one parameter.

@@ -35,7 +35,7 @@ _CONVERGED: Final = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Draw of the distribution, before discrete parameters are rounded."""
+    """Draw of numbers and options from the CMA-ES distribution, before rounding."""
 
     numbers: Floats
     """`(d,)`"""
@@ -130,7 +130,7 @@ class Covariance:
         return Solution(np.clip(numbers, 0.0, 1.0), np.array(options, dtype=np.int64))
 
     def tell(self, solutions: list[Solution]) -> None:
-        """Update the distribution with one generation of `population` solutions, best first."""
+        """Update mean, covariance, step size and option chances with a ranked generation."""
         if len(self.mean):
             self._learn_numbers(np.array([solution.numbers for solution in solutions]))
         self._learn_options(np.array([solution.options for solution in solutions]))
@@ -138,7 +138,7 @@ class Covariance:
         self._decompose()
 
     def state(self) -> JsonValue:
-        """Return the state as JSON, for `load_state`."""
+        """Return mean, step size, matrix, evolution paths and generation as JSON."""
         return {
             "mean": self.mean.tolist(),
             "sigma": self.sigma,
@@ -150,7 +150,7 @@ class Covariance:
         }
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore a state of a distribution over the same space."""
+        """Restore mean, step size, matrix and evolution paths, and decompose the matrix again."""
         dimensions = len(self.mean)
         self.mean = np.array(state["mean"], dtype=np.float64)
         self.sigma = float(state["sigma"])
@@ -202,7 +202,7 @@ class Covariance:
         )
 
     def _cut(self, steps: Floats) -> Floats:
-        """Return steps `(l, d)`, shortened if too long for a draw of this distribution."""
+        """Shorten steps `(l, d)` that are improbably long under this distribution."""
         whitened = (steps @ self._axes) / np.sqrt(self._values)
         n = len(self.mean)
         most = math.sqrt(n) + _MOST_AWAY * n / (n + 2)

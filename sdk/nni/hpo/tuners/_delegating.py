@@ -19,7 +19,7 @@ class DelegatingTuner(Tuner):
         self._search.prepare_parameters()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the configuration that the chosen tuner generates."""
         configuration: dict[str, JsonValue] = self._search.generate_parameters(
             parameter_id, **kwargs
         )
@@ -28,7 +28,7 @@ class DelegatingTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Pass the final result of a trial to the chosen tuner, unchanged."""
         self._search.receive_trial_result(parameter_id, parameters, value, **kwargs)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
@@ -40,7 +40,7 @@ class DelegatingTuner(Tuner):
         self._search.import_data(data)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the state of the chosen tuner.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -48,7 +48,7 @@ class DelegatingTuner(Tuner):
         return self._resumable().state()
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore the state of the chosen tuner.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

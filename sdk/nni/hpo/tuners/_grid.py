@@ -16,7 +16,7 @@ from nni.hpo.space.domains import (
 
 
 class Grid:
-    """Cartesian product of the parameters of one level; the last one changes fastest.
+    """Numbered Cartesian product of one level's parameters; the last one changes fastest.
 
     Args:
         space: of `choice`, `randint` and `quniform` only.
@@ -57,7 +57,7 @@ class Grid:
         return number
 
     def _block(self, keys: frozenset[str]) -> int:
-        """Return the number of consecutive combinations with the same values of these keys."""
+        """Return how many consecutive combinations share the values of all these keys."""
         block = 1
         for key, axis in reversed(self._axes):
             if key in keys:

@@ -31,7 +31,7 @@ LossT = TypeVar("LossT", bound=float | tuple[float, ...])
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """All state that choosing a vector may change."""
+    """Random and model state that choosing a vector may change, to undo the choice."""
 
     generator: Mapping[str, Any]
     """State of the generator, as numpy has it."""
@@ -41,7 +41,7 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Vector that was chosen ahead."""
+    """Vector that was chosen in advance, with the state after the choice."""
 
     vector: Floats
     after: _Snapshot
@@ -85,7 +85,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._prepared: _Prepared | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations outside the new space are dropped."""
+        """Encode a new space; keep the observations and running trials that lie in it."""
         space = EncodedSpace(self._parse(search_space))
         known, running = self._results(), self._running_configurations()
         self._space = space
@@ -93,7 +93,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._restore_trials(known, running)
 
     def prepare_parameters(self) -> None:
-        """See the base. A prepared vector is dropped when a result or an end changes the choice."""
+        """Choose the next vector in advance, and restore all state to before the choice."""
         if not self.prepares or self._prepared is not None or not len(self._space):
             return
         before = self._snapshot()
@@ -102,7 +102,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._restore(before)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the next vector, decoded, and register it as running."""
         del kwargs
         vector = self._next_vector() if len(self._space) else np.empty(0)
         self._running[parameter_id] = vector
@@ -111,7 +111,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Remove a trial from the running ones; learn its loss if it has a number."""
         del kwargs
         self._remove_running(parameter_id)
         loss = self._loss_of_report(value)
@@ -124,7 +124,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._remove_running(parameter_id)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without a finite value are skipped."""
+        """Learn the loss of each sample; skip samples outside the space or without a number."""
         for sample in samples(data):
             loss = self._loss_of_report(sample.value)
             if loss is None:
@@ -137,7 +137,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
                 self._learn(sample.parameter, loss)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random states, observations, running trials and the model's state as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -153,7 +153,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state of a tuner with the same arguments and search space.
+        """Restore random states, observations, running trials and the model from a state.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.
@@ -239,7 +239,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._add(configuration, placed, loss)
 
     def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: LossT) -> None:
-        """Add an observation.
+        """Append a configuration, its vector and its loss; drop a prepared vector.
 
         Args:
             configuration: of the trial.

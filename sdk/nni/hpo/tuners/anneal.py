@@ -78,7 +78,7 @@ class AnnealTuner(Tuner):
         self._rankings: dict[str, list[tuple[float, int]]] = {}
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations outside the new space are dropped."""
+        """Set the search space, and learn again the observations that lie in it."""
         self._set_space(parse_space(search_space, algorithm="Anneal"))
         known, self._observed = self._observed, []
         for configuration, loss in known:
@@ -92,14 +92,14 @@ class AnnealTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Learn the loss of a final result; ignore one without a number."""
         del parameter_id, kwargs
         loss = loss_of(value, self._mode)
         if loss is not None:
             self._learn(parameters, loss)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without a finite value are skipped."""
+        """Learn the loss of each sample; skip samples outside the space or without a number."""
         for sample in samples(data):
             loss = loss_of(sample.value, self._mode)
             if loss is None:
@@ -125,7 +125,7 @@ class AnnealTuner(Tuner):
         return repaired(self._space, proposal, self._rng)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the random state and all observations as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -134,7 +134,7 @@ class AnnealTuner(Tuner):
         return {"rng": random_state(self._rng), "observed": observed}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore the random state, and learn the observations of a state again.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

@@ -89,7 +89,7 @@ class AutoTuner(DelegatingTuner):
         return outcome_explanation(len(self._search.space), self._objectives)
 
     def set_objectives(self, objectives: Objectives) -> None:
-        """Set the objectives; called before the first space, if `multi_objective` is true."""
+        """Set the objectives, and choose the search for one loss or for several outcomes."""
         self._objectives = objectives
         if objectives.several or objectives.limits:
             settings = replace(self._settings, least_noise=_OUTCOME_NOISE)
@@ -103,7 +103,7 @@ class AutoTuner(DelegatingTuner):
         self._log_explanation()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the chosen search's configuration; log the explanation if it changed."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         self._log_explanation()
         return configuration
@@ -116,7 +116,7 @@ class AutoTuner(DelegatingTuner):
 
 
 def loss_search(objectives: Objectives, settings: GPSettings, seed: int | None) -> GPSearch:
-    """Return the search of `auto` for one objective without limits.
+    """Return a GP search with a Latin hypercube and TPE, as `auto` uses for one loss.
 
     Args:
         objectives: the only one.
@@ -151,7 +151,7 @@ def loss_explanation(search: GPSearch) -> str:
 
 
 def outcome_explanation(parameters: int, objectives: Objectives) -> str:
-    """Return how several objectives, or one within limits, are searched.
+    """Return text that explains how several objectives or limits are searched.
 
     Args:
         parameters: number of them.

@@ -65,13 +65,13 @@ class BatchTuner(Tuner):
             return None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space, before the first proposal and at each change by the user."""
+        """Queue the configurations of a space, without those already proposed."""
         options = list(combine_params(search_space))
         self._done += self._queue[: self._next]
         self._queue, self._next = _without(options, self._done), 0
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the next configuration of the queue; raise NoMoreTrialError at its end."""
         del parameter_id, kwargs
         if self._next >= len(self._queue):
             raise NoMoreTrialError("all configurations of the batch have been proposed")
@@ -90,7 +90,7 @@ class BatchTuner(Tuner):
         self._queue[self._next :] = _without(self._queue[self._next :], imported)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the queue, the position in it and the configurations done as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -98,7 +98,7 @@ class BatchTuner(Tuner):
         return {"queue": self._queue, "next": self._next, "done": self._done}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore the queue, the position in it and the configurations done.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

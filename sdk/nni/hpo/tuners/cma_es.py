@@ -85,7 +85,7 @@ class CmaEs(ModelBasedTuner[float]):
         self._distribution: Covariance = self._first_distribution()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the next configuration, and remember the CMA-ES solution that it stands for."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         if self._latest is not None:
             self._drawn_solutions[parameter_id] = self._latest
@@ -94,13 +94,13 @@ class CmaEs(ModelBasedTuner[float]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Learn a result, with the CMA-ES solution that its configuration was drawn as."""
         self._result_of = self._drawn_solutions.pop(parameter_id, None)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
         self._result_of = None
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """See the base. A trial without a result ranks behind all others."""
+        """Close a trial; one without a result enters its generation with an infinite loss."""
         super().trial_end(parameter_id, success, **kwargs)
         solution = self._drawn_solutions.pop(parameter_id, None)
         if solution is not None:

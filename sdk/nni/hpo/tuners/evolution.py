@@ -85,14 +85,14 @@ class EvolutionTuner(Tuner):
         self._start_later: StartLater | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Individuals outside the new space are replaced."""
+        """Set the search space; replace individuals outside it, and serve deferred requests."""
         self._space = parse_space(search_space, algorithm="Evolution")
         self._evaluated = [one for one in self._evaluated if self._has(one.configuration)]
         self._refill()
         self._serve_deferred()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """Return one configuration for a new trial."""
+        """Return the next individual's configuration; defer the request if none is ready."""
         start_later = kwargs.get("st_callback")
         if callable(start_later):
             self._start_later = start_later
@@ -120,7 +120,7 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
+        """Replace the individual of a trial without a result, and serve deferred requests."""
         del success, kwargs
         if self._running.pop(parameter_id, None) is not None:  # ended without a result
             self._refill()
@@ -141,7 +141,7 @@ class EvolutionTuner(Tuner):
         self._serve_deferred()
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random state, population, running trials and deferred requests as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -155,7 +155,7 @@ class EvolutionTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore random state, population, running trials and deferred requests.
 
         Deferred requests are served after the next request, which passes the callable for them.
 

@@ -121,7 +121,7 @@ class GPTuner(DelegatingTuner):
         self.set_objectives(objectives_of(checked_optimize_mode(optimize_mode)))
 
     def set_objectives(self, objectives: Objectives) -> None:
-        """Set the objectives; called before the first space, if `multi_objective` is true."""
+        """Choose the search: for several outcomes or limits, or for one loss."""
         if objectives.several or objectives.limits:
             self._search = OutcomeSearch(_NAME, objectives, self._settings, self._seed)
         else:

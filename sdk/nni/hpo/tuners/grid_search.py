@@ -63,7 +63,7 @@ class GridSearchTuner(Tuner):
         self._elsewhere: list[JsonValue] = []
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space, before the first proposal and at each change by the user."""
+        """Start the grid of a new space; combinations already proposed are skipped in it."""
         space = parse_space(search_space, algorithm="GridSearch", types=GRID_TYPES)
         self._elsewhere += [self._grid.decode(number) for number in self._handed_out]
         self._grid = Grid(space)
@@ -71,7 +71,7 @@ class GridSearchTuner(Tuner):
         self._mark(self._elsewhere)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return the next allowed combination that is not skipped; raise at the grid's end."""
         del parameter_id, kwargs
         self._next = self._grid.next_allowed(self._next)
         while self._next in self._skip:
@@ -102,7 +102,7 @@ class GridSearchTuner(Tuner):
             )
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the next number, numbers to skip and combinations handed out as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -115,7 +115,7 @@ class GridSearchTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore the next number, numbers to skip and combinations handed out.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

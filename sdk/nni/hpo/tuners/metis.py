@@ -144,7 +144,7 @@ class MetisTuner(ModelBasedTuner[float]):
         return found[int(np.argmin(bounds))]
 
     def _trusted_keys(self) -> set[VectorKey]:
-        """Return the keys of vectors that are not to be measured again."""
+        """Return keys of vectors that run, or were measured often enough."""
         counts = Counter(vector_key(vector) for vector in self._vectors)
         often = {key for key, count in counts.items() if count >= _MOST_MEASUREMENTS}
         return often | self._running_keys()

@@ -98,13 +98,13 @@ class NSGA2(Tuner):
         self._objectives = objectives
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Members outside the new space are removed."""
+        """Encode a new space; remove members outside it, and forget which points were proposed."""
         self._space = EncodedSpace(parse_space(search_space, algorithm="NSGA2"))
         known, self._members, self._seen = self._members, [], set()
         self._members = [member for member in known if self._point(member) is not None]
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return a child of the population, or a prior draw, and mark its point as proposed."""
         del parameter_id, kwargs
         if not len(self._space):
             return {}
@@ -115,7 +115,7 @@ class NSGA2(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Add a configuration with its losses and constraint violation to the population."""
         del parameter_id, kwargs
         self._learn(parameters, value)
 
@@ -125,7 +125,7 @@ class NSGA2(Tuner):
             self._learn(sample.parameter, sample.value)
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random states, members with their losses, and proposed points as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -138,7 +138,7 @@ class NSGA2(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore random states, members with their losses, and proposed points.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

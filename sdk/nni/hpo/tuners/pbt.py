@@ -132,7 +132,7 @@ class PBTTuner(Tuner):
         self._released: list[str] = []
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Members outside the new space are drawn anew before their next trial."""
+        """Draw the first population, or redraw waiting members that lie outside a new space."""
         self._space = parse_space(
             search_space, algorithm="PBTTuner", nested=False, reserved=RESERVED
         )
@@ -146,7 +146,7 @@ class PBTTuner(Tuner):
         ]
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """Return one configuration for a new trial."""
+        """Return the next member of the step; defer the request until the step has ended."""
         start_later = kwargs.get("st_callback")
         if callable(start_later):
             self._start_later = start_later
@@ -160,7 +160,7 @@ class PBTTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Record a member's loss, infinite without a number; the last one starts the next step."""
         del parameters, kwargs
         loss = loss_of(value, self._mode)
         self._end(parameter_id, math.inf if loss is None else loss)
@@ -184,7 +184,7 @@ class PBTTuner(Tuner):
         _logger.info("PBTTuner ignores %d imported samples: they have no checkpoint", len(data))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random state, step, members, running and deferred trials as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -200,7 +200,7 @@ class PBTTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore random state, step, members, running and deferred trials.
 
         Deferred requests are served after the next request, which passes the callable for them.
 
@@ -278,7 +278,7 @@ class PBTTuner(Tuner):
         return self._inside(Member(member.configuration, load=(index, self._step)))
 
     def _inside(self, member: Member) -> Member:
-        """Return the member, with new values if it lies outside a changed space."""
+        """Return the member; with a new prior draw if it lies outside a changed space."""
         if contains(self._space, member.configuration):
             return member
         return replace(member, configuration=self._space.draw(self._rng))

@@ -68,7 +68,7 @@ class RandomTuner(Tuner):
         _logger.info("Random ignores %d imported samples", len(data))
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return the state of the random generator as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -76,7 +76,7 @@ class RandomTuner(Tuner):
         return {"rng": random_state(self._rng)}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore the state of the random generator.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.

@@ -103,7 +103,7 @@ class SMACTuner(ModelBasedTuner[float]):
         self._forest: RandomForest | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Only the first space counts; a later one is checked and refused."""
+        """Set the first search space; check a later one, then keep the first with a warning."""
         if self._has_space:
             self._parse(search_space)
             _logger.warning("SMAC keeps its first search space; start a new experiment instead")
@@ -117,7 +117,7 @@ class SMACTuner(ModelBasedTuner[float]):
         return {**super().state(), "proposals": self._proposals, "handed_out": handed_out}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state of a tuner with the same arguments and search space."""
+        """Restore the model's state and the vectors proposed; skip keys of an older encoding."""
         super().load_state(state)
         self._proposals = int(state["proposals"])
         # Older versions stored keys of another encoding; their observed and running trials remain.
@@ -137,7 +137,7 @@ class SMACTuner(ModelBasedTuner[float]):
         return vector
 
     def _next(self, taken: set[VectorKey]) -> Floats | None:
-        """Return a vector that is not taken; None if there is none."""
+        """Return the space's middle first, then random draws and the most promising in turn."""
         if self._proposals == 0:
             first = self._space.middle()
             if vector_key(first) not in taken and self._space.allows(first):

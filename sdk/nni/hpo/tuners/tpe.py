@@ -177,7 +177,7 @@ class TPETuner(Tuner):
         self._forget()
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """See the base. Observations outside the new space are dropped."""
+        """Set a search space and its levels; keep observations and running trials in it."""
         running = [(key, trial.configuration) for key, trial in self._running.items()]
         known, self._running = self._observed, {}
         self._space = parse_space(search_space, algorithm="TPE")
@@ -186,7 +186,7 @@ class TPETuner(Tuner):
         self._recall(known, running)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return a suggestion of the model, and register it as a running trial."""
         del kwargs
         configuration = self.suggest()
         self._running[parameter_id] = self._started(configuration)
@@ -195,7 +195,7 @@ class TPETuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Remove a trial from the running ones; learn its outcome if that is complete."""
         del kwargs
         self._running.pop(parameter_id, None)
         outcome = self._outcome(value)
@@ -208,7 +208,7 @@ class TPETuner(Tuner):
         self._running.pop(parameter_id, None)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """See the base. Samples outside the space or without a finite value are skipped."""
+        """Learn the outcome of each sample; skip samples outside the space or without a number."""
         for sample in samples(data):
             outcome = self._outcome(sample.value)
             if outcome is None:
@@ -230,7 +230,7 @@ class TPETuner(Tuner):
         return self._proposal(self._pending())
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random states, observations and running trials as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -243,7 +243,7 @@ class TPETuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore the state of a tuner with the same arguments and search space.
+        """Restore random states, then learn observations and running trials of a state again.
 
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.
@@ -291,7 +291,7 @@ class TPETuner(Tuner):
         self._extent = Extent()
 
     def _outcome(self, value: JsonValue) -> Outcome | None:
-        """Return the outcome of a report; None unless it has a finite number per objective."""
+        """Return losses and constraint violation of a report; None if a loss is missing."""
         losses = self._objectives.losses(value)
         if losses is None:
             return None
@@ -363,7 +363,7 @@ class TPETuner(Tuner):
 
 
 def _to_json(outcome: Outcome) -> JsonValue:
-    """Return an outcome as JSON: a number if there is a single loss and no violation."""
+    """Return an outcome as a number if it has one loss and no violation, else as a list."""
     if outcome.excess > 0 or len(outcome.losses) > 1:
         return [list(outcome.losses), outcome.excess]
     return outcome.losses[0]

@@ -41,7 +41,7 @@ class TuningSession:
     _calls: int = field(default=0)
 
     def generate(self, parameter_ids: Sequence[int]) -> Answer:
-        """Ask for parameters."""
+        """Request parameters for ids; return them, and check that no id is answered twice."""
         answer = self.stub.GenerateParameters(
             pb.GenerateParametersRequest(
                 session_id=self.id, parameter_ids=parameter_ids, request_id=self._request_id()

@@ -57,7 +57,7 @@ class LossAcquisition:
     """Known results that a vector may repeat; None where every vector has a result of its own."""
 
     def values(self, vectors: Floats) -> Floats:
-        """See the protocol. Expected gains are multiplied by the probability of a new result."""
+        """Return the acquisition at vectors, weighted by the probability of a new result."""
         means, deviations = self.posterior.predict(self.space.features(vectors))
         values = self.function(means, deviations, self.incumbent)[0]
         if self.plateaus is not None:
@@ -65,7 +65,7 @@ class LossAcquisition:
         return values
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """See the protocol. Plateaus are not regarded."""
+        """Return the acquisition at one point and its gradient, by the chain rule."""
         mean, deviation, mean_gradient, deviation_gradient = self.posterior.predict_with_gradient(
             features
         )
@@ -127,7 +127,7 @@ class AcquisitionOptimizer:
         return self._allowed_towards(start, end)
 
     def _allowed_towards(self, start: Floats, end: Floats) -> Floats:
-        """Return the vector nearest to `end`, or the last allowed one on the way to it."""
+        """Return the allowed vector nearest to `end`, found by bisection on the way."""
         space = self.space
         snapped: Floats = space.snap(end[None, :])[0]
         if space.allows(snapped):

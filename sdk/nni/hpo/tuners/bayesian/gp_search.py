@@ -123,14 +123,14 @@ class GPSearch(ModelBasedTuner[float]):
         return self._plateaus.found
 
     def update_search_space(self, search_space: JsonValue) -> None:
-        """Set the search space, before the first proposal and at each change by the user."""
+        """Set the space of this search and of its TPE, and reset what depends on it."""
         if self._tpe is not None:
             self._tpe.update_search_space(search_space)
         super().update_search_space(search_space)
         self._start_over()
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return one configuration for a new trial."""
+        """Return a configuration; remember the mode and region size that proposed it."""
         configuration = super().generate_parameters(parameter_id, **kwargs)
         self._proposals[parameter_id] = (self._mode, self._region_size())
         return configuration
@@ -138,7 +138,7 @@ class GPSearch(ModelBasedTuner[float]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Learn a result; adapt the trust region by whether it improved the incumbent."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
         mode, size = self._proposals.pop(parameter_id, ("design", 0.0))
@@ -270,7 +270,7 @@ class GPSearch(ModelBasedTuner[float]):
         return min(self._losses[: self._design.size]) - min(self._losses)
 
     def _start_over(self) -> None:
-        """Reset everything that depends on the search space."""
+        """Make new models, trust region and initial design for the current space."""
         settings = self._settings
         self._model = LossModel(
             Kernel(self._space.feature_axes, settings.matern, settings.least_noise)

@@ -23,7 +23,7 @@ _HYPERCUBES: Final = 20
 
 
 class InitialDesign(Protocol):
-    """Configurations to try first, in one search space."""
+    """Interface of initial designs: the configurations to try before a model proposes."""
 
     @property
     def size(self) -> int:
@@ -94,13 +94,13 @@ class LatinHypercubeDesign:
         return len(self._design)
 
     def reset(self, space: EncodedSpace, rng: np.random.Generator) -> None:
-        """See the protocol."""
+        """Draw a new Latin hypercube for a space, and start at its first vector."""
         self._axes = len(space)
         self._design = latin_hypercube(space, rng)
         self._proposed = 0
 
     def is_complete(self, results: int) -> bool:
-        """See the protocol. With concurrent trials a few results are enough once all have started.
+        """Return whether all vectors have results; few are enough once all are started.
 
         Until then `next_vector` is asked for draws.
         """
@@ -108,7 +108,7 @@ class LatinHypercubeDesign:
         return results >= self.size or (started and results >= _FEWEST)
 
     def next_vector(self) -> Floats | None:
-        """See the protocol."""
+        """Return the next vector of the hypercube; None after the last."""
         if self._proposed == self.size:
             return None
         vector: Floats = self._design[self._proposed]
@@ -120,7 +120,7 @@ class LatinHypercubeDesign:
         return {"design": self._design.tolist(), "handed_out": self._proposed}
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """See the protocol."""
+        """Restore the hypercube and the number of its vectors already proposed."""
         design = state["design"]
         self._design = np.array(design, dtype=np.float64).reshape(len(design), self._axes)
         self._proposed = int(state["handed_out"])

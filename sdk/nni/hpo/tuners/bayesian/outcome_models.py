@@ -65,7 +65,7 @@ class OutcomeAcquisition:
     limits: tuple[LimitPosterior, ...]
 
     def values(self, vectors: Floats) -> Floats:
-        """See the protocol."""
+        """Return log expected hypervolume improvement plus log chance to keep the limits."""
         features = self.space.features(vectors)
         total = np.zeros(len(vectors))
         if self.boxes is not None:
@@ -78,7 +78,7 @@ class OutcomeAcquisition:
         return total
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """See the protocol."""
+        """Return the acquisition at one point, and its gradient."""
         total, gradient = 0.0, np.zeros_like(features)
         if self.boxes is not None:
             means, deviations, mean_gradients, deviation_gradients = zip(
@@ -105,7 +105,7 @@ class OutcomeAcquisition:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFit:
-    """Acquisition function after results, and the results near which to search."""
+    """Acquisition function, with the positions of good results and of modelled ones."""
 
     acquisition: OutcomeAcquisition
     good: Ints
@@ -141,7 +141,7 @@ class OutcomeModels:
         ]
 
     def update(self, vectors: Floats, outcomes: Floats, running: Floats) -> OutcomeFit:
-        """Return the acquisition function after results.
+        """Fit a GP to each outcome, and return the acquisition over the current front.
 
         Args:
             vectors: `(n, d)`, n >= 1.

@@ -24,7 +24,7 @@ class GPSettings:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Work of one maximisation of an acquisition function."""
+    """How many candidates, ascents and evaluations one acquisition maximisation may use."""
 
     samples: int
     """Candidates that are evaluated; >= 1."""

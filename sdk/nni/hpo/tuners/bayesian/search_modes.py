@@ -79,7 +79,7 @@ class TrustRegion:
         return self._shrunk(failures)
 
     def _shrunk(self, failures: Mapping[float, int]) -> float:
-        """Return the first of the halved sizes at which there are not enough failures."""
+        """Return the size halved while it has too many failures; the first size below a limit."""
         size, enough = self.size, max(_FEWEST_FAILURES, self.axes // 2)
         while failures.get(size, 0) >= enough:
             size = 0.5 * size
@@ -99,7 +99,7 @@ class TrustRegion:
 
 @dataclass(slots=True)
 class RecentGains:
-    """Gains of the latest proposals of the Gaussian process."""
+    """Improvements of the incumbent by the last proposals, to detect stagnation."""
 
     gains: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """By how much each improved on the best result before it; 0 for most."""
@@ -121,7 +121,7 @@ def next_mode(
     stale: bool,
     has_options: bool,
 ) -> SearchMode:
-    """Return the mode of the next proposal after the initial design.
+    """Draw the next proposal's mode: density, option, explore, local or global.
 
     Args:
         rng: of the draws.

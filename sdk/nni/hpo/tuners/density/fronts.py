@@ -63,14 +63,14 @@ class FrontRanking:
             self._known = None
 
     def best(self, count: int) -> tuple[list[int], Floats]:
-        """See `Ranking`. A weight is the dominated volume that is lost without the result."""
+        """Return the positions of the best results, weighted by the volume only they dominate."""
         if self._known is None or self._known[0] != count:
             self._known = (count, *self._choose(count))
         _, _, positions, weights = self._known
         return positions, weights
 
     def others(self, good: Sequence[int], limit: int) -> list[int]:
-        """Return up to `limit` positions, better ones first, that are not among `good`."""
+        """Return up to `limit` positions by front, then infeasible ones, without `good`."""
         order = np.argsort(self._fronts[: self._count], kind="stable")
         most = len(good) + limit
         ordered: list[int] = self._positions[order][:most].tolist()
@@ -79,7 +79,7 @@ class FrontRanking:
         return [position for position in ordered if position not in taken][:limit]
 
     def place(self, outcome: Outcome) -> int:
-        """See `Ranking`. Results of one front count as equal."""
+        """Return how many results rank before an outcome; results of one front count as equal."""
         if outcome.excess > 0:
             before = bisect_right(self._beyond, outcome.excess, key=lambda pair: pair[0])
             return self._left_out + self._count + before
@@ -119,7 +119,7 @@ class FrontRanking:
         self._known = None
 
     def _choose(self, count: int) -> tuple[int, list[int], Floats]:
-        """Return the last front used, the best positions and their weights."""
+        """Return the best positions front by front, spread out, with weights."""
         fronts = self._fronts[: self._count]
         rows: list[int] = []
         last = -1

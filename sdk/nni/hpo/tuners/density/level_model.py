@@ -263,7 +263,7 @@ class LevelModel:
     def _rest(
         self, centres: Floats, options: Ints, weights: Floats, others: int, floor: float
     ) -> Mixture:
-        """Return the density of the rest: the given rows with kernels, and `others` without."""
+        """Return the density of worse rows; `others` without kernels add to the prior weight."""
         share = REST_FACTOR / max(centres.shape[1], 1) ** REST_POWER
         width = min(max(share * floor, FLOOR_LEAST), REST_MOST)
         return Mixture(

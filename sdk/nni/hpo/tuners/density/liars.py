@@ -24,7 +24,7 @@ class Extent:
     _sums: tuple[float, ...] = ()
 
     def add(self, outcome: Outcome) -> None:
-        """Add a result."""
+        """Extend least, largest and sum by a result's losses, unless it is infeasible."""
         if outcome.excess > 0:
             return
         losses = outcome.losses
@@ -37,7 +37,7 @@ class Extent:
         self.count += 1
 
     def lie(self, kind: str) -> Outcome:
-        """Return the made-up result of a running trial.
+        """Return the least, largest or mean losses as the made-up result of a running trial.
 
         Args:
             kind: one of `LIARS`. While no result is feasible it has no effect: running trials rank

@@ -34,7 +34,7 @@ class Observations:
         return self._count
 
     def add(self, row: Row, outcome: Outcome) -> None:
-        """Add a row as the newest."""
+        """Append a row to the growing arrays, and its outcome to the ranking."""
         position = self._count
         if position == len(self._points):
             self._points = np.concatenate([self._points, np.empty_like(self._points)])

@@ -72,7 +72,7 @@ class LossRanking:
         insort(self._order, (*_key(outcome), position))
 
     def best(self, count: int) -> tuple[list[int], Floats]:
-        """See `Ranking`. Weights fall with the logarithm of the rank.
+        """Return the positions of the least losses, with weights falling as the logarithm of rank.
 
         Equal results share one rank and its weight, and the newest represents them: results on a
         plateau do not displace all others, and the search moves over the plateau.
@@ -91,7 +91,7 @@ class LossRanking:
         return [position for group in groups for position in group], scaled
 
     def others(self, good: Sequence[int], limit: int) -> list[int]:
-        """Return up to `limit` positions, better ones first, that are not among `good`."""
+        """Return up to `limit` positions by ascending loss, without those in `good`."""
         taken = set(good)
         ranked = self._ranked(0, len(good) + limit)
         return [position for position in ranked if position not in taken][:limit]
@@ -101,7 +101,7 @@ class LossRanking:
         return bisect_right(self._order, (*_key(outcome), len(self._order)))
 
     def _spans(self, count: int) -> list[tuple[int, int]]:
-        """Return the ranks, from and to, of up to `count` runs of equal results, the best first.
+        """Return start and end rank of up to `count` groups of equal results, best first.
 
         Only the better part of all results is examined: where few losses are possible, results
         after the best ones are not good.

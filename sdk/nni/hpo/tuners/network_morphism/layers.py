@@ -87,7 +87,7 @@ class Layer:
         return int(self.args[1]) if self.kind in {CONV, DENSE} else 0
 
     def window(self) -> tuple[int, int, int]:
-        """Return kernel, stride and padding of a convolution or pooling."""
+        """Return kernel size, stride and padding of a convolution or pooling layer."""
         kernel, *rest = (int(arg) for arg in self.args[2 if self.kind == CONV else 0 :])
         stride = rest[0] if rest else 1
         padding = rest[1] if len(rest) > 1 else kernel // 2

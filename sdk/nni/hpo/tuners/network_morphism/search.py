@@ -46,7 +46,7 @@ _LEAST_VARIANCE: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An architecture with its result."""
+    """Architecture with the id of its model and its loss."""
 
     model_id: int
     graph: Graph
@@ -120,7 +120,7 @@ class BayesianOptimizer:
         return self._history
 
     def add(self, evaluated: Evaluated) -> None:
-        """Add a result."""
+        """Append an evaluated architecture and its edit distances to all earlier ones."""
         outline = outline_of(evaluated.graph)
         row = distances(outline, self._outlines)
         self._distances = np.pad(self._distances, (0, 1))

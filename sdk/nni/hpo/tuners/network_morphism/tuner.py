@@ -137,7 +137,7 @@ class NetworkMorphismTuner(Tuner):
         self.search_space = search_space
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> JsonValue:
-        """Return one configuration for a new trial."""
+        """Return a queued or newly generated architecture as JSON, and register it."""
         del kwargs
         parent_id, graph = self._queue.popleft() if self._queue else self.generate()
         self._taken.setdefault(graph.architecture, graph)
@@ -150,7 +150,7 @@ class NetworkMorphismTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Process the final result of a trial."""
+        """Add the evaluated architecture of a running trial to the search."""
         del parameters, kwargs
         parent_id, graph = self._running.pop(parameter_id, (_NO_PARENT, None))
         loss = loss_of(value, self.optimize_mode)
@@ -191,7 +191,7 @@ class NetworkMorphismTuner(Tuner):
     def update(
         self, other_info: JsonValue, graph: Graph, metric_value: float, model_id: int
     ) -> None:
-        """Add a result.
+        """Add an architecture's metric to the search, and write the model to the folder.
 
         Args:
             other_info: the id that `generate` returned beside the graph.
@@ -279,7 +279,7 @@ class NetworkMorphismTuner(Tuner):
         return self.load_model_by_id(self.get_best_model_id())
 
     def state(self) -> dict[str, JsonValue]:
-        """Return what later calls depend on, as JSON.
+        """Return random state, architectures, queue, running trials and results as JSON.
 
         Returns:
             JSON object for `load_state`; its keys are private.
@@ -300,7 +300,7 @@ class NetworkMorphismTuner(Tuner):
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
-        """Restore a state of a tuner with the same arguments.
+        """Restore architectures, queue, running trials and results into a new search.
 
         Args:
             state: what `state` of a tuner with the same arguments returned.
