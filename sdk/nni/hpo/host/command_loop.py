@@ -9,6 +9,7 @@ from nni.hpo import commands
 from nni.hpo.host.checkpoints import CheckpointFile, CheckpointSchedule
 from nni.hpo.host.construction import (
     display_name,
+    learned_metrics,
     machine_provenance,
     metric_of,
     planned_advisor,
@@ -16,6 +17,8 @@ from nni.hpo.host.construction import (
     planned_tuner,
     seed_global_generators,
 )
+from nni.hpo.json_value import JsonValue
+from nni.hpo.objectives import is_numeric, part_of
 from nni.hpo.search.advisor_driver import AdvisorAlgorithmDriver
 from nni.hpo.search.driver import (
     AlgorithmDriver,
@@ -99,6 +102,8 @@ class CommandLoop:
         self._configure_log = configure_log
         self._position: list[int] = [0, 0]
         self._algorithm: AlgorithmDriver | None = None
+        self._learned_metrics: tuple[str, ...] = ()
+        self._unlearned_count = 0
         self._due = due or CheckpointSchedule()
         self._checkpoints = CheckpointFile(None, {})
         self._restored: list[int] = [0, 0]
@@ -156,6 +161,7 @@ class CommandLoop:
             "lookahead": algorithm.lookahead,
             "assesses": algorithm.assesses,
             "provenance": machine_provenance(),
+            "learned_metrics": self._learned_metrics,
         }
         _logger.info("the algorithm is ready")
         self._send({"ready": ready})
@@ -173,10 +179,12 @@ class CommandLoop:
             plan = command.get("plan")
             advisor = planned_advisor(configs["advisor"], plan, seed)
             metric = metric_of(configs["advisor"], plan)
+            self._learned_metrics = learned_metrics(configs["advisor"], plan)
             advisor_hosting = AdvisorAlgorithmDriver(advisor, origin, self._send, metric)
             commands.connect(advisor_hosting)
             return advisor_hosting
         origin = _origin(configs["tuner"], seed)
+        self._learned_metrics = learned_metrics(configs["tuner"], command.get("plan"))
         tuner = planned_tuner(configs["tuner"], command.get("plan"), seed)
         assessor = None
         if "assessor" in configs:
@@ -235,7 +243,9 @@ class CommandLoop:
     def _apply(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
         operation = command["op"]
         if operation == "metric":
-            algorithm.metric(MetricCommand(*command["metric"]))
+            metric = MetricCommand(*command["metric"])
+            self._note_unlearned(metric)
+            algorithm.metric(metric)
         elif operation == "trial_end":
             algorithm.trial_end(TrialEndCommand(*command["end"]))
         elif operation == "recorded":
@@ -249,6 +259,27 @@ class CommandLoop:
             algorithm.update_search_space(command["search_space"])
         elif operation == "add_customized":
             algorithm.add_customized(command["parameter_id"], command["parameters"])
+
+    def _note_unlearned(self, metric: MetricCommand) -> None:
+        """Log a final result that lacks a number to learn from: the 1st, the 10th, the 100th..."""
+        if metric.customized or not metric.final or not self._lacks_number(metric.value):
+            return
+        self._unlearned_count += 1
+        if str(self._unlearned_count).strip("0") == "1":
+            _logger.error(
+                "the algorithm learns nothing from the final result of trial %s, %.120r; "
+                "report a number under each of %s, a plain number being 'default' (%d such results "
+                "so far)",
+                metric.trial_id,
+                metric.value,
+                ", ".join(map(repr, self._learned_metrics)),
+                self._unlearned_count,
+            )
+
+    def _lacks_number(self, value: JsonValue) -> bool:
+        """Return whether a result has no number, or NaN, for a metric that is learned from."""
+        numbers = [part_of(value, metric) for metric in self._learned_metrics]
+        return any(not is_numeric(number) or number != number for number in numbers)  # noqa: PLR0124 - NaN
 
 
 def _origin(config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nni.hpo.base import Assessor, AssessResult, Resumable, Tuner
 from nni.hpo.registry import factory
+from nni.hpo.registry.built_in import BUILT_IN
 
 if TYPE_CHECKING:  # most experiments have no plan, and their hosts start without these
     from nni.hpo.json_value import JsonValue
@@ -96,6 +97,20 @@ def metric_of(config: dict[str, Any], plan: Mapping[str, Any] | None) -> str | N
     objectives = (plan or {}).get("objectives") or []
     named = bool(config.get("name"))
     return str(objectives[0]["metric"]) if named and len(objectives) == 1 else None
+
+
+def learned_metrics(config: dict[str, Any], plan: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the metrics whose numbers a tuner or advisor learns from.
+
+    Empty for a custom algorithm, which gets the reports as they are.
+    """
+    plan = plan or {}
+    built_in = config.get("name") in {entry.name for entry in BUILT_IN}
+    named = tuple(str(item["metric"]) for item in plan.get("objectives") or ())
+    if named or not built_in:
+        return named
+    mode = (config.get("class_args") or {}).get(_MODE)
+    return tuple(map(str, mode)) if isinstance(mode, Mapping) else ("default",)
 
 
 class MetricAssessor(Assessor):

@@ -201,7 +201,9 @@ def _suggestions(items: list[Any]) -> tuple[Suggestion, ...]:
 def _ready(_: Position, message: dict[str, Any]) -> answers.Output:
     ready = message["ready"]
     provenance = tuple((name, _text(text)) for name, text in ready["provenance"].items())
-    return answers.Ready(_flag(ready["lookahead"]), _flag(ready["assesses"]), provenance)
+    # Hosts run under the user's interpreter, whose `nni` may be older than this field.
+    learned = tuple(map(_text, ready.get("learned_metrics", ())))
+    return answers.Ready(_flag(ready["lookahead"]), _flag(ready["assesses"]), provenance, learned)
 
 
 def _generated(position: Position, message: dict[str, Any]) -> answers.Output:

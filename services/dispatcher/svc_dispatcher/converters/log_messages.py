@@ -239,6 +239,7 @@ def report_to_proto(report: answers.Report) -> inbox_pb2.InboxMessage:
         started.lookahead = report.ready.lookahead
         started.assesses = report.ready.assesses
         started.provenance.update(report.ready.provenance)
+        started.learned_metrics.extend(report.ready.learned_metrics)
     elif isinstance(report, answers.CallFailed):
         failed = message.algorithm_failed
         failed.call = report.call

@@ -16,6 +16,8 @@ class Ready:
     """The algorithm reads intermediate results."""
     provenance: tuple[tuple[str, str], ...]
     """Versions and machine."""
+    learned_metrics: tuple[str, ...] = ()
+    """Metrics whose numbers it learns from; empty: it gets the results as they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def metric_from(message: metric_pb2.Metric) -> Metric:
         message.value.SerializeToString(),
         numbers_of(message.value),
         to_ms(message.reported_at),
+        message.value.WhichOneof("kind") == "blob_value",
     )
 
 

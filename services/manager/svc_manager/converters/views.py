@@ -11,15 +11,19 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2,
 )
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.values import from_value
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
 from svc_manager.converters.secret_names import names_secret
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
+from svc_manager.domain.values import DEFAULT_METRIC
 from svc_manager.domain.waiting import waiting_for
 
 _MASK: Final = "******"
+_EXAMPLE_CHARACTERS: Final = 120
+"""Characters of a user's value that an error quotes."""
 
 
 def experiment_view(
@@ -35,7 +39,7 @@ def experiment_view(
         trial_counts={
             state.name: count for state, count in sorted(experiment.counts.items()) if count
         },
-        errors=experiment.errors,
+        errors=[*experiment.errors, *_unlearned_error(experiment)],
         waiting_for=waiting_for(experiment, agent_count),
         directory=experiment.directory,
         port=experiment.port,
@@ -53,6 +57,27 @@ def experiment_view(
     if experiment.best_value is not None:
         view.best_value = experiment.best_value
     return view
+
+
+def _unlearned_error(experiment: Experiment) -> list[str]:
+    """Return the error about final results that the algorithm cannot learn from, if there are."""
+    count = experiment.unlearned_count
+    if not count:
+        return []
+    example = experiment.trials[experiment.unlearned_trial_id]
+    assert example.final is not None, "it was counted for its final result"
+    value = value_pb2.Value.FromString(example.final.value)
+    text = repr(from_value(value))
+    metrics = experiment.algorithm.learned_metrics or (DEFAULT_METRIC,)
+    remedy = (
+        "report a number, or a dict with a number under 'default'"
+        if metrics == (DEFAULT_METRIC,)
+        else f"report a dict with a number under each of {', '.join(map(repr, metrics))}"
+    )
+    results = "1 final result has" if count == 1 else f"{count} final results have"
+    effect = "no number, so that the algorithm learns nothing from the trial"
+    reported = f"trial {example.id} reported {text[:_EXAMPLE_CHARACTERS]}"
+    return [f"{results} {effect}: {reported}; {remedy}"]
 
 
 def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:

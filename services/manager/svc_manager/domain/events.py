@@ -89,6 +89,7 @@ class AlgorithmStarted:
     lookahead: bool
     assesses: bool
     provenance: Mapping[str, str]
+    learned_metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ def _algorithm_started(experiment: Experiment, event: events.AlgorithmStarted) -
     experiment.algorithm.lookahead = event.lookahead
     experiment.algorithm.assesses = event.assesses
     experiment.algorithm.provenance = dict(event.provenance)
+    experiment.algorithm.learned_metrics = event.learned_metrics
 
 
 def _trials_requested(experiment: Experiment, event: events.TrialsRequested) -> None:

@@ -1,11 +1,12 @@
 """Fold of the events about trials; a part of `fold`."""
 
+import math
 from typing import assert_never
 
 from svc_manager.domain import events
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
-from svc_manager.domain.values import MetricType, OptimizeMode
+from svc_manager.domain.values import MetricType, OptimizeMode, ParameterSource
 
 
 def fold_trial(  # noqa: C901 - one case per event
@@ -106,6 +107,7 @@ def _metric_reported(experiment: Experiment, event: events.MetricReported) -> No
     if event.metric.type is MetricType.FINAL:
         trial.final = event.metric
         _update_best(experiment, trial)
+        _count_unlearned(experiment, trial)
     else:
         trial.intermediate_count += 1
         trial.last_intermediate = event.metric
@@ -125,6 +127,17 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
     ):
         experiment.best_value = value
         experiment.best_trial_id = trial.id
+
+
+def _count_unlearned(experiment: Experiment, trial: Trial) -> None:
+    """Count a final result of the algorithm's own trial that lacks a number to learn from."""
+    assert trial.final is not None
+    if trial.source is not ParameterSource.ALGORITHM or trial.final.large:
+        return
+    numbers = map(trial.final.number, experiment.algorithm.learned_metrics)
+    if any(number is None or math.isnan(number) for number in numbers):
+        experiment.unlearned_count += 1
+        experiment.unlearned_trial_id = experiment.unlearned_trial_id or trial.id
 
 
 def _stop_requested(experiment: Experiment, event: events.TrialStopRequested) -> None:

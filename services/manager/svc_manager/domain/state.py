@@ -32,6 +32,8 @@ class Algorithm:
     started: bool = False
     lookahead: bool = False
     assesses: bool = False
+    learned_metrics: tuple[str, ...] = ()
+    """Metrics whose numbers it learns from; empty: it gets the results as they are."""
     exhausted: bool = False
     """No more parameters will come until the space changes or data are imported."""
     request_count: int = 0
@@ -103,6 +105,10 @@ class Experiment:
     errors: list[str] = field(default_factory=list)
     failures: set[tuple[str, Position]] = field(default_factory=set)
     """Known failed calls of the algorithm."""
+    unlearned_count: int = 0
+    """Number of final results without a number for each metric that the algorithm learns from."""
+    unlearned_trial_id: str = ""
+    """Trial of the first such result."""
     repeatable: bool = True
     best_trial_id: str = ""
     best_value: float | None = None

@@ -48,6 +48,8 @@ class Metric:
     value: EncodedValue
     numbers: Numbers
     reported_at_ms: int
+    large: bool = False
+    """Whether the value lies in the byte store, so that its numbers are unknown."""
 
     def number(self, name: str) -> float | None:
         """Return the number called ``name``; None: the metric has none."""

@@ -102,6 +102,7 @@ class Lab:
         *,
         started: bool = True,
         lookahead: bool = False,
+        learned_metrics: tuple[str, ...] = (),
     ) -> None:
         self.experiment = Experiment()
         self.ids = CountingIds()
@@ -111,7 +112,11 @@ class Lab:
         self.last: list[events.Event] = []
         self.command(inputs.Create(created(budget, settings), 0, ""))
         if started:
-            self.notification(events.AlgorithmStarted(1, lookahead, assesses=False, provenance={}))
+            self.notification(
+                events.AlgorithmStarted(
+                    1, lookahead, assesses=False, provenance={}, learned_metrics=learned_metrics
+                )
+            )
 
     def command(self, command: inputs.Command, request_id: str = "") -> list[events.Event]:
         round_ = self._round()
@@ -182,7 +187,7 @@ class Lab:
             )
         )
 
-    def finish(self, trial: Trial, value: float = 1.0) -> None:
+    def finish(self, trial: Trial, value: float | str = 1.0) -> None:
         """Report a result of a running trial and its successful end."""
         sequence = trial.report_sequence
         self.report(trial, sequence + 1, final(value), claim=trial.claim_id)

@@ -336,6 +336,7 @@ class AlgorithmStarted(_message.Message):
     LOOKAHEAD_FIELD_NUMBER: _builtins.int
     ASSESSES_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    LEARNED_METRICS_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     lookahead: _builtins.bool
     """It never learns from results, so parameters may be requested before a slot is free."""
@@ -345,6 +346,10 @@ class AlgorithmStarted(_message.Message):
     def provenance(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Versions and machine, on which the repeatability of its parameters depends."""
 
+    @_builtins.property
+    def learned_metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Metrics whose numbers it learns from; empty: it gets the results as they are, or is unknown."""
+
     def __init__(
         self,
         *,
@@ -352,10 +357,11 @@ class AlgorithmStarted(_message.Message):
         lookahead: _builtins.bool = ...,
         assesses: _builtins.bool = ...,
         provenance: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        learned_metrics: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assesses", b"assesses", "generation", b"generation", "lookahead", b"lookahead", "provenance", b"provenance"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assesses", b"assesses", "generation", b"generation", "learned_metrics", b"learned_metrics", "lookahead", b"lookahead", "provenance", b"provenance"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -128,6 +128,17 @@ OUTPUTS = {
         {"ready": {"lookahead": True, "assesses": False, "provenance": {"python": "3"}}},
         answers.Ready(True, False, (("python", "3"),)),
     ),
+    "ready to learn": (
+        {
+            "ready": {
+                "lookahead": False,
+                "assesses": False,
+                "provenance": {},
+                "learned_metrics": ["default"],
+            }
+        },
+        answers.Ready(False, False, (), ("default",)),
+    ),
     "parameters": (
         {
             "parameters": [[1, {"x": 1}, {"a": "b"}]],

@@ -125,3 +125,34 @@ def test_a_time_limit_is_shown_as_the_reason() -> None:
     assert "maxTrialDuration" in view.reason
     assert view.end.cause == cause_pb2.END_CAUSE_TIME_LIMIT
     assert view.end.stderr_tail == "UserWarning: slow disk"
+
+
+def test_results_without_a_number_are_an_error_with_count_example_and_remedy() -> None:
+    lab = Lab(learned_metrics=("default",))
+    first = lab.running()
+    lab.finish(first, "0.9")
+    lab.finish(lab.running(), float("nan"))
+    lab.finish(lab.running(), 0.5)
+
+    (error,) = experiment_view(lab.experiment, lab.now_ms, agent_count=1).errors
+
+    assert error.startswith("2 final results have no number")
+    assert f"trial {first.id} reported '0.9'" in error
+    assert error.endswith("report a number, or a dict with a number under 'default'")
+
+
+def test_missing_metrics_of_several_objectives_are_named() -> None:
+    lab = Lab(learned_metrics=("accuracy", "latency"))
+    lab.finish(lab.running(), 0.5)
+
+    (error,) = experiment_view(lab.experiment, lab.now_ms, agent_count=1).errors
+
+    assert error.startswith("1 final result has no number")
+    assert error.endswith("report a dict with a number under each of 'accuracy', 'latency'")
+
+
+def test_custom_algorithms_get_any_result_without_an_error() -> None:
+    lab = Lab(learned_metrics=())
+    lab.finish(lab.running(), "text")
+
+    assert not experiment_view(lab.experiment, lab.now_ms, agent_count=1).errors

@@ -1,6 +1,7 @@
 """Fold of trial events: counts, attempts, reports and the best trial."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ from svc_manager.domain.fold import fold
 from svc_manager.domain.reports import Report
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
-from svc_manager.domain.values import OptimizeMode, ParameterSource
+from svc_manager.domain.values import Metric, OptimizeMode, ParameterSource
 from tests.unit.services.manager.building import created, encoded, exited, final, intermediate
 
 END = EndReason(EndCause.SUCCEEDED)
@@ -209,3 +210,26 @@ def test_a_waiting_report_claims_the_attempt_and_gives_its_reason() -> None:
 
     assert (trial.state, trial.claim_id) == (TrialState.WAITING, "c1")
     assert trial.wait == wait
+
+
+@pytest.mark.parametrize(
+    ("metric", "count"),
+    [
+        (final(0.5), 0),
+        (final("0.5"), 1),
+        (final(math.nan), 1),
+        (final(math.inf), 0),
+        (replace(final("0.5"), large=True), 0),
+    ],
+)
+def test_final_results_that_the_algorithm_cannot_learn_from_are_counted(
+    metric: Metric, count: int
+) -> None:
+    experiment, _ = experiment_with_trial()
+    experiment.algorithm.learned_metrics = ("default",)
+    start(experiment)
+
+    fold(experiment, events.MetricReported("t0", 1, 0, metric, 1), 10)
+
+    assert experiment.unlearned_count == count
+    assert experiment.unlearned_trial_id == ("t0" if count else "")

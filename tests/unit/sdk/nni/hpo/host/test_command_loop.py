@@ -230,3 +230,82 @@ def test_preparing_between_commands_changes_no_answer() -> None:
         loop.prepare()
 
     assert prepared.said == plain.said
+
+
+def result(trial_id: str, value: object, *, customized: bool = False) -> dict[str, Any]:
+    return {
+        "op": "metric",
+        "position": [3, 0],
+        "metric": [trial_id, 1, 0, True, 0, value, customized],
+    }
+
+
+OBJECTIVES = {"objectives": [{"metric": "loss", "mode": "minimize"}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "metrics"),
+    [
+        ({}, ("default",)),
+        ({"plan": OBJECTIVES}, ("loss",)),
+        ({"tuner": None, "advisor": {"name": "Hyperband", "class_args": {"R": 4}}}, ("default",)),
+        (
+            {
+                "tuner": None,
+                "advisor": {
+                    "name": "MOASHA",
+                    "class_args": {"optimize_mode": {"a": "maximize", "b": "minimize"}},
+                },
+            },
+            ("a", "b"),
+        ),
+    ],
+)
+def test_ready_algorithm_names_the_metrics_that_it_learns_from(
+    changes: dict[str, Any], metrics: tuple[str, ...]
+) -> None:
+    (ready,) = run(initialize(**changes))
+
+    assert tuple(ready["ready"]["learned_metrics"]) == metrics
+
+
+def test_custom_algorithm_learns_from_results_as_they_are(code: Path) -> None:
+    (ready,) = run(initialize(tuner=custom("Careless", code)))
+
+    assert tuple(ready["ready"]["learned_metrics"]) == ()
+
+
+@pytest.mark.parametrize("value", [{"accuracy": 0.5}, "0.5", float("nan"), None, True])
+def test_result_without_a_number_is_an_error_in_the_log(
+    value: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(initialize(), generate("r", 0), result("Ab3dE", value))
+
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    text = record.getMessage()
+    assert "learns nothing from the final result of trial Ab3dE" in text
+    assert "report a number" in text
+    assert "'default'" in text
+
+
+def test_results_that_can_be_learned_from_leave_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    numbers = (0.5, 1, float("inf"), {"default": 0.5, "note": "x"})
+    run(
+        initialize(),
+        generate("r", 0),
+        *(result("t", value) for value in numbers),
+        result("by hand", "text", customized=True),
+    )
+
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_many_results_without_a_number_leave_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    run(initialize(), generate("r", 0), *(result(f"t{index}", "text") for index in range(250)))
+
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [error.rpartition("(")[2] for error in errors] == [
+        "1 such results so far)",
+        "10 such results so far)",
+        "100 such results so far)",
+    ]
