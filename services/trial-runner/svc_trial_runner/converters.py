@@ -166,6 +166,7 @@ def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
         )
     message.object = wait.object
     message.detail = wait.detail
+    message.failure_count = wait.failure_count
 
 
 def _write_metric(message: metric_pb2.Metric, metric: MetricReported) -> None:

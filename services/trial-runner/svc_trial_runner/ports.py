@@ -21,6 +21,10 @@ class LaunchError(Exception):
     """Failure to start a trial; the text is for the user."""
 
 
+class UnfitTrialError(LaunchError):
+    """Failure to start a trial that is the trial's own: each further start would fail, too."""
+
+
 class StarterEndedError(LaunchError):
     """The process that starts trials has ended: no fault of the trial."""
 

@@ -16,7 +16,7 @@ import pytest
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.runner.v1 import task_pb2
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2, report_pb2
 from svc_common.storage.directory import DirectoryBlobStore
 from tests.integration.trial_runner.harness import (
     AgentProcess,
@@ -272,11 +272,14 @@ async def test_missing_command_is_an_ordinary_failure(run: Any) -> None:
     assert "no-such-command-here" in exited.detail
 
 
-async def test_missing_code_directory_is_an_error(run: Any, tmp_path: Path) -> None:
-    _, exited = await run("true", code_directory=tmp_path / "gone")
+async def test_missing_code_directory_loses_the_attempt(
+    manager: ManagerSide, tmp_path: Path
+) -> None:
+    await manager.publish("homeless", manager.spec("true", code_directory=tmp_path / "gone"))
 
-    assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
-    assert str(tmp_path / "gone") in exited.detail
+    loss = (await manager.until("homeless", "lost")).lost.loss
+    assert loss.cause == cause_pb2.LOSS_CAUSE_NOT_STARTED
+    assert str(tmp_path / "gone") in loss.detail
 
 
 async def test_megabytes_of_output_are_cut_and_do_not_block(run: Any, manager: ManagerSide) -> None:

@@ -97,6 +97,8 @@ def loss_text(loss: LossReason) -> str:
             return f"its task could not be renewed for {silence_s:g} s"
         case LossCause.AGENT_FAILED | LossCause.STARTER_KILLED:
             return loss.detail or "its agent failed"
+        case LossCause.NOT_STARTED:
+            return _with_detail("it could not be started", loss.detail)
         case LossCause.COMMAND_FAILED:
             return "" if loss.end is None else end_text(loss.end)
         case _:
@@ -121,6 +123,9 @@ def awaited_text(wait: WaitReason) -> str:
             return f"{gpus}: this machine has {wait.gpu_available}{choice}"
         case WaitCause.BLOB:
             return _with_detail(wait.object, wait.detail)
+        case WaitCause.ENVIRONMENT:
+            times = "once" if wait.failure_count == 1 else f"{wait.failure_count} times"
+            return _with_detail(f"its environment (start failed {times})", wait.detail)
         case WaitCause.UNSPECIFIED:
             return wait.detail
 

@@ -79,12 +79,19 @@ class LossCause(IntEnum):
     AGENT_FAILED = 8
     COMMAND_FAILED = 9
     STARTER_KILLED = 10
+    NOT_STARTED = 11
 
 
 _FAULTLESS: Final = frozenset(
-    {LossCause.AGENT_STOPPED, LossCause.AGENT_LEFT, LossCause.STARTER_KILLED}
+    {
+        LossCause.AGENT_STOPPED,
+        LossCause.AGENT_LEFT,
+        LossCause.STARTER_KILLED,
+        LossCause.NOT_STARTED,
+    }
 )
-"""Causes that say nothing about the trial: an orderly stop, or the act of another trial."""
+"""Causes that say nothing about the trial: an orderly stop, the act of another trial, or a failure
+of the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class LossReason:
     silence_ms: int | None = None
     """For AGENT_SILENT and CLAIM_EXPIRED."""
     detail: str = ""
-    """Message of an error, for AGENT_FAILED."""
+    """Message of an error, for AGENT_FAILED and NOT_STARTED."""
     end: EndReason | None = None
     """End of the command, for COMMAND_FAILED."""
     runner_id: str = ""
@@ -108,12 +115,13 @@ class LossReason:
 
 
 class WaitCause(IntEnum):
-    """Cause of the delay of a task that an agent holds."""
+    """Cause of the delay of a trial that has not started."""
 
     UNSPECIFIED = 0
     GPU_IN_USE = 1
     GPU_MISSING = 2
     BLOB = 3
+    ENVIRONMENT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,9 @@ class WaitReason:
     object: str = ""
     """The awaited object, for BLOB."""
     detail: str = ""
-    """Last error of the store, for BLOB; empty: none."""
+    """Last error, of the store for BLOB, of the last start for ENVIRONMENT; empty: none."""
+    failure_count: int = 0
+    """Number of failed starts of the trial, for ENVIRONMENT."""
 
 
 class IgnoreCause(IntEnum):

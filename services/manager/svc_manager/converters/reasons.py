@@ -121,6 +121,7 @@ def wait_from(message: cause_pb2.WaitReason) -> WaitReason:
         tuple(map(_user_from, message.users[:_USERS_LIMIT])),
         message.object[:TEXT_LIMIT],
         message.detail[:TEXT_LIMIT],
+        message.failure_count,
     )
 
 
@@ -148,6 +149,7 @@ def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
         )
     message.object = wait.object
     message.detail = wait.detail
+    message.failure_count = wait.failure_count
 
 
 def ignore_cause_from(number: int) -> IgnoreCause:

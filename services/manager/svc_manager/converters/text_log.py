@@ -41,6 +41,8 @@ def _trial_line(event: events.TrialEvent) -> tuple[str, str] | None:  # noqa: C9
         case events.TrialLost():
             attempt = f"Attempt {event.attempt} of trial {event.trial_id}"
             return "WARNING", f"{attempt} is lost and will be repeated: {loss_text(event.loss)}"
+        case events.TrialRequeued():
+            return "INFO", f"{trial} is started again, attempt {event.attempt}"
         case events.TrialUnknown():
             return "WARNING", f"The agent of trial {event.trial_id} is silent"
         case events.TrialWaits():

@@ -20,6 +20,7 @@ from svc_manager.domain import events, inputs
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
 from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.failed_starts import holds
 from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Started, Waits
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
@@ -192,8 +193,23 @@ def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
     elif counts and trial.losses >= round_.experiment.settings.max_trial_retries:
         end = EndReason(EndCause.LOST, lost_count=trial.losses + 1, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)
+    elif loss.cause is LossCause.NOT_STARTED:
+        _fail_start(round_, trial, loss)
     elif not counts and trial.never_started >= FALSE_START_LIMIT:
         count = trial.never_started + 1
+        end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
+        _end_lost(round_, trial, TrialState.FAILED, end)
+    else:
+        round_.emit(events.TrialLost(trial.id, trial.attempt, loss, command_failed=False))
+
+
+def _fail_start(round_: Round, trial: Trial, loss: LossReason) -> None:
+    """Emit the loss of an attempt whose environment failed; the trial backs off.
+
+    A trial that fails while others start ends: the fault is its own.
+    """
+    if trial.own_failed_starts >= FALSE_START_LIMIT and not holds(round_.experiment):
+        count = trial.failed_starts + 1
         end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)
     else:
@@ -283,6 +299,7 @@ def _agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
         trial
         for trial in round_.experiment.live.values()
         if trial.state is TrialState.WAITING and not trial.claim_id and trial.pool == restarted.pool
+        if trial.id not in round_.experiment.backing_off
     )
     for trial in islice(waiting, GIVEN_AT_ONCE):
         round_.add_effect(PublishAgain(trial.id, trial.attempt, restarted.boot_id))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from svc_common.experiment_events.causes import StopReason
+from svc_common.experiment_events.causes import LossCause, LossReason, StopReason
 from svc_manager.domain import events
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.state import Experiment
@@ -105,8 +105,10 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
             yield PublishTask(trial_id, 1)
         case events.TrialEnded():
             yield from _effects_of_end(event, before)
-        case events.TrialLost(trial_id=trial_id, attempt=attempt):
-            yield PublishTask(trial_id, attempt + 1)
+        case events.TrialLost(trial_id=trial_id, attempt=attempt, loss=loss):
+            yield from _effects_of_loss(trial_id, attempt, loss)
+        case events.TrialRequeued(trial_id=trial_id, attempt=attempt):
+            yield PublishTask(trial_id, attempt)
         case events.TrialStopRequested(trial_id=trial_id, stop=stop):
             trial = before.trials[trial_id]
             yield SendStop(trial.runner_id, trial.id, trial.attempt, stop)
@@ -123,13 +125,18 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
             pass
 
 
+def _effects_of_loss(trial_id: str, attempt: int, loss: LossReason) -> Iterator[Effect]:
+    if loss.cause is not LossCause.NOT_STARTED:  # that one is published after a back-off
+        yield PublishTask(trial_id, attempt + 1)
+
+
 def _effects_of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Effect]:
     trial = before.trials[event.trial_id]
     if event.report_sequence != trial.report_sequence:
         return  # reported by its agent, which holds nothing of it any more
     if trial.claim_id:
         yield SendDrop(trial.runner_id, trial.id, trial.attempt, trial.claim_id)
-    else:
+    elif trial.id not in before.backing_off:
         yield WithdrawTask(trial.id, trial.attempt)
 
 
@@ -144,6 +151,8 @@ def outstanding_effects(experiment: Experiment) -> Iterator[Effect]:
     if experiment.state in CLOSED_STATES or experiment.state is ExperimentState.ERROR:
         yield WriteSummary()
     for trial in experiment.live.values():
+        if trial.id in experiment.backing_off:
+            continue
         if trial.state is TrialState.WAITING and not trial.claim_id:
             yield PublishTask(trial.id, trial.attempt)
         elif trial.stop is not None:

@@ -54,6 +54,7 @@ __all__ = [
     "TrialEnded",
     "TrialEvent",
     "TrialLost",
+    "TrialRequeued",
     "TrialScheduled",
     "TrialStarted",
     "TrialStopRequested",
@@ -157,6 +158,14 @@ class TrialLost:
     attempt: int
     loss: LossReason
     command_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRequeued:
+    """The task of an attempt is published, after the back-off that followed a failed start."""
+
+    trial_id: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +320,7 @@ TrialEvent: TypeAlias = (
     | TrialEnded
     | TrialScheduled
     | TrialLost
+    | TrialRequeued
     | TrialWaits
     | TrialStopRequested
     | ReportIgnored

@@ -19,14 +19,17 @@ from svc_manager.domain.explanation import (
     ago,
     count,
 )
+from svc_manager.domain.failed_starts import holds
 from svc_manager.domain.scheduling import free_slots
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
+from svc_manager.domain.waiting import hold_text
 
 _START_AN_AGENT = (
     "start one: nnictl up on this machine, or python -m svc_trial_runner --pool {pool}"
 )
 _LOOK_AT_BUS = "see nats.log in the folder of the logs; nnictl doctor looks at the bus"
+_MEND_ENVIRONMENT = "mend it: free space, restore the folder; then it goes on by itself"
 _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 
 
@@ -50,6 +53,9 @@ def _waiting_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reas
         yield Reason(
             ReasonKind.BUS, f"no task can be published: {context.bus_trouble}", _LOOK_AT_BUS
         )
+        return
+    if trial.wait is not None and trial.wait.cause is WaitCause.ENVIRONMENT and not trial.claim_id:
+        yield Reason(ReasonKind.NOT_STARTED, wait_text(trial.wait), _MEND_ENVIRONMENT)
         return
     holder = next((agent for agent in context.agents if agent.holds), None)
     if holder is None and trial.runner_id:
@@ -83,7 +89,7 @@ def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
                 f"agent {runner_id} has it: {wait_text(wait)}",
                 "free a GPU, lower trialGpuNumber, or let trials share one (maxTrialNumberPerGpu)",
             )
-        case WaitCause.BLOB | WaitCause.UNSPECIFIED:
+        case WaitCause.BLOB | WaitCause.UNSPECIFIED | WaitCause.ENVIRONMENT:
             awaited = awaited_text(wait)
             return Reason(
                 ReasonKind.OBJECT, f"agent {runner_id} waits for {awaited}", _LOOK_AT_BYTES
@@ -139,6 +145,9 @@ def _next_trial_reasons(experiment: Experiment, context: ExplanationContext) -> 
         yield state
         return
     yield from _budget_reasons(experiment, context)
+    if holds(experiment):
+        text = f"waiting for {hold_text(experiment)}"
+        yield Reason(ReasonKind.NOT_STARTED, text, _MEND_ENVIRONMENT)
     if not free_slots(experiment):
         limit = experiment.budget.trial_concurrency
         yield Reason(

@@ -3,7 +3,9 @@
 import math
 from typing import assert_never
 
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_manager.domain import events
+from svc_manager.domain.failed_starts import start_failed, start_succeeded
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 from svc_manager.domain.values import MetricType, OptimizeMode, ParameterSource
@@ -32,7 +34,9 @@ def fold_trial(  # noqa: C901 - one case per event
         case events.TrialScheduled():
             _trial_scheduled(experiment, event, time_ms)
         case events.TrialLost():
-            _trial_lost(experiment, event)
+            _trial_lost(experiment, event, time_ms)
+        case events.TrialRequeued():
+            experiment.backing_off.pop(event.trial_id, None)
         case events.TrialWaits():
             _trial_waits(experiment, event)
         case events.TrialStopRequested():
@@ -98,6 +102,7 @@ def _trial_started(experiment: Experiment, event: events.TrialStarted) -> None:
     trial.started_at_ms = event.started_at_ms
     trial.gpu_indices = event.gpu_indices
     trial.wait = None
+    start_succeeded(experiment)
     _change_trial(experiment, trial, TrialState.RUNNING)
     _count_report(experiment, trial, event.report_sequence)
 
@@ -146,13 +151,20 @@ def _stop_requested(experiment: Experiment, event: events.TrialStopRequested) ->
     trial.stop = event.stop
 
 
-def _trial_lost(experiment: Experiment, event: events.TrialLost) -> None:
+def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -> None:
     trial = experiment.trials[event.trial_id]
+    not_started = event.loss.cause is LossCause.NOT_STARTED
+    lost = LostAttempt(event.attempt, trial.runner_id, event.loss)
     if event.command_failed:
         trial.failures += 1
+    elif not_started:
+        start_failed(experiment, trial.id, event.loss.detail, time_ms)
     elif trial.state is not TrialState.WAITING and event.loss.counts:
         trial.losses += 1
-    trial.lost_attempts += (LostAttempt(event.attempt, trial.runner_id, event.loss),)
+    earlier = trial.lost_attempts
+    if not_started and earlier and earlier[-1].loss.cause is LossCause.NOT_STARTED:
+        earlier = earlier[:-1]  # of a row of failed starts the last one says enough
+    trial.lost_attempts = (*earlier, lost)
     _forget_deferred(experiment, trial)
     _change_trial(experiment, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
@@ -160,9 +172,14 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost) -> None:
     trial.runner_id = ""
     trial.report_sequence = -1
     trial.gpu_indices = ()
-    trial.wait = None
+    trial.wait = _wait_after(trial, event.loss) if not_started else None
     trial.intermediate_count = 0
     trial.last_intermediate = None
+
+
+def _wait_after(trial: Trial, loss: LossReason) -> WaitReason:
+    """Return why a trial waits after a failed start."""
+    return WaitReason(WaitCause.ENVIRONMENT, detail=loss.detail, failure_count=trial.failed_starts)
 
 
 def _trial_ended(experiment: Experiment, event: events.TrialEnded) -> None:
@@ -172,6 +189,7 @@ def _trial_ended(experiment: Experiment, event: events.TrialEnded) -> None:
     trial.exit_code = event.exit_code
     trial.ended_at_ms = event.ended_at_ms
     trial.end = event.end
+    experiment.backing_off.pop(trial.id, None)
     if event.checkpoint is not None:
         experiment.checkpoints[event.checkpoint.directory] = event.checkpoint
     _change_trial(experiment, trial, event.state)

@@ -7,8 +7,12 @@ from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
+from svc_manager.domain.failed_starts import due_trials, may_start, next_start_ms
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
+
+_STARTING_STATES: Final = TUNING_STATES | {ExperimentState.INITIALIZED, ExperimentState.ERROR}
+"""States in which attempts are started."""
 
 LARGEST_REQUEST: Final = 1000
 """Maximum sets of parameters of one request: the answer is one message, limited to 8 MB."""
@@ -17,6 +21,8 @@ LARGEST_REQUEST: Final = 1000
 def settle(round_: Round) -> None:
     """Create trials, request parameters and change the state as free slots and budgets require."""
     experiment = round_.experiment
+    if experiment.state in _STARTING_STATES:
+        _requeue(round_)
     if experiment.state in TUNING_STATES:
         _schedule(round_)
         _request(round_)
@@ -32,11 +38,17 @@ def settle(round_: Round) -> None:
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
     """Return the next time at which the passing of time alone changes the state; None: never."""
-    ticking = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
-    if experiment.state not in ticking:
-        return None
-    left = time_left_ms(experiment, now_ms)
-    return None if left is None else now_ms + left
+    moments = []
+    if experiment.state in {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}:
+        left = time_left_ms(experiment, now_ms)
+        if left is not None:
+            moments.append(now_ms + left)
+    if experiment.state in _STARTING_STATES:
+        start_ms = next_start_ms(experiment)
+        # A trial that backs off starts then; a new one may, once there are parameters.
+        if start_ms is not None and (experiment.backing_off or start_ms > now_ms):
+            moments.append(max(now_ms, start_ms))
+    return min(moments, default=None)
 
 
 def free_slots(experiment: Experiment) -> int:
@@ -52,6 +64,9 @@ def _schedule(round_: Round) -> None:
     left = trials_left(experiment)
     if left is not None:
         count = min(count, left)
+    probes = may_start(experiment, round_.now_ms)
+    if probes is not None:
+        count = min(count, probes)
     for _ in range(count):
         if experiment.custom_queue:
             parameter_id = next(iter(experiment.custom_queue))
@@ -64,6 +79,13 @@ def _schedule(round_: Round) -> None:
             )
         else:
             return
+
+
+def _requeue(round_: Round) -> None:
+    """Start the trials again whose back-off after a failed start is over."""
+    for trial_id in due_trials(round_.experiment, round_.now_ms):
+        trial = round_.experiment.trials[trial_id]
+        round_.emit(events.TrialRequeued(trial_id, trial.attempt))
 
 
 def _create_trial(

@@ -24,6 +24,19 @@ from svc_manager.domain.values import (
 
 
 @dataclass(slots=True)
+class FailedStarts:
+    """Starts of trials that failed, since the last one that did not."""
+
+    count: int = 0
+    steps: int = 0
+    """Doublings of the interval between probes."""
+    probe_at_ms: int = 0
+    """Time of the next probe, if the experiment holds, ms since 1970."""
+    detail: str = ""
+    """Message of the last failure."""
+
+
+@dataclass(slots=True)
 class Algorithm:
     """State of the algorithm's current generation."""
 
@@ -86,6 +99,10 @@ class Experiment:
     live: dict[str, Trial] = field(default_factory=dict)
     """Trials that have not ended."""
     counts: Counter[TrialState] = field(default_factory=Counter)
+    failed_starts: FailedStarts = field(default_factory=FailedStarts)
+    backing_off: dict[str, int] = field(default_factory=dict)
+    """Live trials whose next attempt has no task yet, because the last start failed: earliest time
+    of the task, ms since 1970, by trial id."""
     next_parameter_id: int = 0
     custom_queue: dict[int, EncodedValue] = field(default_factory=dict)
     """Parameters of users without a trial."""

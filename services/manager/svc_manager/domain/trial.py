@@ -103,6 +103,10 @@ class Trial:
     """Number of attempts lost with their agent that count against `maxTrialRetries`."""
     failures: int = 0
     """Number of failed attempts that were retried."""
+    failed_starts: int = 0
+    """Number of attempts lost because their environment failed."""
+    own_failed_starts: int = 0
+    """Those of them that were lost while the experiment did not hold: the trial's fault, maybe."""
     final: Metric | None = None
     intermediate_count: int = 0
     last_intermediate: Metric | None = None
@@ -112,8 +116,8 @@ class Trial:
 
     @property
     def never_started(self) -> int:
-        """Number of attempts lost before the command had started, or without its fault."""
-        return self.attempt - 1 - self.losses - self.failures
+        """Number of attempts lost with their agent before the start, or without its fault."""
+        return self.attempt - 1 - self.losses - self.failures - self.failed_starts
 
     @property
     def live(self) -> bool:

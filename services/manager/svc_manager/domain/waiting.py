@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.explanation import trial_text
+from svc_manager.domain.failed_starts import holds
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 
@@ -27,6 +28,8 @@ def waiting_for(experiment: Experiment, agent_count: int) -> str:
 def _trials_wait(experiment: Experiment, agent_count: int) -> str:
     waiting = [t for t in experiment.live.values() if t.state is TrialState.WAITING]
     unknown = experiment.counts[TrialState.UNKNOWN]
+    if holds(experiment) and agent_count:
+        return f"waiting for {hold_text(experiment)}"
     if waiting and agent_count == 0:
         verb = "waits" if len(waiting) == 1 else "wait"
         return f"{_trials(len(waiting))} {verb} for an agent: none is connected"
@@ -42,6 +45,15 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
     if not experiment.live and experiment.algorithm.outstanding:
         return "waiting for the algorithm"
     return ""
+
+
+def hold_text(experiment: Experiment) -> str:
+    """Return what an experiment that holds waits for."""
+    starts = experiment.failed_starts
+    return (
+        f"the environment to work again: {starts.count} starts of trials in a row have failed, "
+        f"last: {starts.detail}"
+    )
 
 
 def _joined(trials: Iterable[Trial]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from svc_common.experiment_events.causes import LossCause
 from svc_common.telemetry.metrics import DURATIONS_S, Registry, Sample
 from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.domain import events
@@ -45,7 +46,7 @@ class Instruments:
         )
         self._lost = registry.counter(
             "nni_attempts_lost_total",
-            "Attempts followed by another one: their agent was lost, or their command failed",
+            "Attempts followed by another one: their agent, command or environment failed",
             ("cause",),
         )
         self.views = registry.counter(
@@ -101,7 +102,7 @@ class Instruments:
                 case events.TrialEnded():
                     self._ended(experiment, event, now_ms)
                 case events.TrialLost():
-                    self._lost.inc("command" if event.command_failed else "agent")
+                    self._lost.inc(_loss_label(event))
                 case _:
                     pass
 
@@ -119,6 +120,13 @@ class Instruments:
         self._lag.observe(max(0, now_ms - event.ended_at_ms) / _MS_PER_S)
         ran_ms = event.ended_at_ms - trial.started_at_ms if trial.started_at_ms else 0
         self._durations.observe(max(0, ran_ms) / _MS_PER_S, event.state.name)
+
+
+def _loss_label(lost: events.TrialLost) -> str:
+    """Return the label of a loss: what failed."""
+    if lost.command_failed:
+        return "command"
+    return "environment" if lost.loss.cause is LossCause.NOT_STARTED else "agent"
 
 
 _KINDS: Final[dict[type, str]] = {

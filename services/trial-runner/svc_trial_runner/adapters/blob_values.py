@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from svc_common.errors import ServiceError
+from svc_common.errors import NotFoundError, ServiceError
 from svc_common.storage.ports import CONTENT_KIND, BlobExchange
 from svc_trial_runner.domain.tasks import BlobKey
-from svc_trial_runner.ports import LaunchError
+from svc_trial_runner.ports import LaunchError, UnfitTrialError
 
 
 class StoredLargeValues:
@@ -23,7 +23,9 @@ class StoredLargeValues:
         """Return a JSON value."""
         try:
             return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
-        except (ServiceError, ValueError) as error:
+        except (NotFoundError, ValueError) as error:
+            raise UnfitTrialError(f"the value {blob.sha256} cannot be loaded: {error}") from error
+        except ServiceError as error:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
 
     async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value

@@ -18,7 +18,7 @@ from typing import Any, Final
 from svc_common.logs import get_logger
 from svc_trial_runner.adapters.process_table import identity_of, signal_group
 from svc_trial_runner.domain.claims import ProcessIdentity
-from svc_trial_runner.ports import LaunchError, StarterEndedError
+from svc_trial_runner.ports import LaunchError, StarterEndedError, UnfitTrialError
 
 _MESSAGE_LIMIT_BYTES: Final = 256 * 1024
 _KILL: Final = 9
@@ -168,7 +168,7 @@ class ProcessServer:
         """Send a message that has no answer.
 
         Raises:
-            LaunchError: it is too long.
+            UnfitTrialError: it is too long.
         """
         self._send(_encoded(message), ())
 
@@ -294,7 +294,7 @@ class ProcessServer:
 def _encoded(message: Mapping[str, Any]) -> bytes:
     data = json.dumps(message).encode()
     if len(data) > _MESSAGE_LIMIT_BYTES:
-        raise LaunchError(
+        raise UnfitTrialError(
             "command and variables of a trial must have less than "
             f"{_MESSAGE_LIMIT_BYTES} bytes, got {len(data)}"
         )

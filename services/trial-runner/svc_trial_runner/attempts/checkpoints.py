@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from svc_common.errors import ServiceError
+from svc_common.errors import NotFoundError, ServiceError
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS, CheckpointFolders
 from svc_trial_runner.domain.reports import SavedCheckpoint
 from svc_trial_runner.domain.tasks import BlobKey
-from svc_trial_runner.ports import FolderArchives, LaunchError, TrialBlobs
+from svc_trial_runner.ports import FolderArchives, LaunchError, TrialBlobs, UnfitTrialError
 
 _ARCHIVE: Final = "archive.tar"
 
@@ -56,6 +56,8 @@ class Checkpoints:
             await self._blobs.fetch(archive, packed)
             await asyncio.to_thread(self._archives.extract, packed, Path(folders.load))
             packed.unlink()
+        except NotFoundError as error:
+            raise UnfitTrialError(f"the checkpoint cannot be loaded: {error}") from error
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 

@@ -46,6 +46,7 @@ from svc_trial_runner.ports import (
     TrialFilesRequest,
     TrialOutput,
     TrialProcess,
+    UnfitTrialError,
 )
 
 T = TypeVar("T")
@@ -134,6 +135,10 @@ class AttemptRun:
             if isinstance(error, StarterEndedError):
                 await self._wait_for_shutdown()
             self._not_started(error)
+        except OSError as error:
+            if self.process is not None:
+                raise
+            self._not_started(LaunchError(str(error)))
         finally:
             await self._clean_up()
 
@@ -428,9 +433,11 @@ class AttemptRun:
         elif trigger is StopTrigger.LOST or isinstance(error, StarterEndedError):
             loss = self._loss or LossReason(LossCause.AGENT_FAILED, detail=str(error))
             self._report(AttemptLost(loss))
-        elif not self._silent:
+        elif not self._silent and isinstance(error, UnfitTrialError):
             now = self._dependencies.clock.now()
             self._report(ProcessExited(now, ExitCause.NOT_STARTED, None, 0, str(error)))
+        else:
+            self._report(AttemptLost(LossReason(LossCause.NOT_STARTED, detail=str(error))))
 
     def abandon(self, loss: LossReason) -> None:
         """Report the attempt as lost after a failure of the agent; do nothing if it is over."""

@@ -127,6 +127,10 @@ class _LossCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LossCause.V
     """The command failed and is run again, as `retryFailedTrials` says; `end` is set."""
     LOSS_CAUSE_STARTER_KILLED: _LossCause.ValueType  # 10
     """The process that had started the attempt, and others beside it, was killed; `detail` says how."""
+    LOSS_CAUSE_NOT_STARTED: _LossCause.ValueType  # 11
+    """The environment of the trial failed before its command ran: a full or read-only disk, a missing
+    folder, `environment.json`, code or interpreter; `detail` says which. It counts against nothing.
+    """
 
 class LossCause(_LossCause, metaclass=_LossCauseEnumTypeWrapper):
     """Why an attempt is gone."""
@@ -152,6 +156,10 @@ LOSS_CAUSE_COMMAND_FAILED: LossCause.ValueType  # 9
 """The command failed and is run again, as `retryFailedTrials` says; `end` is set."""
 LOSS_CAUSE_STARTER_KILLED: LossCause.ValueType  # 10
 """The process that had started the attempt, and others beside it, was killed; `detail` says how."""
+LOSS_CAUSE_NOT_STARTED: LossCause.ValueType  # 11
+"""The environment of the trial failed before its command ran: a full or read-only disk, a missing
+folder, `environment.json`, code or interpreter; `detail` says which. It counts against nothing.
+"""
 Global___LossCause: _TypeAlias = LossCause  # noqa: Y015
 
 class _WaitCause:
@@ -167,9 +175,15 @@ class _WaitCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WaitCause.V
     """The machine has fewer GPUs than the trial wants: it will wait for ever here."""
     WAIT_CAUSE_BLOB: _WaitCause.ValueType  # 3
     """A blob (code archive, parameters, checkpoint) is not there yet; `object` and `detail` are set."""
+    WAIT_CAUSE_ENVIRONMENT: _WaitCause.ValueType  # 4
+    """The environment of the trial failed; it is started again at growing intervals.
+    `failure_count` and `detail` are set.
+    """
 
 class WaitCause(_WaitCause, metaclass=_WaitCauseEnumTypeWrapper):
-    """Why an agent that holds a task has not started it."""
+    """Why a trial has not started: as the agent that holds its task says, or, for ENVIRONMENT, after
+    failed starts.
+    """
 
 WAIT_CAUSE_UNSPECIFIED: WaitCause.ValueType  # 0
 WAIT_CAUSE_GPU_IN_USE: WaitCause.ValueType  # 1
@@ -178,6 +192,10 @@ WAIT_CAUSE_GPU_MISSING: WaitCause.ValueType  # 2
 """The machine has fewer GPUs than the trial wants: it will wait for ever here."""
 WAIT_CAUSE_BLOB: WaitCause.ValueType  # 3
 """A blob (code archive, parameters, checkpoint) is not there yet; `object` and `detail` are set."""
+WAIT_CAUSE_ENVIRONMENT: WaitCause.ValueType  # 4
+"""The environment of the trial failed; it is started again at growing intervals.
+`failure_count` and `detail` are set.
+"""
 Global___WaitCause: _TypeAlias = WaitCause  # noqa: Y015
 
 class _IgnoreCause:
@@ -330,6 +348,7 @@ class WaitReason(_message.Message):
     USERS_FIELD_NUMBER: _builtins.int
     OBJECT_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    FAILURE_COUNT_FIELD_NUMBER: _builtins.int
     cause: Global___WaitCause.ValueType
     gpu_count: _builtins.int
     """GPUs wanted, for the GPU causes."""
@@ -340,7 +359,9 @@ class WaitReason(_message.Message):
     object: _builtins.str
     """What is awaited, for BLOB: `the code archive`."""
     detail: _builtins.str
-    """The last error of the store, for BLOB; empty: none."""
+    """The last error: of the store, for BLOB; of the last start, for ENVIRONMENT. Empty: none."""
+    failure_count: _builtins.int
+    """Starts of this trial that failed, for ENVIRONMENT."""
     @_builtins.property
     def users(self) -> _containers.RepeatedCompositeFieldContainer[Global___GpuUser]: ...
     def __init__(
@@ -353,10 +374,11 @@ class WaitReason(_message.Message):
         users: _abc.Iterable[Global___GpuUser] | None = ...,
         object: _builtins.str = ...,
         detail: _builtins.str = ...,
+        failure_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "gpu_available", b"gpu_available", "gpu_count", b"gpu_count", "gpu_restricted", b"gpu_restricted", "object", b"object", "users", b"users"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "failure_count", b"failure_count", "gpu_available", b"gpu_available", "gpu_count", b"gpu_count", "gpu_restricted", b"gpu_restricted", "object", b"object", "users", b"users"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -20,6 +20,7 @@ const EVENTS = [
   "metric_reported",
   "trial_stop_requested",
   "trial_lost",
+  "trial_requeued",
   "trial_ended",
   "trial_unknown",
   "trial_waits",

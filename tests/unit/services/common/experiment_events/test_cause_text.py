@@ -102,6 +102,7 @@ def test_stop(stop: StopReason, text: str) -> None:
             "exit code 3: oh no",
         ),
         (LossReason(LossCause.UNSPECIFIED, detail="power cut"), "power cut"),
+        (LossReason(LossCause.NOT_STARTED, detail="full"), "it could not be started: full"),
     ],
 )
 def test_loss(loss: LossReason, text: str) -> None:
@@ -133,6 +134,14 @@ def test_loss(loss: LossReason, text: str) -> None:
             "1 GPU: this machine has 0 among those allowed by gpuIndices",
         ),
         (WaitReason(WaitCause.BLOB, object="its code"), "its code"),
+        (
+            WaitReason(WaitCause.ENVIRONMENT, detail="disk full", failure_count=1),
+            "its environment (start failed once): disk full",
+        ),
+        (
+            WaitReason(WaitCause.ENVIRONMENT, detail="disk full", failure_count=7),
+            "its environment (start failed 7 times): disk full",
+        ),
         (WaitReason(WaitCause.BLOB, object="its code", detail="no room"), "its code: no room"),
     ],
 )

@@ -76,6 +76,7 @@ WAITS = [
     ),
     WaitReason(WaitCause.GPU_MISSING, gpu_count=3, gpu_available=2, gpu_restricted=True),
     WaitReason(WaitCause.BLOB, object="its code", detail="no room"),
+    WaitReason(WaitCause.ENVIRONMENT, detail="no space left", failure_count=3),
     WaitReason(WaitCause.UNSPECIFIED, detail="text of an old log"),
 ]
 LOSSES = [
@@ -129,6 +130,7 @@ SAMPLES: list[events.Event] = [
     ),
     *[events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, end, 5) for end in ENDS],
     events.TrialUnknown("abcde", 1),
+    events.TrialRequeued("abcde", 2),
     *[events.TrialWaits("abcde", 1, "claim", "r1", wait, 0) for wait in WAITS],
     *[events.ReportDeferred(report) for report in REPORTS],
     events.ReportIgnored("abcde", 1, 6, IgnoreCause.FINAL_COUNTED),

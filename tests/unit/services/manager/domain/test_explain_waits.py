@@ -19,6 +19,7 @@ from svc_manager.domain.explanation import (
     ReasonKind,
     TrialOutcome,
 )
+from svc_manager.domain.failed_starts import HOLD_AFTER, LONGEST_DELAY_MS
 from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
@@ -251,3 +252,35 @@ def test_without_the_bus_no_trial_is_made() -> None:
         ReasonKind.BUS,
         "it cannot be reached",
     )
+
+
+def failing(failures: int) -> Lab:
+    """Return an experiment of which the first starts fail."""
+    lab = Lab()
+    for _ in range(failures):
+        lab.now_ms += LONGEST_DELAY_MS
+        lab.notification(inputs.Tick())
+        loss = LossReason(LossCause.NOT_STARTED, detail="No space left on device")
+        lab.report(lab.waiting(), 0, Lost(loss))
+    return lab
+
+
+def test_a_trial_that_could_not_be_started_waits_for_its_environment() -> None:
+    lab = failing(1)
+
+    explanation = why(lab, lab.waiting(), R1)
+
+    assert first(explanation) == (
+        ReasonKind.NOT_STARTED,
+        "waiting for its environment (start failed once): No space left on device",
+    )
+    assert "goes on by itself" in explanation.reasons[0].remedy
+
+
+def test_the_next_trial_waits_while_the_experiment_holds() -> None:
+    lab = failing(HOLD_AFTER)
+
+    explanation = explain_next(lab.experiment, ExplanationContext(lab.now_ms, (R1,)))
+
+    assert explanation.reasons[0].kind is ReasonKind.NOT_STARTED
+    assert "5 starts of trials in a row have failed" in explanation.summary

@@ -1,7 +1,8 @@
-from svc_common.experiment_events.causes import WaitCause, WaitReason
+from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_manager.domain import inputs
 from svc_manager.domain.experiment import Budget
-from svc_manager.domain.reports import Waits
+from svc_manager.domain.failed_starts import HOLD_AFTER, LONGEST_DELAY_MS
+from svc_manager.domain.reports import Lost, Waits
 from svc_manager.domain.waiting import waiting_for
 from tests.unit.services.manager.building import Lab, waits_for_gpus
 
@@ -73,3 +74,32 @@ def test_running_trials_that_wait_for_bytes_say_why() -> None:
 
     assert one_runs == ""
     assert waiting_for(lab.experiment, 1) == "waiting for room: the store is away"
+
+
+FULL = Lost(LossReason(LossCause.NOT_STARTED, detail="No space left on device"))
+
+
+def failing(lab: Lab, failures: int) -> Lab:
+    """Let starts of the first trial fail."""
+    for _ in range(failures):
+        lab.now_ms += LONGEST_DELAY_MS
+        lab.notification(inputs.Tick())
+        lab.report(lab.waiting(), 0, FULL)
+    return lab
+
+
+def test_a_failed_start_is_named() -> None:
+    lab = failing(Lab(Budget(trial_concurrency=1)), 2)
+
+    assert waiting_for(lab.experiment, 1) == (
+        "waiting for its environment (start failed 2 times): No space left on device"
+    )
+
+
+def test_an_experiment_that_holds_names_the_failure_of_its_environment() -> None:
+    lab = failing(Lab(Budget(trial_concurrency=1)), HOLD_AFTER + 1)
+
+    assert waiting_for(lab.experiment, 1) == (
+        "waiting for the environment to work again: 6 starts of trials in a row have failed, "
+        "last: No space left on device"
+    )

@@ -2,7 +2,7 @@ import asyncio
 import os
 from datetime import timedelta
 
-from nni_proto.trial.v1 import report_pb2
+from nni_proto.trial.v1 import cause_pb2
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
 from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
@@ -232,11 +232,11 @@ async def test_failure_of_the_agent_itself_loses_only_the_attempt(bench: Bench) 
     assert bench.failures == []
 
 
-async def test_folder_that_cannot_be_written_is_a_failure_with_a_reason(bench: Bench) -> None:
+async def test_folder_that_cannot_be_written_loses_the_attempt_with_a_reason(bench: Bench) -> None:
     agent = bench.agent()
 
     await bench.deliver(agent, bench.task("one", experiment_directory="/proc/nowhere"))
 
-    exited = (await bench.until_kind("one", "exited")).exited
-    assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
-    assert "/proc/nowhere" in exited.detail
+    loss = (await bench.until_kind("one", "lost")).lost.loss
+    assert loss.cause == cause_pb2.LOSS_CAUSE_NOT_STARTED
+    assert "/proc/nowhere" in loss.detail

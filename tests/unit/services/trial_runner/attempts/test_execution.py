@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -55,6 +56,68 @@ async def test_missing_parameters_are_an_error(bench: Bench) -> None:
     exited = (await bench.until_kind("one", "exited")).exited
     assert exited.cause == report_pb2.EXIT_CAUSE_NOT_STARTED
     assert "0" * 64 in exited.detail
+
+
+async def not_started(bench: Bench, trial_id: str) -> cause_pb2.LossReason:
+    loss = (await bench.until_kind(trial_id, "lost")).lost.loss
+    assert loss.cause == cause_pb2.LOSS_CAUSE_NOT_STARTED
+    assert bench.kinds(trial_id) == ["lost"]
+    return loss
+
+
+async def test_missing_environment_loses_the_attempt(bench: Bench) -> None:
+    gone = str(bench.folder / "environment.json")
+
+    await bench.deliver(bench.agent(), bench.task("one", environment_file=gone))
+
+    assert gone in (await not_started(bench, "one")).detail
+
+
+async def test_code_that_cannot_be_unpacked_loses_the_attempt(bench: Bench) -> None:
+    task = bench.task("one")
+    task.spec.code_archive.sha256 = "0" * 64
+
+    await bench.deliver(bench.agent(), task)
+
+    assert "cannot be had" in (await not_started(bench, "one")).detail
+
+
+async def test_missing_interpreter_loses_the_attempt(bench: Bench) -> None:
+    task = bench.task("one", f"{bench.folder}/venv/bin/python trial.py")
+
+    await bench.deliver(bench.agent(), task)
+
+    detail = (await not_started(bench, "one")).detail
+    assert detail == f"there is no interpreter {bench.folder}/venv/bin/python"
+
+
+async def test_working_directory_that_vanishes_loses_the_next_attempt(bench: Bench) -> None:
+    agent = bench.agent()
+    code = bench.folder / "work"
+    code.mkdir()
+    await bench.deliver(agent, bench.task("one", code_directory=str(code)))
+    await bench.until_kind("one", "exited")
+    code.rmdir()
+
+    await bench.deliver(agent, bench.task("two", code_directory=str(code)))
+
+    assert f"{code} does not exist" in (await not_started(bench, "two")).detail
+
+
+async def test_error_of_the_system_before_the_start_loses_the_attempt(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bench.folder / "code" / ("0" * 64)).mkdir(parents=True)
+    task = bench.task("one")
+    task.spec.code_archive.sha256 = "0" * 64
+
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "utime", read_only)
+    await bench.deliver(bench.agent(), task)
+
+    assert "Read-only file system" in (await not_started(bench, "one")).detail
 
 
 async def test_stop_sends_term_and_reports_it(bench: Bench) -> None:
