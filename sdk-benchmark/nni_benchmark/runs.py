@@ -14,6 +14,8 @@ from nni_benchmark.searcher import Searcher
 
 FORM: Final = 1
 """Version of the file format."""
+_ALSO_FROM: Final = {"xgboost": "xgboost-cpu"}
+"""Other distributions of the same package."""
 _DIGITS: Final = 6
 """Significant digits of a stored regret: the last bits differ between processors."""
 
@@ -166,10 +168,19 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in packages:
         try:
-            found[name] = importlib.metadata.version(name)
+            found[name] = _version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        if package not in _ALSO_FROM:
+            raise
+        return importlib.metadata.version(_ALSO_FROM[package])
 
 
 def installed(searcher: Searcher) -> bool:

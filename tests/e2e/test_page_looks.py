@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_manager.web.listeners.page import PAGE_FOLDER
+from tests.support.axe import require_axe
 from tests.support.browser import Browser, Page
 from tests.support.finished_experiment import write_finished
 from tests.support.page_experiment import Shown, browser, shown
@@ -18,7 +18,6 @@ from tests.support.page_experiment import Shown, browser, shown
 __all__ = ["browser", "shown"]  # fixtures
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-AXE = PAGE_FOLDER.parents[2] / "webui" / "node_modules" / "axe-core" / "axe.min.js"
 RUN_AXE = """axe.run(document, {
   runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
 }).then(({ violations }) => violations.map((one) =>
@@ -98,10 +97,8 @@ def test_scene_is_accessible_in_light_and_dark_without_browser_errors(
 
 def violations(page: Page) -> list[str]:
     """Return the accessibility violations that axe finds."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not here; `./dev page` fetches it")
     if not page.run("Boolean(window.axe)"):
-        page.run(AXE.read_text() + "; 0")
+        page.run(require_axe().read_text() + "; 0")
     found: list[str] = page.run(RUN_AXE)
     return found
 

@@ -84,12 +84,25 @@ def read_image(path: Path) -> Image:
     )
 
 
-def read_compose(variables: Mapping[str, str] = SECRETS) -> dict[str, Any]:
+def read_compose(
+    variables: Mapping[str, str] = SECRETS, override: str | None = None
+) -> dict[str, Any]:
     """Read the compose file as compose does: variables put in, merge keys resolved.
+
+    Args:
+        variables: content of `.env`.
+        override: content of a second file, which is merged with the first one.
 
     Raises:
         KeyError: a variable that must be set is not.
     """
+    base = _read_compose_text((DEPLOY / "compose.yaml").read_text(), variables)
+    if override is None:
+        return base
+    return _merged(base, _read_compose_text(override, variables))
+
+
+def _read_compose_text(file_text: str, variables: Mapping[str, str]) -> dict[str, Any]:
 
     def value(found: re.Match[str]) -> str:
         given = variables.get(found["name"], "")
@@ -99,9 +112,33 @@ def read_compose(variables: Mapping[str, str] = SECRETS) -> dict[str, Any]:
             raise KeyError(found["name"])
         return found["rest"] or ""
 
-    text = re.sub(r"^\s*#.*\n", "", (DEPLOY / "compose.yaml").read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^\s*#.*\n", "", file_text, flags=re.MULTILINE)
     content: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(value, text))
     return content
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any], key: str = "") -> dict[str, Any]:
+    """Merge two files by the rules of compose; `.ci/deploy` reads the files by compose itself."""
+    result = dict(base)
+    for name, value in over.items():
+        old = base.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[name] = _merged(old, value, name)
+        elif name in {"command", "entrypoint"} or (key, name) == ("healthcheck", "test"):
+            result[name] = value
+        elif name == "volumes" and isinstance(old, list):
+            targets = {_target(one) for one in value}
+            result[name] = [one for one in old if _target(one) not in targets] + value
+        elif isinstance(old, list) and isinstance(value, list):
+            result[name] = old + [one for one in value if one not in old]
+        else:
+            result[name] = value
+    return result
+
+
+def _target(volume: str) -> str:
+    parts = volume.split(":")
+    return parts[1] if len(parts) > 1 else parts[0]
 
 
 def compose_environment(service: str, variables: Mapping[str, str] = SECRETS) -> dict[str, str]:

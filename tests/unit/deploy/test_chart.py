@@ -43,6 +43,29 @@ POOL = {
     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     "resources": {"limits": {"memory": "8Gi"}},
 }
+CONTROLLER = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]
+INGRESS = {
+    "enabled": True,
+    "className": "nginx",
+    "host": "nni.example.org",
+    "grpcHost": "grpc.nni.example.org",
+    "tlsSecret": "public",
+    "annotations": {
+        "cert-manager.io/cluster-issuer": "lab",
+        "nginx.ingress.kubernetes.io/proxy-read-timeout": "60",
+    },
+}
+DATA_POOL = {
+    "name": "data",
+    "volumes": [
+        {"name": "imagenet", "persistentVolumeClaim": {"claimName": "imagenet", "readOnly": True}}
+    ],
+    "volumeMounts": [{"name": "imagenet", "mountPath": "/data", "readOnly": True}],
+    "env": [
+        {"name": "DATA_DIRECTORY", "value": "/data"},
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+    ],
+}
 POD = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
 VARIANTS: dict[str, dict[str, Any]] = {
     "least": {"s3": STORE},
@@ -66,7 +89,28 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"managerFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
         "observability": {"metrics": True, "tracesEndpoint": "http://collector:4317"},
     },
+    "ingress, data sets": {
+        "s3": STORE,
+        "manager": {"replicas": 2, "ingress": INGRESS},
+        "networkPolicy": {"managerFrom": CONTROLLER},
+        "runnerPools": [{"name": "local"}, DATA_POOL],
+    },
+    "load balancer": {
+        "s3": STORE,
+        "manager": {
+            "replicas": 1,
+            "service": {
+                "type": "LoadBalancer",
+                "annotations": {"example.org/kind": "internal"},
+                "sourceRanges": ["192.0.2.0/24"],
+            },
+        },
+        "networkPolicy": {"managerFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},
+        "tls": {"names": ["nni.example.org"]},
+    },
 }
+OF_OTHERS = {"imagenet", "hub"}
+"""Claims and secrets that the values name and the chart does not make."""
 
 
 def named(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
@@ -114,7 +158,7 @@ def test_names_are_unique_and_lead_somewhere(values: dict[str, Any]) -> None:
     objects = chart_objects(values)
     names = [(one["kind"], one["metadata"]["name"]) for one in objects]
     claims, maps = named(objects, "PersistentVolumeClaim"), named(objects, "ConfigMap")
-    secrets = {*named(objects, "Secret"), values.get("auth", {}).get("existingSecret")}
+    secrets = {*named(objects, "Secret"), values.get("auth", {}).get("existingSecret"), *OF_OTHERS}
 
     assert len(names) == len(set(names))
     for workload in workloads(objects):
@@ -125,7 +169,9 @@ def test_names_are_unique_and_lead_somewhere(values: dict[str, Any]) -> None:
         }
         assert {one["name"] for one in container(workload)["volumeMounts"]} == volumes
         for volume in spec.get("volumes", []):
-            assert volume.get("persistentVolumeClaim", {}).get("claimName", "") in {"", *claims}
+            assert volume.get("persistentVolumeClaim", {}).get("claimName", "") in {
+                "", *OF_OTHERS, *claims,
+            }  # fmt: skip
             assert volume.get("configMap", {}).get("name", "") in {"", *maps}
         for variable in container(workload)["env"]:
             reference = variable.get("valueFrom", {}).get("secretKeyRef")
@@ -318,6 +364,80 @@ def test_pool_is_what_its_values_say() -> None:
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 
 
+def test_pool_has_the_data_sets_and_variables_of_its_values_and_other_pools_have_not() -> None:
+    objects = named(chart_objects(VARIANTS["ingress, data sets"]), "Deployment")
+    pool, other = objects["demo-runner-data"], objects["demo-runner-local"]
+
+    assert DATA_POOL["volumes"][0] in pool["spec"]["template"]["spec"]["volumes"]
+    assert DATA_POOL["volumeMounts"][0] in container(pool)["volumeMounts"]
+    assert all(variable in container(pool)["env"] for variable in DATA_POOL["env"])
+    assert "imagenet" not in json.dumps(other)
+    assert "HF_TOKEN" not in json.dumps(other)
+
+
+def test_ingress_leads_to_rest_and_grpc_of_the_manager_and_clients_learn_the_address() -> None:
+    objects = chart_objects(VARIANTS["ingress, data sets"])
+    ingresses = named(objects, "Ingress")
+    ports = {one["name"] for one in named(objects, "Service")["demo-manager"]["spec"]["ports"]}
+    variables = container(named(objects, "Deployment")["demo-manager"])["env"]
+
+    assert set(ingresses) == {"demo-manager-http", "demo-manager-grpc"}
+    for port, host, protocol in (
+        ("http", "nni.example.org", "HTTPS"),
+        ("grpc", "grpc.nni.example.org", "GRPCS"),
+    ):
+        one = ingresses[f"demo-manager-{port}"]
+        (rule,) = one["spec"]["rules"]
+        backend = rule["http"]["paths"][0]["backend"]["service"]
+        assert port in ports
+        assert backend == {"name": "demo-manager", "port": {"name": port}}
+        assert rule["host"] == host
+        assert one["spec"]["tls"] == [{"hosts": [host], "secretName": "public"}]
+        assert one["spec"]["ingressClassName"] == "nginx"
+        annotations = one["metadata"]["annotations"]
+        assert annotations["nginx.ingress.kubernetes.io/backend-protocol"] == protocol
+        # The default of 1 MB would refuse uploads.
+        assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == "0"
+        assert annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"] == "60"
+        assert annotations["cert-manager.io/cluster-issuer"] == "lab"
+    address = {"name": "NNI_MANAGER_PUBLIC_GRPC", "value": "grpc.nni.example.org:443"}
+    assert address in variables
+    policy = named(objects, "NetworkPolicy")["demo-manager"]
+    assert policy["spec"]["ingress"][0]["from"] == CONTROLLER
+
+
+def test_manager_is_called_from_outside_only_where_that_is_wanted() -> None:
+    inside = chart_objects(VARIANTS["least"])
+    outside = chart_objects(VARIANTS["load balancer"])
+
+    assert "Ingress" not in {one["kind"] for one in inside}
+    assert "type" not in named(inside, "Service")["demo-manager"]["spec"]
+    service = named(outside, "Service")["demo-manager"]
+    assert service["spec"]["type"] == "LoadBalancer"
+    assert service["spec"]["loadBalancerSourceRanges"] == ["192.0.2.0/24"]
+    assert service["metadata"]["annotations"] == {"example.org/kind": "internal"}
+
+
+@pytest.mark.parametrize(
+    ("service", "port"),
+    [
+        ({}, ":7501"),
+        ({"type": "LoadBalancer"}, ":7501"),
+        ({"type": "NodePort", "nodePorts": {"http": 30080, "grpc": 30501}}, ":30501"),
+    ],
+)
+def test_clients_learn_the_port_of_grpc_of_the_service(service: dict[str, Any], port: str) -> None:
+    values = {
+        "s3": STORE,
+        "manager": {"replicas": 1, "service": service},
+        "networkPolicy": {"managerFrom": CONTROLLER},
+    }
+
+    variables = container(named(chart_objects(values), "Deployment")["demo-manager"])["env"]
+
+    assert {"name": "NNI_MANAGER_PUBLIC_GRPC", "value": port} in variables
+
+
 def test_nothing_may_call_an_agent_and_only_the_manager_calls_redis() -> None:
     policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
 
@@ -419,6 +539,37 @@ def test_secret_values_stand_nowhere_but_in_the_secret() -> None:
         ({"s3": STORE, "auth": {"token": "1234567890123456"}}, "token"),
         ({"s3": STORE, "runnerPools": [{"name": "A pool"}]}, "name"),
         ({"s3": STORE, "mangaer": {}}, "mangaer"),
+        ({"s3": STORE, "manager": {"replicas": 1, "service": {"type": "Public"}}}, "type"),
+        (
+            {"s3": STORE, "manager": {"replicas": 1, "service": {"type": "NodePort"}}},
+            "grpc",
+        ),
+        (
+            {"s3": STORE, "manager": {"replicas": 1, "service": {"type": "LoadBalancer"}}},
+            "networkPolicy.managerFrom: name the callers",
+        ),
+        (
+            {
+                "s3": STORE,
+                "manager": {"replicas": 1, "ingress": {**INGRESS, "grpcHost": ""}},
+                "networkPolicy": {"managerFrom": CONTROLLER},
+            },
+            "manager.ingress: host (page and REST) and grpcHost",
+        ),
+        (
+            {
+                "s3": STORE,
+                "runnerPools": [{"name": "a", "env": [{"name": "NNI_TOKEN", "value": ""}]}],
+            },
+            "env",
+        ),
+        (
+            {
+                "s3": STORE,
+                "runnerPools": [{"name": "a", "volumes": [{"name": "tmp", "emptyDir": {}}]}],
+            },
+            "pool a, volumes: tmp is the name of a volume of the chart",
+        ),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: dict[str, Any], reason: str) -> None:

@@ -28,10 +28,12 @@ from tests.support.deployment import (
     compose_environment,
     read_compose,
 )
+from tests.support.markdown import code_blocks
 
 SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
 ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
+OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
 
 
 def test_file_keeps_the_specification() -> None:
@@ -206,6 +208,71 @@ def test_containers_hold_few_rights(name: str) -> None:
 def test_containers_have_limits_of_memory_and_processes(name: str) -> None:
     assert SERVICES[name]["mem_limit"]
     assert SERVICES[name]["pids_limit"] > 0
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+def test_override_file_keeps_the_specification_and_leads_somewhere(name: str) -> None:
+    merged = read_compose(override=(DEPLOY / name).read_text())
+
+    jsonschema.validate(merged, SCHEMA)
+    assert set(merged["services"]) == set(SERVICES), "it changes services and adds none"
+    for service in merged["services"].values():
+        sources = {one if isinstance(one, str) else one["source"] for one in service["secrets"]}
+        named = [one.split(":")[0] for one in service.get("volumes", []) if ":" in one]
+        assert sources <= set(merged["secrets"])
+        assert {one for one in named if one[0] not in "./"} <= set(merged["volumes"])
+
+
+def test_override_files_are_named_where_variables_are_explained() -> None:
+    example, readme = (DEPLOY / "env.example").read_text(), (DEPLOY / "README.md").read_text()
+
+    assert OVERRIDES == ["compose.gpu.yaml", "compose.minio.yaml"]
+    assert all(f"COMPOSE_FILE=compose.yaml:{name}" in readme for name in OVERRIDES)
+    assert f"COMPOSE_FILE=compose.yaml:{':'.join(OVERRIDES)}" in example
+
+
+@pytest.mark.parametrize(("wanted", "count"), [(None, "all"), ("2", 2)])
+def test_agent_gets_the_gpus_of_the_machine(wanted: str | None, count: str | int) -> None:
+    variables = SECRETS if wanted is None else {**SECRETS, "RUNNER_GPUS": wanted}
+
+    agent = read_compose(variables, (DEPLOY / "compose.gpu.yaml").read_text())["services"][
+        "trial-runner"
+    ]
+
+    (device,) = agent["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": count, "capabilities": ["gpu"]}
+    assert agent["environment"]["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+    assert agent["environment"]["NNI_RUNNER_POOL"] == "local"
+
+
+def test_minio_takes_the_place_of_the_object_store_with_the_same_account() -> None:
+    merged = read_compose(override=(DEPLOY / "compose.minio.yaml").read_text())["services"]
+    store, manager = merged["s3"], merged["manager"]["environment"]
+
+    assert store["image"].startswith("minio/minio:RELEASE.")
+    assert f":{manager['NNI_S3_ENDPOINT'].rpartition(':')[2]}" in store["command"]
+    assert store["environment"]["MINIO_ROOT_USER"] == manager["NNI_S3_ACCESS_KEY"]
+    assert store["environment"]["MINIO_ROOT_PASSWORD"] == manager["NNI_S3_SECRET_KEY"]
+    assert "minio:/data" in store["volumes"]
+    assert "s3:/data" not in store["volumes"]
+    assert {one["target"] for one in store["secrets"] if isinstance(one, dict)} == {
+        "/run/minio/public.crt", "/run/minio/private.key",
+    }  # fmt: skip
+
+
+def test_recipes_of_the_readme_are_valid_files_that_change_agents_only() -> None:
+    recipes = [
+        block.text
+        for block in code_blocks(DEPLOY / "README.md")
+        if block.language == "yaml" and block.text.startswith("services:")
+    ]
+
+    assert len(recipes) == 1
+    for recipe in recipes:
+        merged = read_compose(override=recipe)
+        jsonschema.validate(merged, SCHEMA)
+        others = {key: one for key, one in merged["services"].items() if key != "trial-runner"}
+        assert others == {key: one for key, one in SERVICES.items() if key != "trial-runner"}
 
 
 def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -> None:

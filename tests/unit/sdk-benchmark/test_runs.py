@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from nni_benchmark.runs import Run, Runs, merged, run_of
+from nni_benchmark.runs import Run, Runs, merged, run_of, versions
 
 
 def test_only_changes_of_the_regret_are_kept() -> None:
@@ -67,3 +67,10 @@ def test_files_of_runs_are_put_together_and_the_longest_run_counts() -> None:
 def test_runs_of_different_versions_are_not_put_together() -> None:
     with pytest.raises(ValueError, match="one version of a, got 1 and 2"):
         merged([Runs({"a": "1"}), Runs({"a": "2"})])
+
+
+def test_version_of_a_package_is_found_in_its_other_distribution() -> None:
+    """`xgboost-cpu` installs the package `xgboost`."""
+    packages = ["numpy", "xgboost", "no-such-package"]
+
+    assert set(versions(packages)) == {"numpy", "xgboost"}

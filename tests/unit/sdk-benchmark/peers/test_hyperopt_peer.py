@@ -1,10 +1,9 @@
 """hyperopt behind the interface of the benchmark."""
 
-import pytest
-
 from nni_benchmark.peers.hyperopt_peer import HyperoptSearcher
-from nni_benchmark.runs import installed, run
+from nni_benchmark.runs import run
 from nni_benchmark.suite import suite_problems
+from tests.support.peers import require_peer
 
 
 def test_problems_of_one_objective_are_taken() -> None:
@@ -16,8 +15,7 @@ def test_problems_of_one_objective_are_taken() -> None:
 
 def test_infeasible_configurations_do_not_end_the_search() -> None:
     peer = HyperoptSearcher()
-    if not installed(peer):
-        pytest.skip("hyperopt is not installed")
+    require_peer(peer)
 
     found = run(peer, suite_problems()["budget"], 0, 12)
 

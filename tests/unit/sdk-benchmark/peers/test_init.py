@@ -6,22 +6,25 @@ import pytest
 
 from nni_benchmark.peers import peer_searchers
 from nni_benchmark.problem import Problem
-from nni_benchmark.runs import installed, run
+from nni_benchmark.runs import run
 from nni_benchmark.suite import suite_problems
+from tests.support.peers import require_peer
 
 PEERS = {peer.name: peer for peer in peer_searchers()}
 SLOW = {"optuna-gp", "smac"}
 """Their models cost seconds."""
+TAKEN = [
+    (name, problem)
+    for name in sorted(PEERS.keys() - SLOW)
+    for problem in ("branin", "mixed10", "nested", "budget", "thin", "zdt1")
+    if PEERS[name].takes(suite_problems()[problem])
+]
 
 
-@pytest.mark.parametrize("problem", ["branin", "mixed10", "nested", "budget", "thin", "zdt1"])
-@pytest.mark.parametrize("name", sorted(PEERS.keys() - SLOW))
+@pytest.mark.parametrize(("name", "problem"), TAKEN)
 def test_peer_repeats_with_its_seed_on_what_it_takes(name: str, problem: str) -> None:
     peer, searched = PEERS[name], suite_problems()[problem]
-    if not installed(peer):
-        pytest.skip(f"{', '.join(peer.packages)} are not installed")
-    if not peer.takes(searched):
-        pytest.skip(f"{name} does not take it")
+    require_peer(peer)
 
     assert run(peer, searched, 0, 14) == run(peer, searched, 0, 14)
 

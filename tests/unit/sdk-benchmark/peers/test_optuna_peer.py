@@ -3,8 +3,9 @@
 import pytest
 
 from nni_benchmark.peers import peer_searchers
-from nni_benchmark.runs import installed, run
+from nni_benchmark.runs import run
 from nni_benchmark.suite import suite_problems
+from tests.support.peers import require_peer
 
 PEERS = {peer.name: peer for peer in peer_searchers() if peer.name.startswith("optuna")}
 
@@ -23,8 +24,7 @@ def test_several_objectives_and_branches_are_taken() -> None:
 
 def test_search_evaluates_as_often_as_it_is_allowed() -> None:
     peer = PEERS["optuna-tpe"]
-    if not installed(peer):
-        pytest.skip(f"{', '.join(peer.packages)} are not installed")
+    require_peer(peer)
 
     found = run(peer, suite_problems()["branin"], 0, 12)
 
