@@ -88,7 +88,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
     analyst: Analyst | None = None,
     telemetry: Telemetry | None = None,
 ) -> Manager:
-    """Build the manager with the adapters that all installations share; nothing is started.
+    """Build a manager from a bus, stores and listeners; add the adapters all installations use.
 
     Args:
         settings: of this process.
@@ -129,7 +129,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
 
 
 async def open_stores(service: Service, settings: Settings) -> Stores:
-    """Open the stores that the settings name; the local installation needs no server."""
+    """Open the blob store, and Redis for views, presences and leases if a URL is set."""
     adapters = service.adapters
     blobs = await adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     if settings.redis_url is None:
@@ -147,7 +147,7 @@ async def open_stores(service: Service, settings: Settings) -> Stores:
 
 
 def open_guard(service: Service, settings: Settings) -> Guard:
-    """Open access control and TLS, and refuse unencrypted connections to stores elsewhere.
+    """Build authentication and TLS from the settings; refuse unencrypted Redis or S3 elsewhere.
 
     Raises:
         FailedPreconditionError: a connection to another machine would be unencrypted.
@@ -162,7 +162,7 @@ def open_guard(service: Service, settings: Settings) -> Guard:
 
 
 async def open_bus(service: Service, settings: Settings) -> NatsBus:
-    """Connect to the bus, and create its streams and the default pool."""
+    """Connect to NATS, create the streams and the task queue of the pool `local`."""
     wanted = NatsSettings.of(
         settings.nats_url,
         settings.security,
@@ -176,7 +176,7 @@ async def open_bus(service: Service, settings: Settings) -> NatsBus:
 
 
 def is_private(settings: Settings) -> bool:
-    """Return whether reading needs a token on loopback; log why if no setting says so."""
+    """Return the setting for private reading; unset: whether other people can log in here."""
     if settings.private is not None:
         return settings.private
     others = other_human_users()
@@ -188,7 +188,7 @@ def is_private(settings: Settings) -> bool:
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
-    """Open the adapters, take over the experiments and serve; return the facts of readiness."""
+    """Compose and start the manager process from its settings; return its ready addresses."""
     adapters = service.adapters
     guard = open_guard(service, settings)
     http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
@@ -242,7 +242,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 def _probes(settings: Settings, stores: Stores, channel: grpc.aio.Channel) -> Mapping[str, Probe]:
-    """Return the probes of the diagnosis."""
+    """Return the diagnosis's checks by name: dispatcher, byte store, and Redis if it is used."""
     probes = {
         "dispatcher": dispatcher_probe(channel, settings.dispatcher_address),
         "byte store": store_probe(stores.blobs),
@@ -263,7 +263,7 @@ def _http_forwarder(
 def _history_servicer(
     manager: Manager, replayer: GrpcReplayer, bus: Bus, blobs: BlobStore, settings: Settings
 ) -> HistoryServicer:
-    """Build the servicer that replays, saves and loads experiments."""
+    """Build the gRPC servicer that replays, saves and loads experiments, with its adapters."""
     folders = LocalSavedFolders(ExperimentRoots(settings.roots))
     admission = FolderAdmission(settings.roots)
     ports = ArchiveDependencies(bus.events, blobs, folders, RandomIds(), SystemClock(), admission)
@@ -276,7 +276,7 @@ def _history_servicer(
 async def take_over(
     service: Service, manager: Manager, bus: Bus, presences: Presences | None
 ) -> None:
-    """Load the experiments and start the tasks that follow agents, leases and garbage."""
+    """Load experiments; start tasks for presences, leases, silent agents and garbage."""
     if presences is not None:
         cache = PresenceCache(bus.signals, presences, manager.agents)
         await cache.recall()
@@ -294,7 +294,7 @@ async def take_over(
 
 
 async def release(manager: Manager, *, stop_first: bool) -> None:
-    """Stop all experiments, or release them to the other managers at once.
+    """At shutdown, stop all experiments if asked; else release their leases to other managers.
 
     Runs before the servers stop: clients that wait for an experiment go on at its next owner.
     """
@@ -305,7 +305,7 @@ async def release(manager: Manager, *, stop_first: bool) -> None:
 
 
 async def stop_all(manager: Manager) -> None:
-    """Stop all open experiments concurrently."""
+    """Stop all open experiments concurrently with cause MANAGER_TERMINATED; log failures."""
     live = [
         actor.id
         for actor in manager.registry.actors()
@@ -335,7 +335,7 @@ SERVICES: Final = (
 
 
 def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -> None:
-    """Register all gRPC services on a server."""
+    """Register the gRPC services for experiments, trials, blobs and histories on a server."""
     experiments = ExperimentServicer(
         manager.experiments, manager.agent_directory, manager.diagnosis
     )
@@ -368,7 +368,7 @@ async def serve(
     analyses: Analyses,
     forwarder: HttpForwarder,
 ) -> dict[str, str]:
-    """Start the gRPC and HTTP servers; return both addresses."""
+    """Start the gRPC and HTTP servers on the configured addresses; return both."""
     service.on_stopping(grpc_server.set_not_serving)
     host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
     grpc_port = await grpc_server.start(host, wanted_port)
@@ -399,7 +399,7 @@ async def serve(
 
 
 def inherited_socket(descriptor: int) -> socket.socket | None:
-    """Return the listening socket of the supervisor; None for -1.
+    """Return a socket object for an inherited file descriptor; None if it is negative.
 
     It stays open in the supervisor: connections wait there while this process restarts.
     """
@@ -412,7 +412,7 @@ def inherited_socket(descriptor: int) -> socket.socket | None:
 
 
 def address_of(name: str, address: str) -> tuple[str, int]:
-    """Split `host:port`.
+    """Return (host, port) of a setting `host:port`; raise InvalidArgumentError if malformed.
 
     Raises:
         InvalidArgumentError: it has another form.

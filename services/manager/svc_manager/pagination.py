@@ -19,7 +19,7 @@ _INTEGER: Final = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """Part of a list, in its order."""
+    """One page of a list: items, token of the next page, and length of the whole list."""
 
     items: list[Item]
     next_token: str = ""
@@ -29,7 +29,7 @@ class Page(Generic[Item]):
 
 
 def page_size(asked: int, *, default: int, limit: int) -> int:
-    """Return the size of a page: ``asked``, or ``default`` for 0, at most ``limit``.
+    """Return the page size: ``asked``, or ``default`` if 0, capped at ``limit``; raise if < 0.
 
     Raises:
         InvalidArgumentError: it is negative.
@@ -46,7 +46,7 @@ def page_behind(
     size: int,
     read: Callable[[str], Key],
 ) -> Page[Item]:
-    """Return the page behind the item with the key ``token``; items may come and go meanwhile.
+    """Return the next items of a list sorted by key, behind the key that ``token`` holds.
 
     Args:
         items: the whole list, sorted by key.
@@ -65,7 +65,7 @@ def page_behind(
 
 
 def number_of(token: str) -> int:
-    """Parse a token that is a number.
+    """Parse a page token that is an integer; raise InvalidArgumentError for another text.
 
     Raises:
         InvalidArgumentError: it is not a number.
@@ -78,7 +78,7 @@ def number_of(token: str) -> int:
 
 
 def token_moment(token: str, now_ms: int) -> int:
-    """Return the time of the first page's request: the same for all pages of a list.
+    """Return the time at which the first page was requested, from the token; no token: now.
 
     Raises:
         InvalidArgumentError: the token is invalid.
@@ -89,7 +89,7 @@ def token_moment(token: str, now_ms: int) -> int:
 def page_after(
     ranked: Sequence[tuple[Place, Item]], token: str, size: int, moment_ms: int = 0
 ) -> Page[Item]:
-    """Return the page behind the item that ``token`` names.
+    """Return the page of a ranked list behind the sort key that ``token`` holds.
 
     Tokens name a sort key, not an index, so items that come, go or move between two calls shift no
     other item: each of the others is on exactly one page.

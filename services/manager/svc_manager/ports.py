@@ -14,7 +14,7 @@ from svc_manager.domain.state import Experiment
 
 
 class PortTakenError(FailedPreconditionError):
-    """A listener cannot open because its port is in use.
+    """Refusal to open an experiment's listener, because another program has its port.
 
     Args:
         port: the port.
@@ -33,10 +33,10 @@ class PortTakenError(FailedPreconditionError):
 
 
 class Listeners(Protocol):
-    """Web servers: a base server of all experiments, and one for each experiment with a port."""
+    """Interface of the web servers: one for all experiments, one per experiment with a port."""
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
-        """Serve one experiment on a port of its own; return when it accepts connections.
+        """Serve an experiment's page and REST API on a port; return when it accepts connections.
 
         Opening the same listener again has no effect.
 
@@ -51,7 +51,7 @@ class Listeners(Protocol):
         ...
 
     async def close_listener(self, experiment_id: str) -> None:
-        """Stop serving an experiment on its own port; nothing happens if it has none.
+        """Stop serving an experiment on its own port; do nothing if it has none.
 
         Returns at once; requests under way on that listener still get their responses.
         """
@@ -63,7 +63,7 @@ class Listeners(Protocol):
 
 
 class AlgorithmChecker(Protocol):
-    """Validation of algorithms by the dispatcher, before an experiment is created."""
+    """Interface by which the dispatcher validates a configuration before it is used."""
 
     async def check(
         self,
@@ -72,7 +72,7 @@ class AlgorithmChecker(Protocol):
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """Validate names, class arguments, search space, and enqueued configurations.
+        """Validate algorithms, arguments and search space; return warnings and optimize mode.
 
         Args:
             config: the configuration.
@@ -90,12 +90,12 @@ class AlgorithmChecker(Protocol):
 
 
 class Analyst(Protocol):
-    """Analyses of results by the dispatcher."""
+    """Interface to the dispatcher's analyses: importance, Pareto front, constraints."""
 
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Compute the importance of hyperparameters.
+        """Compute how much each hyperparameter explains of a metric's variance.
 
         Raises:
             FailedPreconditionError: there are too few results.
@@ -104,7 +104,7 @@ class Analyst(Protocol):
         ...
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Return the results that no other one dominates.
+        """Return the results that no other one dominates (Pareto front).
 
         Raises:
             UnavailableError: the dispatcher cannot be reached.
@@ -112,7 +112,7 @@ class Analyst(Protocol):
         ...
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Return, for each configuration, the constraint that it breaks; empty: none.
+        """Return for each configuration the text of a constraint that it breaks; empty: none.
 
         Raises:
             UnavailableError: the dispatcher cannot be reached.
@@ -121,10 +121,10 @@ class Analyst(Protocol):
 
 
 class IdSource(Protocol):
-    """Source of ids: the only randomness of decisions."""
+    """Source of random experiment ids, trial ids and seeds: the only randomness of decisions."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
-        """Draw 8 characters of [a-z0-9].
+        """Draw an experiment id of 8 characters [a-z0-9]; the same id for the same request.
 
         Args:
             request_id: the same request and draw give the same id; empty: a random id.
@@ -142,10 +142,10 @@ class IdSource(Protocol):
 
 
 class FolderOpener(Protocol):
-    """Opener of experiment folders on this machine."""
+    """Interface that opens or creates experiment folders without following links."""
 
     def open(self, directory: Path) -> SafeFolder:
-        """Open an experiment's folder; the caller closes it.
+        """Open an experiment's existing folder for safe access; the caller closes it.
 
         Raises:
             FileNotFoundError: it does not exist, or lies behind a link.
@@ -154,7 +154,7 @@ class FolderOpener(Protocol):
         ...
 
     def make(self, directory: Path) -> SafeFolder:
-        """Open an experiment's folder; create it if it is missing.
+        """Open an experiment's folder for safe access; create it if it is missing.
 
         Raises:
             OSError: it cannot be created or opened.
@@ -163,12 +163,12 @@ class FolderOpener(Protocol):
 
 
 class Folders(FolderOpener, Protocol):
-    """Experiment folders on this machine (`<root>/<id>`)."""
+    """Interface that creates and deletes experiment folders (`<root>/<id>`) on this machine."""
 
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """Create the tree of an experiment and its `environment.json` (0600).
+        """Create an experiment's folder tree with its `environment.json`; return that file's hash.
 
         Returns:
             SHA-256 of the environment, in hexadecimal digits.
@@ -183,7 +183,7 @@ class Folders(FolderOpener, Protocol):
         ...
 
     async def remove_of(self, directory: Path, experiment_id: str) -> bool:
-        """Delete the tree if it is the folder of this experiment.
+        """Delete a folder tree if it belongs to this experiment; return whether it is gone.
 
         It is if its `events.log` is this experiment's, or if it has none and bears the id as name.
 
@@ -194,7 +194,7 @@ class Folders(FolderOpener, Protocol):
 
 
 class Journal(Protocol):
-    """Log files in an experiment's folder: `db/events.log` and `log/nnimanager.log`.
+    """Interface of an experiment folder's two log files, `events.log` and `nnimanager.log`.
 
     Writing never raises: a folder that cannot be written is logged once, and `events.log` is
     completed from the log when it is opened again.
@@ -223,10 +223,10 @@ class Journal(Protocol):
 
 
 class Journals(Protocol):
-    """Opener of journals."""
+    """Interface that opens experiments' journals, and reads and repairs their event files."""
 
     def open(self, directory: str, *, debug: bool) -> Journal:
-        """Open the journal in an experiment's folder; without a folder it discards all writes.
+        """Open the journal that writes an experiment's folder; without one it discards all.
 
         Args:
             directory: the experiment's folder.
@@ -235,7 +235,7 @@ class Journals(Protocol):
         ...
 
     async def experiment_of(self, directory: Path) -> str | None:
-        """Return the id of the experiment whose `events.log` is in a folder.
+        """Return the experiment id in a folder's `events.log`; empty: not ours; None: no log.
 
         Empty: the file is damaged, or none of ours. None: there is no log on this machine.
         """
@@ -250,7 +250,7 @@ class Journals(Protocol):
         ...
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of all whole records of `events.log`.
+        """Return (sequence, batch) of all whole records of a folder's `events.log`.
 
         Raises:
             NotFoundError: there is no such file.
@@ -259,14 +259,14 @@ class Journals(Protocol):
 
 
 class Agents(Protocol):
-    """Known agents."""
+    """Interface of the agent monitor that experiments use: live agents, expected agents."""
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
         """Return the ids of the live agents of some pools."""
         ...
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
-        """Monitor the agents that the log of an experiment names, which was just taken over.
+        """Monitor the agents that a just loaded experiment's log names, as if just seen.
 
         An unknown agent counts as just seen; an attempt that its agent does not hold is a suspect.
         """
@@ -274,7 +274,7 @@ class Agents(Protocol):
 
 
 class FileWatch(Protocol):
-    """Watch of a file's growth; closed with `async with`."""
+    """Interface of a watch that wakes a reader when a file grows, in `async with`."""
 
     async def changed(self) -> None:
         """Wait until the file changes after the last call, or after the start of the watch."""
@@ -282,10 +282,10 @@ class FileWatch(Protocol):
 
 
 class FileWatches(Protocol):
-    """Watches of files on this machine."""
+    """Interface that watches files on this machine for growth."""
 
     def watch(self, path: Path) -> AbstractAsyncContextManager[FileWatch]:
-        """Return a watch of an existing file.
+        """Return a watch that wakes a waiter when an existing file changes.
 
         Raises:
             NotFoundError: on entering, if there is no such file.
@@ -294,7 +294,7 @@ class FileWatches(Protocol):
 
 
 class Views(Protocol):
-    """Store of experiments' summaries for lists, each with its position in the log.
+    """Interface of a store of experiments' encoded summaries, each with its log position.
 
     All may be lost.
 
@@ -302,7 +302,7 @@ class Views(Protocol):
     """
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """Write a view, replacing the previous one.
+        """Store an experiment's encoded view with its log position, replacing the previous one.
 
         Args:
             experiment_id: the experiment.
@@ -315,7 +315,7 @@ class Views(Protocol):
         ...
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """Return sequence and view of each of these experiments that has one.
+        """Return {experiment id: (log sequence, view)} of the experiments that have a view.
 
         Raises:
             ServiceError: the store cannot be read now.
@@ -323,7 +323,7 @@ class Views(Protocol):
         ...
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a view; nothing happens if there is none.
+        """Delete an experiment's stored view; nothing happens if there is none.
 
         Raises:
             ServiceError: it cannot be deleted now.
@@ -332,10 +332,10 @@ class Views(Protocol):
 
 
 class Presences(Protocol):
-    """Store of agents' last presences, with expiry; all may be lost and arrives again."""
+    """Interface of a store of agents' last presences, with expiry; contents may be lost."""
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Write presences, replacing those of the same agents.
+        """Store agents' encoded presences until ``ttl_s``, replacing their previous ones.
 
         Args:
             presences: by agent id.
@@ -347,7 +347,7 @@ class Presences(Protocol):
         ...
 
     async def forget(self, runner_id: str) -> None:
-        """Delete the presence of an agent; nothing happens if there is none.
+        """Delete the stored presence of an agent; nothing happens if there is none.
 
         Raises:
             ServiceError: it cannot be deleted now.
@@ -355,7 +355,7 @@ class Presences(Protocol):
         ...
 
     async def all(self) -> dict[str, bytes]:
-        """Return all stored presences, by agent id.
+        """Return all unexpired presences as {agent id: encoded presence}.
 
         Raises:
             ServiceError: the store cannot be read now.
@@ -364,10 +364,10 @@ class Presences(Protocol):
 
 
 class Peers(Protocol):
-    """The other managers of this installation."""
+    """Interface that asks the other managers for the experiments they own."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """Return the views of the experiments that a manager owns, in no order.
+        """Return the proto messages of all experiments that another manager owns, in no order.
 
         Raises:
             ServiceError: it does not respond.
@@ -376,14 +376,14 @@ class Peers(Protocol):
 
 
 class Leases(Protocol):
-    """Store of leases; safe to use from several managers at once.
+    """Interface of a store of leases, safe to use from several managers at once.
 
     A lease keeps two managers from working against each other; writes of an expired owner are
     harmless because the log compares epochs.
     """
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Acquire a lease, or extend an own one.
+        """Acquire a lease for an owner, or extend its own; None if another owner holds it.
 
         A repetition, e.g. after a lost response, returns the same lease.
 
@@ -403,7 +403,7 @@ class Leases(Protocol):
         ...
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """Extend leases, all in one step.
+        """Extend leases by ``ttl_s`` in one step; return those that expired or changed owner.
 
         Returns:
             The leases that expired or have another owner: their former owner must stop deciding.
@@ -414,7 +414,7 @@ class Leases(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease; nothing happens if it is not held any more.
+        """Release a lease so that others can acquire it; nothing happens if it is not held.
 
         Raises:
             ServiceError: the store cannot be used now.
@@ -422,7 +422,7 @@ class Leases(Protocol):
         ...
 
     async def holder(self, name: str) -> Lease | None:
-        """Return the lease that is held; None: it is free.
+        """Return the unexpired lease of this name; None: it is free.
 
         Raises:
             ServiceError: the store cannot be used now.
@@ -430,7 +430,7 @@ class Leases(Protocol):
         ...
 
     async def holders(self) -> dict[str, Lease]:
-        """Return all held leases, by name.
+        """Return all unexpired leases as {name: lease}.
 
         Raises:
             ServiceError: the store cannot be used now.
@@ -439,10 +439,10 @@ class Leases(Protocol):
 
 
 class Stage(Protocol):
-    """Staging area for the files of an experiment that is being loaded."""
+    """Interface of a temporary folder for an experiment that is being loaded from an archive."""
 
     async def write(self, name: str, data: bytes, *, last: bool) -> None:
-        """Append a piece to a file; the pieces of one file are consecutive.
+        """Append a piece of an archived file to the stage; pieces of a file are consecutive.
 
         Args:
             name: checked by `svc_manager.usecases.archive_names`.
@@ -455,7 +455,7 @@ class Stage(Protocol):
         ...
 
     async def records(self) -> list[tuple[int, bytes]]:
-        """Return (old stream sequence, batch) of the staged log.
+        """Return (old stream sequence, batch) of all records of the staged event log.
 
         Raises:
             InvalidArgumentError: there is none, or it is damaged.
@@ -471,7 +471,7 @@ class Stage(Protocol):
         ...
 
     async def place(self, directory: Path) -> None:
-        """Move the staged folder to ``directory``.
+        """Move the staged files to the experiment's folder; raise if that folder exists.
 
         Raises:
             FailedPreconditionError: ``directory`` exists.
@@ -484,12 +484,12 @@ class Stage(Protocol):
 
 
 class SavedFolders(Protocol):
-    """Access to the folders of experiments that are saved and loaded."""
+    """Interface that reads experiments' files for archives and stages those being loaded."""
 
     def files(
         self, directory: Path, experiment_id: str
     ) -> AsyncGenerator[tuple[str, bytes, bool], None]:
-        """Yield the archived files piece by piece: path in the folder, bytes, last piece.
+        """Yield the folder's files as (path, piece, last), if it holds this experiment's log.
 
         Yields nothing if the folder is not on this machine, or does not hold this experiment's log.
         """
@@ -498,7 +498,7 @@ class SavedFolders(Protocol):
     def pieces(
         self, fetch: Callable[[Path], Awaitable[None]]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """Yield a fetched file piece by piece, with whether the piece is the last; then delete it.
+        """Fetch a file to a temporary path, yield it as (piece, last), then delete it.
 
         Args:
             fetch: writes the file to the given path.
@@ -506,7 +506,7 @@ class SavedFolders(Protocol):
         ...
 
     async def stage(self, root: Path) -> Stage:
-        """Create a stage below the folder that will hold the experiment's.
+        """Create a temporary folder below ``root`` for the files of an experiment being loaded.
 
         No link below a root of experiment folders is followed.
 

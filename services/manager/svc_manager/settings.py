@@ -52,7 +52,7 @@ _ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 - on
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one manager process."""
+    """Settings of one manager process: addresses, bus, stores, folders, access, TLS."""
 
     home: Path
     """Folder of the installation's state."""
@@ -107,14 +107,14 @@ class Settings:
         return (self.default_root, *self.further_roots)
 
     def reached_at(self, listens_on: str) -> str:
-        """Return the host at which other managers reach a server that listens on a host."""
+        """Return the host at which others reach a server of this manager that listens on a host."""
         if self.host:
             return self.host
         return environment.host_name() if listens_on in _ALL_INTERFACES else listens_on
 
 
 def from_environment() -> Settings:
-    """Read the settings from the environment.
+    """Build the manager's settings from environment variables; raise if one is invalid.
 
     Raises:
         InvalidArgumentError: a setting is missing or invalid.

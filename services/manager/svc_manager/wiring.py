@@ -49,7 +49,7 @@ from svc_manager.usecases.trials import Trials
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Stores beside the event logs."""
+    """Byte store, view store, presences and leases of an installation."""
 
     blobs: BlobStore
     views: Views
@@ -61,7 +61,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class ManagerDependencies:
-    """Settings and open adapters of a manager."""
+    """Settings, bus, stores and other adapters from which a manager is built."""
 
     settings: Settings
     bus: Bus
@@ -96,7 +96,7 @@ class ManagerDependencies:
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """All parts of the manager but its servers."""
+    """Built parts of a manager that its gRPC and HTTP servers use, except the servers."""
 
     ownership: Ownership
     registry: ActorRegistry
@@ -111,7 +111,7 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """Parts that the use cases share."""
+    """Registry, agents, stores and caches from which the manager's use cases are built."""
 
     agents: AgentMonitor
     summaries: Summaries
@@ -124,7 +124,7 @@ class _Core:
 
 
 def build_manager(dependencies: ManagerDependencies) -> Manager:
-    """Build all parts of the manager."""
+    """Build registry, monitors and use cases of a manager from its adapters; nothing starts."""
     core = _core(dependencies)
     return Manager(
         core.ownership,

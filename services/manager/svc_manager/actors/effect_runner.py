@@ -35,7 +35,7 @@ reports are read meanwhile."""
 
 
 class EffectRunner:
-    """Runner of the effects of one experiment.
+    """Runner of one experiment's effects: publishes tasks, orders agents, opens ports.
 
     It reads the experiment's state at the time of the effect and never changes it. Effects that
     wait for the bus run in tasks of their own, so the experiment goes on meanwhile.
@@ -88,7 +88,7 @@ class EffectRunner:
         """Tasks that wait for the checkpoint of another trial, by the id of that trial."""
 
     async def run(self, batch: Iterable[effects.Effect]) -> None:
-        """Start effects, in order; a closed port is free again when this returns."""
+        """Start each effect as a background task, in order; wait only for the closing of a port."""
         for effect in batch:
             if isinstance(effect, effects.CloseListener):
                 await self._listeners.close_listener(self._experiment.id)
@@ -100,7 +100,7 @@ class EffectRunner:
         self._tasks.start(work, name)
 
     def observe(self, event: events.Event) -> None:
-        """Update the runner's own state by an event, before the effects of that event run."""
+        """Before an event's effects run, update the runner's list of published and held tasks."""
         if isinstance(event, events.TrialStarted):
             self._discard_published(event.trial_id)
         elif isinstance(event, events.ExperimentMoved):
@@ -145,7 +145,7 @@ class EffectRunner:
                 raise AssertionError("closing is awaited")
 
     def _summarize(self) -> None:
-        """Write the summary; one write at a time, so that an older one never comes last."""
+        """Store the experiment's summary in the background; writes never overlap or overtake."""
         self._summary_wanted = True
         if not self._summarizing:
             self._summarizing = True
@@ -160,7 +160,7 @@ class EffectRunner:
             self._summarizing = False
 
     def _publish_again(self, effect: effects.PublishAgain) -> None:
-        """Replace a task that was published by this manager and is unclaimed."""
+        """Publish the task of an attempt a second time, unless an agent has claimed the trial."""
         trial = self._experiment.trials[effect.trial_id]
         if trial.id in self._published and not trial.claim_id:
             self._publish(effects.PublishTask(trial.id, effect.attempt), effect.boot_id)
@@ -176,7 +176,7 @@ class EffectRunner:
         self._tasks.start(self._send(task, trial.pool, again), "publish task")
 
     def _add_checkpoint(self, task: task_pb2.TrialTask, effect: effects.PublishTask) -> bool:
-        """Add the checkpoint that a trial loads to its task.
+        """Put the checkpoint to load into a trial's task; hold a task whose checkpoint is unsaved.
 
         Return False while it is still being written.
         """
@@ -199,7 +199,7 @@ class EffectRunner:
             self._publish(effect)
 
     async def _send(self, task: task_pb2.TrialTask, pool: str, again: str = "") -> None:
-        """Publish a task.
+        """Publish a trial's task to the queue of its pool, with large parameters loaded inline.
 
         A non-empty ``again`` (part of the message id) replaces the first task.
         """
@@ -226,7 +226,7 @@ class EffectRunner:
             await self._bus.tasks.delete(first.result())
 
     def _discard_published(self, trial_id: str) -> None:
-        """Forget the published task of a trial.
+        """Remove a trial from the published tasks that can still be withdrawn.
 
         An agent has claimed it, so it cannot be withdrawn.
         """
@@ -238,7 +238,7 @@ class EffectRunner:
             await self._bus.tasks.delete(await sent)
 
     async def _forget(self, log_sequence: int) -> None:
-        """Notify agents that the experiment is over, once no task can be pulled any more.
+        """Order all agents of the pools to forget the ended experiment, after pending withdrawals.
 
         The order ends attempts that were cancelled while their start report was on the way, but not
         those of a later generation: the experiment may be resumed meanwhile.

@@ -52,7 +52,7 @@ SNAPSHOT_EVERY: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ActorDependencies:
-    """Dependencies that all experiment actors share."""
+    """Bus, clock, listeners, stores and callbacks that all experiment actors share."""
 
     bus: Bus
     clock: Clock
@@ -70,7 +70,7 @@ class ActorDependencies:
 
 
 class ExperimentActor:
-    """Actor that decides on one experiment, one round at a time.
+    """Actor that handles one experiment's commands and messages and appends events, in rounds.
 
     Call order: `run` in a task, once; `submit`, `notify` and the views at any time. When `run`
     raises, the actor is dead and every waiting call gets that error; another actor must load the
@@ -151,7 +151,7 @@ class ExperimentActor:
         return self._writer.waiting_for
 
     def view(self) -> experiment_pb2.Experiment:
-        """Return the experiment as clients see it."""
+        """Return the experiment's proto message: state, counts, agents, reason for waiting."""
         agents = self._dependencies.agents.of_pools(self._experiment.settings.pools)
         view = experiment_view(self._experiment, self.now_ms(), len(agents))
         if self._experiment.state is not ExperimentState.STOPPED:
@@ -159,7 +159,7 @@ class ExperimentActor:
         return view
 
     async def submit(self, recorded: inputs.RecordedCommand) -> None:
-        """Submit a command and wait until its events are in the log.
+        """Queue a user's command for the next round; return once its events are in the log.
 
         Raises:
             ServiceError: the command is refused, or another manager owns the experiment now.
@@ -178,7 +178,7 @@ class ExperimentActor:
 
     @property
     def next_change(self) -> asyncio.Event:
-        """Event that is set after the next round or at the end of the actor.
+        """Return an event that is set after the next round or at the end of the actor.
 
         Take it before reading state.
         """
@@ -186,7 +186,7 @@ class ExperimentActor:
         return self._change
 
     async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
-        """Wait until the state is, or since the call has been, one of ``states``."""
+        """Wait until the experiment is in one of ``states``, or was since the call."""
         if self._experiment.state in states:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -207,7 +207,7 @@ class ExperimentActor:
         return not self._closing
 
     def request_stop(self) -> None:
-        """Make `run` return after the current round."""
+        """Make the actor's `run` return after the current round, and stop retrying appends."""
         self._closing = True
         self._writer.stop_retrying()
         self._wake.set()
@@ -222,7 +222,7 @@ class ExperimentActor:
         await self._ended.wait()
 
     async def run(self) -> None:
-        """Decide and append, round by round, until `request_stop`.
+        """Run the actor's loop: wait for input, decide, append the events; until `request_stop`.
 
         Raises:
             LostOwnershipError: another manager has the experiment.
@@ -422,10 +422,7 @@ class ExperimentActor:
             await self._dependencies.bus.inbox.trim(self.id, self._trimmed)
 
     async def _sync_with_state(self) -> None:
-        """Read the INBOX while the experiment is open, and set the timer to the next deadline.
-
-        Set the timer to the next deadline.
-        """
+        """Read the INBOX only while the experiment is open; set the timer to its next deadline."""
         closed = self._experiment.state in CLOSED_STATES
         if closed and self._reader.reading:
             await self._reader.aclose()
@@ -434,7 +431,7 @@ class ExperimentActor:
         await self._timer.set(next_moment_ms(self._experiment, self.now_ms()))
 
     def _resolve_watchers(self, round_: Round) -> None:
-        """Resolve the waits for states that the round has reached."""
+        """Wake callers of `wait_for_state` whose states this round's events entered."""
         if not self._watchers:
             return
         seen = {

@@ -16,7 +16,7 @@ BACKLOG_LIMIT: Final = 5000
 
 
 class InboxReader:
-    """Buffer that reads messages in a task of its own; belongs to one actor, which closes it.
+    """Buffer of an experiment's INBOX messages, filled by a background task until closed.
 
     Args:
         inbox: source of the messages.
@@ -38,14 +38,14 @@ class InboxReader:
         return self._task is not None
 
     def start(self, after_sequence: int) -> None:
-        """Start to read behind ``after_sequence``."""
+        """Start a task that buffers INBOX messages behind the sequence ``after_sequence``."""
         self._task = asyncio.create_task(
             self._read(after_sequence), name=f"inbox {self._experiment_id}"
         )
         self._task.add_done_callback(lambda _: self._wake())
 
     def take(self) -> list[InboxMessage]:
-        """Return the messages buffered since the last call, in order.
+        """Remove and return the buffered INBOX messages, in order, up to a limit of bytes.
 
         Call `wake` again if some remain.
 
@@ -65,7 +65,7 @@ class InboxReader:
         return messages
 
     async def aclose(self) -> None:
-        """Stop reading; may be called twice."""
+        """Cancel the task that reads the INBOX; may be called twice."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

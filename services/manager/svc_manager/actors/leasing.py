@@ -53,7 +53,7 @@ class OwnedElsewhereError(UnavailableError):
 
 
 class Ownership:
-    """Leases of one manager.
+    """Leases by which one manager owns experiments: acquires, renews, releases and watches them.
 
     Call order: where other managers share the leases `set_addresses`, then `join`, before
     experiments are taken; `keep` in a task; `leave` once, at the end.
@@ -93,7 +93,7 @@ class Ownership:
 
     @property
     def others(self) -> list[ManagerId]:
-        """The other live managers."""
+        """Return the other live managers, from the presence leases of the last refresh."""
         mine = self._me.presence_name
         return [
             ManagerId.of(self._holders[name].owner)
@@ -107,7 +107,7 @@ class Ownership:
             await self.refresh()
 
     async def take(self, experiment_id: str, above: int) -> int:
-        """Acquire the lease of an experiment; return the epoch of this ownership.
+        """Acquire an experiment's lease for this manager; return its epoch, or raise if taken.
 
         Args:
             experiment_id: the experiment.
@@ -150,7 +150,7 @@ class Ownership:
         return lease
 
     def _is_other(self, manager: ManagerId) -> bool:
-        """Return whether a manager is not an earlier process of this one.
+        """Return whether a manager's address differs from this one's (else: an earlier process).
 
         Two live managers cannot share an address.
         """
@@ -168,7 +168,7 @@ class Ownership:
         return known is not None and self._is_other(ManagerId.of(known.owner))
 
     async def until_moved(self, elsewhere: OwnedElsewhereError) -> None:
-        """Wait until the owner of an experiment differs from the one that ``elsewhere`` names."""
+        """Wait until an experiment's lease has another owner than the one ``elsewhere`` names."""
         owner = str(elsewhere.manager)
         while True:
             change = self._change
@@ -188,7 +188,7 @@ class Ownership:
         on_ownerless: Callable[[str], None],
         on_doubt: Callable[[], None],
     ) -> None:
-        """Renew and refresh leases until cancelled.
+        """Renew the leases periodically or when signaled; report lost and ownerless experiments.
 
         Args:
             on_lost: called with each experiment that another manager has taken.
@@ -215,7 +215,7 @@ class Ownership:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def refresh(self) -> tuple[list[str], list[str], bool]:
-        """Renew the held leases and read all others.
+        """Renew own leases and read all holders; return lost and ownerless experiments.
 
         Returns:
             Experiments that are lost, experiments to take over, and whether managers may have come
@@ -248,7 +248,7 @@ class Ownership:
         return lost, self._takeovers.due(self._holders, now_s), doubt
 
     async def _renew(self) -> tuple[list[str], bool]:
-        """Renew all leases.
+        """Extend all held leases; reacquire expired ones; return those that others have now.
 
         Return those that another owner has, and whether the store has lost leases.
         """
@@ -268,7 +268,7 @@ class Ownership:
         return lost, forgotten
 
     async def leave(self) -> None:
-        """Release all leases at once."""
+        """Release all leases and publish the released ids, so that other managers take over."""
         held, self._held = self._held, {}
         if not self.shared:
             return
@@ -284,7 +284,7 @@ class Ownership:
             get_logger().warning("lease not released", name=lease.name, error=error.message)
 
     async def _listen(self, calls: AsyncGenerator[Signal, None], called: asyncio.Event) -> None:
-        """Schedule takeovers of experiments that ending managers announce."""
+        """Read the ids that ending managers publish; schedule the takeover of those experiments."""
         async with aclosing(calls):
             async for call in calls:
                 for experiment_id in call.payload.decode("ascii", "replace").split():

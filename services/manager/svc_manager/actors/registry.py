@@ -40,7 +40,7 @@ class _LogRestoredError(Exception):
 
 
 class ActorRegistry:
-    """Registry that starts, finds and ends experiment actors.
+    """Registry of this manager's experiment actors: loads, finds, evicts and stops them.
 
     Experiments that are not stopped have an actor all the time, at the one manager that owns them;
     a stopped one gets an actor, and an owner, on a query that its summary cannot answer.
@@ -66,17 +66,14 @@ class ActorRegistry:
         self._closing = False
 
     async def open(self) -> None:
-        """Take over all experiments that are open and have no owner.
-
-        Read the summaries of the stopped ones.
-        """
+        """Load all open experiments without an owner; read only the summaries of stopped ones."""
         await self._ownership.join()
         await self._restore_missing()
         for experiment_id in await self._open_experiments():
             await self._take_over(experiment_id)
 
     async def _restore_missing(self) -> None:
-        """Import the folders of experiments of this installation whose logs are gone.
+        """Rebuild from its folder each experiment that has a summary but no log on the bus.
 
         A deletion removes folder and summary first, so a deleted experiment does not return. The
         log of an import that a kill interrupted counts as gone.
@@ -93,7 +90,7 @@ class ActorRegistry:
                 await self._restore(experiment_id, Path(summary.directory))
 
     async def _restore(self, experiment_id: str, directory: Path) -> None:
-        """Import a folder; log a failure, so that the other experiments go on."""
+        """Rebuild the log of one experiment from its folder; log a failure instead of raising."""
         dependencies = self._dependencies
         try:
             await self.reserve(experiment_id)
@@ -130,7 +127,7 @@ class ActorRegistry:
         )
 
     async def keep(self) -> None:
-        """Renew leases and take over ownerless experiments until cancelled."""
+        """Renew leases until cancelled; stop actors of lost experiments, load ownerless ones."""
         await self._ownership.keep(
             self._step_back,
             lambda id_: self._start(self._take_ownerless(id_), f"take {id_}"),
@@ -138,7 +135,7 @@ class ActorRegistry:
         )
 
     async def _open_experiments(self) -> list[str]:
-        """Return the experiments that are neither stopped nor live here.
+        """Return the ids on the bus that are not stopped, live here or owned elsewhere.
 
         Store the summaries of stopped ones.
         """
@@ -154,7 +151,7 @@ class ActorRegistry:
         return [experiment_id for experiment_id in ends if experiment_id not in stopped]
 
     async def _stopped_among(self, ends: Mapping[str, int]) -> set[str]:
-        """Store the summaries of the stopped experiments among ``ends``; return their ids."""
+        """Cache up-to-date summaries of stopped experiments among ``ends``; return their ids."""
         summaries = await self._dependencies.summaries.get(ends)
         stopped = set()
         for experiment_id, summary in summaries.items():
@@ -165,7 +162,7 @@ class ActorRegistry:
         return stopped
 
     async def _take_over(self, experiment_id: str) -> None:
-        """Load an experiment; log a failure, so that the other experiments go on."""
+        """Load an experiment's actor; schedule a retry if it is owned, log any other failure."""
         try:
             await self.find(experiment_id)
         except OwnedElsewhereError:
@@ -176,7 +173,7 @@ class ActorRegistry:
             )
 
     async def _take_ownerless(self, experiment_id: str) -> None:
-        """Take over an experiment without an owner, unless it is stopped or deleted."""
+        """Load the actor of an ownerless experiment, unless its log is gone or it is stopped."""
         async with self._taking:
             last = await self._dependencies.bus.events.last(experiment_id)
             if last is not None and not await self._stopped_among({experiment_id: last.sequence}):
@@ -188,7 +185,7 @@ class ActorRegistry:
             self._ownership.add_ownerless(experiment_id)
 
     def _step_back(self, experiment_id: str) -> None:
-        """Stop the actor of an experiment that another manager has taken."""
+        """Stop the actor of an experiment that another manager has taken; release it afterwards."""
         actor = self._actors.pop(experiment_id, None)
         if actor is not None:
             get_logger().warning("experiment released", experiment=experiment_id)
@@ -207,7 +204,7 @@ class ActorRegistry:
                 await self._ownership.release(experiment_id)
 
     async def find(self, experiment_id: str) -> ExperimentActor:
-        """Return the actor of an experiment; load its log if needed.
+        """Return the actor of an experiment; if there is none, take its lease and fold its log.
 
         Raises:
             NotFoundError: there is no such experiment.
@@ -234,7 +231,7 @@ class ActorRegistry:
         return None if experiment_id in self._actors else self._stopped_at.get(experiment_id)
 
     async def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
-        """Start the actor of an experiment that is about to be created in an existing folder.
+        """Take the lease of an experiment to be created; start its actor with an empty log.
 
         Raises:
             OwnedElsewhereError: another manager is creating it.
@@ -254,13 +251,13 @@ class ActorRegistry:
         return [actor.view() for actor in self._actors.values() if actor.experiment.created]
 
     def views(self) -> list[experiment_pb2.Experiment]:
-        """Return the views of all experiments known here, in no order."""
+        """Return the proto messages of all known experiments: live actors, cached summaries."""
         views = self.owned_views()
         views.extend(view for key, view in self._summaries.items() if key not in self._actors)
         return views
 
     async def view(self, experiment_id: str) -> experiment_pb2.Experiment:
-        """Return the view of an experiment; the log of a stopped one is not loaded.
+        """Return an experiment's proto message: the cached summary of a stopped one, else live.
 
         Raises:
             NotFoundError: there is no such experiment.
@@ -274,7 +271,7 @@ class ActorRegistry:
         return (await self.find(experiment_id)).view()
 
     async def _is_still_stopped(self, experiment_id: str) -> bool:
-        """Return whether a summary is the latest.
+        """Return whether a stopped experiment's log still ends where its summary was made.
 
         False after another manager has resumed or deleted the experiment.
         """
@@ -307,7 +304,7 @@ class ActorRegistry:
         return experiment_id in self._actors or experiment_id in self._summaries
 
     async def forget(self, experiment_id: str) -> None:
-        """Stop the actor of an experiment that is being deleted."""
+        """Stop the actor of an experiment that is being deleted; drop its cached summary."""
         actor = self._actors.pop(experiment_id, None)
         self._forget_summary(experiment_id)
         if actor is not None:
@@ -315,10 +312,7 @@ class ActorRegistry:
             await actor.ended()
 
     async def aclose(self) -> None:
-        """Stop all actors after their current round and release their leases.
-
-        May be called twice.
-        """
+        """Stop all actors after their round, within a time limit; release all leases; once."""
         if self._closing:
             return
         self._closing = True
@@ -377,7 +371,7 @@ class ActorRegistry:
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
 
     async def _restored(self, experiment_id: str, directory: Path) -> bool:
-        """Restore a log that has lost its end from the experiment's folder, if that is whole."""
+        """Append the lost end of a log from the folder's file; return whether any was appended."""
         dependencies = self._dependencies
         try:
             restored = await reconcile(
@@ -402,7 +396,7 @@ class ActorRegistry:
         return restored
 
     def _evict(self) -> None:
-        """Stop the actors of stopped experiments that were queried longest ago."""
+        """Stop the oldest actors of stopped experiments beyond a limit; cache their summaries."""
         closed = [
             actor
             for actor in self._actors.values()
@@ -440,7 +434,7 @@ class ActorRegistry:
         self._start(self._reload(experiment_id), f"reload {experiment_id}")
 
     def _start(self, work: Coroutine[object, object, None], name: str) -> None:
-        """Start background work, unless this manager is ending."""
+        """Start a coroutine as a named background task; close it if the manager is ending."""
         if self._closing:
             work.close()
         else:

@@ -7,7 +7,7 @@ from svc_common.clock import Clock
 
 
 class Timer:
-    """One-shot timer that can be reset; belongs to one actor, which closes it.
+    """One-shot timer that can be reset to a wall-clock time; calls `wake` when it fires.
 
     Args:
         clock: source of time.

@@ -11,7 +11,7 @@ _SEQUENCE_BYTES = 8
 
 
 class BlobViews:
-    """`Views` as named blobs.
+    """Adapter that stores experiments' `Views` as named blobs in the byte store.
 
     Args:
         blobs: the byte store.
@@ -26,7 +26,7 @@ class BlobViews:
         await self._blobs.put_named(_key(experiment_id), data)
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """Return sequence and view of each of these experiments that has one."""
+        """Return {experiment id: (log sequence, view)} of the experiments that have a view."""
         wanted = list(experiment_ids)
         answers = await asyncio.gather(*map(self._read, wanted), return_exceptions=True)
         found: dict[str, tuple[int, bytes]] = {}

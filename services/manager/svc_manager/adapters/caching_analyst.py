@@ -17,7 +17,7 @@ _Answer: TypeAlias = pb.MeasureImportanceResponse | FailedPreconditionError
 
 
 class CachingAnalyst:
-    """`Analyst` that caches the responses of another one.
+    """Decorator of an `Analyst` that caches responses by the hash of their request.
 
     A response follows from its request alone, which holds all results; so it stays valid for ever,
     as does the refusal of too few results. Other failures are not cached. Requests run one at a
@@ -35,7 +35,7 @@ class CachingAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Compute the importance of hyperparameters."""
+        """Return the cached hyperparameter importance of equal results, or request and cache it."""
         key = hashlib.blake2b(request.SerializeToString(deterministic=True)).digest()
         answer = self._known.get(key)
         if answer is None:

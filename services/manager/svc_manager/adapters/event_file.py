@@ -39,7 +39,7 @@ def experiment_of(folder: SafeFolder) -> str | None:
 
 
 def damage_of(folder: SafeFolder) -> str:
-    """Return what is wrong with the event log in a folder, in words; empty: nothing.
+    """Return a text that names the first damaged byte of a folder's event log; empty: whole.
 
     Raises:
         OSError: it cannot be read.
@@ -125,7 +125,7 @@ class EventFile:
         self.last_sequence = sequence
 
     def flush(self) -> None:
-        """Write the buffered batches.
+        """Write the buffered batches to the event log; after a failure the next call resumes.
 
         Raises:
             OSError: the disk is full, or cannot be written; the next call goes on from there.
@@ -141,20 +141,20 @@ class EventFile:
         return len(self._rest)
 
     def abandon(self) -> None:
-        """Close the file without writing the buffered batches."""
+        """Close the event log file and drop the batches that were not yet written."""
         self._buffer.clear()
         self._rest = b""
         self._file.close()
 
     def close(self) -> None:
-        """Write the buffered batches and close the file."""
+        """Write the buffered batches to the event log, and close the file; may be called twice."""
         if not self._file.closed:
             self.flush()
             self._file.close()
 
 
 def _folder_of(path: Path, within: SafeFolder | None) -> SafeFolder:
-    """Open the folder that holds a file."""
+    """Open the parent folder of a path, below the trusted folder ``within`` if there is one."""
     if within is None:
         return SafeFolder.open(path.parent)
     return within.folder(path.parent.as_posix())

@@ -20,7 +20,7 @@ _LEAST_FREE_BYTES: Final = 16 * 1024 * 1024
 
 
 class LocalFolders:
-    """`Folders` on this machine; work runs in a thread.
+    """Adapter that opens, creates and deletes experiment folders on this machine, in threads.
 
     Args:
         roots: of the folders.
@@ -40,7 +40,7 @@ class LocalFolders:
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """Create the tree of an experiment and its `environment.json` (0600)."""
+        """Create an experiment's folder tree, with `environment.json` (0600) for its trials."""
         try:
             return await asyncio.to_thread(
                 self._create_or_undo, directory, environment, interpreter

@@ -26,7 +26,7 @@ when the experiment is loaded again."""
 
 
 class FolderJournal:
-    """`Journal` in one experiment's folder.
+    """Writer of one experiment's `events.log` and text log; a full disk never stops it.
 
     Args:
         folder: open; used during construction only.
@@ -65,13 +65,13 @@ class FolderJournal:
             self._events.append(sequence, payload)
 
     def add_line(self, time_ms: int, level: str, logger: str, text: str) -> None:
-        """Add a line to the text log; the next `flush` writes it."""
+        """Buffer a time-stamped line for the text log; a debug line only if debug is on."""
         if level == "DEBUG" and not self._debug:
             return
         self._lines.append(f"[{self._local(time_ms // 1000)}] {level} ({logger}) {text}\n")
 
     def flush(self) -> None:
-        """Write the buffered batches and lines."""
+        """Write the buffered batches and text lines; keep batches for later if the disk is full."""
         try:
             if self._events is not None:
                 self._events.flush()
@@ -85,7 +85,7 @@ class FolderJournal:
         self._lines.clear()
 
     def _wait_for_room(self, error: OSError) -> None:
-        """Keep what could not be written for the next flush, within a limit."""
+        """Warn that the folder cannot be written; stop writing if too many bytes are pending."""
         if self._events is None or self._events.pending_bytes > _PENDING_LIMIT_BYTES:
             self._disable(error)
         elif not self._trouble:
@@ -97,7 +97,7 @@ class FolderJournal:
             )
 
     def close(self) -> None:
-        """Close the files; may be called twice."""
+        """Flush and close the event log and the text log; may be called twice."""
         self.flush()
         try:
             if self._events is not None:
@@ -109,7 +109,7 @@ class FolderJournal:
         self._events = self._text = None
 
     def _local(self, second: int) -> str:
-        """Return the local time to the second, as the text log writes it."""
+        """Return a time as `YYYY-MM-DD HH:MM:SS` in local time; the last second is cached."""
         if self._stamp[0] != second:
             moment = datetime.fromtimestamp(second).astimezone()
             self._stamp = (second, moment.strftime("%Y-%m-%d %H:%M:%S"))
@@ -125,7 +125,7 @@ class FolderJournal:
 
 
 class NoJournal:
-    """`Journal` that discards all writes, for folders on other machines."""
+    """Null `Journal`, which discards all writes, for experiment folders on other machines."""
 
     last_sequence = 0
 
@@ -143,7 +143,7 @@ class NoJournal:
 
 
 class FolderJournals:
-    """`Journals` in folders on this machine.
+    """Factory of `FolderJournal`s, and reader and repairer of their event log files.
 
     Args:
         roots: of the folders.
@@ -153,7 +153,7 @@ class FolderJournals:
         self._roots = roots or ExperimentRoots()
 
     def open(self, directory: str, *, debug: bool) -> FolderJournal | NoJournal:
-        """Open the journal in an experiment's folder; without a folder it discards all writes."""
+        """Return a journal that writes an experiment's folder; a null journal if it cannot."""
         try:
             with self._roots.open(Path(directory)) as folder:
                 if folder.is_folder(str(Path(EVENT_FILE).parent)):
@@ -167,7 +167,7 @@ class FolderJournals:
         return NoJournal()
 
     async def experiment_of(self, directory: Path) -> str | None:
-        """Return the id of the experiment whose `events.log` is in a folder."""
+        """Return the id in the first event of a folder's `events.log`; None: no readable log."""
 
         def found() -> str | None:
             with self._roots.open(directory) as folder:
@@ -179,7 +179,7 @@ class FolderJournals:
             return None
 
     async def damage_of(self, directory: Path) -> str:
-        """Return what is wrong with `events.log`, in words; empty: nothing."""
+        """Return a text that says where a folder's `events.log` is damaged; empty: it is whole."""
 
         def found() -> str:
             with self._roots.open(directory) as folder:
@@ -191,7 +191,7 @@ class FolderJournals:
             return str(error)
 
     async def rewrite(self, directory: Path, records: Sequence[tuple[int, bytes]]) -> None:
-        """Replace `events.log` by these records, in one step; a failure is logged."""
+        """Replace a folder's `events.log` by these records atomically; a failure is only logged."""
 
         def write() -> None:
             with self._roots.open(directory) as folder:
@@ -209,7 +209,7 @@ class FolderJournals:
             return list(read_records(Path(EVENT_FILE), folder))
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of all whole records of `events.log`."""
+        """Return (sequence, batch) of all whole records of a folder's `events.log`."""
         path = directory / EVENT_FILE
         try:
             return await asyncio.to_thread(self._records, directory)

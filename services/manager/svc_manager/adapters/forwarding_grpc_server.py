@@ -21,7 +21,7 @@ from svc_manager.adapters.grpc_forwarding import Context, Forwarder
 
 
 class ForwardingGrpcServer(GrpcServer):
-    """gRPC server with forwarding; see `GrpcServer`.
+    """gRPC server that forwards calls about experiments of other managers to their owners.
 
     Args:
         forwarder: calls other managers.
@@ -48,7 +48,7 @@ class ForwardingGrpcServer(GrpcServer):
 
 
 class _Registrar:
-    """Server facade that wraps the handlers which generated code registers."""
+    """Stand-in for a gRPC server that wraps registered handlers so that calls are forwarded."""
 
     def __init__(self, server: grpc.aio.Server, forwarder: Forwarder) -> None:
         self._server = server
@@ -58,7 +58,7 @@ class _Registrar:
         """Do nothing: the same handlers are added by name."""
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Add the wrapped handlers of a service."""
+        """Register a service's handlers, wrapped to forward calls that another manager owns."""
         handlers_by_name = {
             name: self._forwarding_handler(f"/{service}/{name}", handler)
             for name, handler in handlers.items()
@@ -126,7 +126,7 @@ class _Registrar:
 
 
 class _ReplayableStream:
-    """Client stream whose first message can be read a second time.
+    """Stream of client messages that keeps the first one, to be read again by a forwarded call.
 
     The first message names the experiment, so no handler needs more of the stream to find its
     owner; only that message is kept in memory.
@@ -151,7 +151,7 @@ class _ReplayableStream:
         return request
 
     async def replay(self) -> AsyncIterator[Message]:
-        """Yield all messages from the first on."""
+        """Yield the messages that were already read, then the rest of the client's stream."""
         for request in self._read:
             yield request
         async for request in self._requests:

@@ -13,7 +13,7 @@ _DEADLINE_S: Final = 60.0
 
 
 class GrpcAlgorithmChecker:
-    """See `svc_manager.ports.AlgorithmChecker`.
+    """gRPC client that makes the dispatcher validate algorithms before an experiment is created.
 
     Args:
         channel: to the dispatcher; the caller closes it.
@@ -31,7 +31,7 @@ class GrpcAlgorithmChecker:
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """Validate names, class arguments, search space, and enqueued configurations."""
+        """Make the dispatcher validate algorithms and search space; return warnings and mode."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
             search_space=config.search_space,
             interpreter=interpreter,

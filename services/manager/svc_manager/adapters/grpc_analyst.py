@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class GrpcAnalyst:
-    """See `svc_manager.ports.Analyst`.
+    """gRPC client of the dispatcher's analyses: importance, Pareto front, constraints.
 
     Args:
         channel: to the dispatcher; the caller closes it.
@@ -30,19 +30,19 @@ class GrpcAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Request the importance of hyperparameters."""
+        """Request the importance of each hyperparameter from the dispatcher over gRPC."""
         return await _translated(
             self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Return the results that no other one dominates."""
+        """Request from the dispatcher the results that no other one dominates (Pareto front)."""
         return await _translated(
             self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Return, for each configuration, the constraint that it breaks; empty: none."""
+        """Request from the dispatcher which constraint each configuration breaks; empty: none."""
         answer = await _translated(
             self._stub.CheckConfigurations(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

@@ -33,7 +33,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class RepeatedStream(Protocol):
-    """Client stream that can be read on, and again from its beginning."""
+    """Interface of a client stream that can be read on, or again from its first message."""
 
     def replay(self) -> AsyncIterator[Message]:
         """Yield all messages from the first on."""
@@ -49,7 +49,7 @@ UntilMoved: TypeAlias = Callable[[OwnedElsewhereError], Awaitable[None]]
 
 
 class Channels:
-    """Cache of channels to other managers.
+    """Cache of one gRPC channel for each address of another manager.
 
     Args:
         open_channel: opens a channel to `host:port`.
@@ -60,7 +60,7 @@ class Channels:
         self._channels: dict[str, grpc.aio.Channel] = {}
 
     def to(self, address: str) -> grpc.aio.Channel:
-        """Return a channel to another manager."""
+        """Return the cached gRPC channel to another manager's address; open it at first use."""
         channel = self._channels.get(address)
         if channel is None:
             channel = self._channels[address] = self._open_channel(address)
@@ -73,7 +73,7 @@ class Channels:
 
 
 class Forwarder:
-    """Client that makes forwarded calls at other managers.
+    """Client that repeats a caller's gRPC call at the manager that owns the experiment.
 
     Args:
         channels: to the managers.
@@ -103,7 +103,7 @@ class Forwarder:
         context: Context,
         moved: OwnedElsewhereError,
     ) -> bytes:
-        """Make a unary call at the owner; return the encoded response."""
+        """Forward a unary gRPC call to the experiment's owner; return the encoded response."""
         call: Any = self._channel_for(context, moved).unary_unary(method)
         payload = request.SerializeToString()
         return await self._response(call, payload, context, moved)
@@ -115,7 +115,7 @@ class Forwarder:
         context: Context,
         moved: OwnedElsewhereError,
     ) -> bytes:
-        """Make a client-streaming call at the owner; return the encoded response."""
+        """Forward a client-streaming call to the owner, from its first message; return bytes."""
         call: Any = self._channel_for(context, moved).stream_unary(method)
         return await self._response(call, _encoded(requests.replay()), context, moved, requests)
 
@@ -146,7 +146,7 @@ class Forwarder:
         context: Context,
         moved: OwnedElsewhereError,
     ) -> AsyncIterator[bytes]:
-        """Make a server-streaming call at the owner; yield the encoded responses."""
+        """Forward a server-streaming call to the owner; yield encoded responses until it moves."""
         call: Any = self._channel_for(context, moved).unary_stream(method)
         stream = call(
             request.SerializeToString(),
@@ -163,7 +163,7 @@ class Forwarder:
             stream.cancel()
 
     async def _unless_moved(self, pending: Awaitable[Any], moved: OwnedElsewhereError) -> Any:  # noqa: ANN401 - any answer
-        """Wait for a response.
+        """Await a forwarded response; raise as soon as the experiment gets another owner.
 
         Raises:
             OwnedElsewhereError: the experiment has another owner by now.
@@ -174,7 +174,7 @@ class Forwarder:
             raise moved from None
 
     def _channel_for(self, context: Context, moved: OwnedElsewhereError) -> grpc.aio.Channel:
-        """Return the channel to the owner.
+        """Return the channel to the owner's address; raise if it has none or was forwarded before.
 
         Raises:
             OwnedElsewhereError: the owner has no address, or the call was forwarded before.
@@ -202,7 +202,7 @@ async def _encoded(requests: AsyncIterator[Message]) -> AsyncIterator[bytes]:
 async def _forward_error(
     context: Context, moved: OwnedElsewhereError, error: grpc.aio.AioRpcError
 ) -> None:
-    """Abort the call with the owner's error.
+    """Abort a forwarded call with the owner's status and details; UNAVAILABLE if it is down.
 
     Raises:
         UnavailableError: the owner does not respond.

@@ -12,7 +12,7 @@ _PAGE: int = 1000
 
 
 class GrpcPeers:
-    """See `svc_manager.ports.Peers`.
+    """gRPC client that lists the experiments of other managers, with this manager's credentials.
 
     Args:
         channels: to other managers.
@@ -25,7 +25,7 @@ class GrpcPeers:
         self._metadata = (*token_metadata(token), (FORWARDED_KEY, boot_id))
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """Return the views of the experiments that a manager owns, in no order."""
+        """List over gRPC, page by page, the experiments that another manager owns."""
         channel = self._channels.to(manager.grpc_address)
         stub = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
         request = pb.ListExperimentsRequest(owned_only=True, page_size=_PAGE)
@@ -44,7 +44,7 @@ class GrpcPeers:
 
 
 class NoPeers:
-    """`Peers` of the only manager."""
+    """Null `Peers` of an installation with one manager: no other experiments to list."""
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
         """Return the views of the experiments that a manager owns, in no order."""

@@ -14,7 +14,7 @@ _DEADLINE_S: Final = 24 * 3600.0
 
 
 class GrpcReplayer:
-    """See `svc_manager.usecases.histories.Replayer`.
+    """gRPC client that makes the dispatcher replay an experiment's algorithm from its log.
 
     Args:
         channel: to the dispatcher; the caller closes it.
@@ -28,7 +28,7 @@ class GrpcReplayer:
     async def replay(
         self, experiment_id: str
     ) -> AsyncGenerator[history_service_pb2.ReplayExperimentResponse, None]:
-        """Yield progress, differences and at last the verdict."""
+        """Make the dispatcher replay an experiment; yield progress, differences and the verdict."""
         call = self._stub.ReplaySuggestions(
             algorithm_service_pb2.ReplaySuggestionsRequest(experiment_id=experiment_id),
             timeout=_DEADLINE_S,

@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyWatch:
-    """inotify watch of one file; use it in an `async with` block."""
+    """Watch that wakes a waiter when one file changes (Linux inotify), in `async with`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,7 +25,7 @@ class InotifyWatch:
         self._event = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start the watch."""
+        """Start the inotify watch and read its events on the loop; raise if the file is missing."""
         self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._descriptor < 0:
             raise UnavailableError("no file can be watched: " + os.strerror(ctypes.get_errno()))
@@ -41,7 +41,7 @@ class InotifyWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the watch."""
+        """Remove the watch's reader from the loop, and close its inotify descriptor."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 
@@ -56,7 +56,7 @@ class InotifyWatch:
 
 
 class InotifyWatches:
-    """See `svc_manager.ports.FileWatches`."""
+    """Factory of inotify watches, for readers that follow a growing log file."""
 
     def watch(self, path: Path) -> InotifyWatch:
         """Return a watch of an existing file."""

@@ -7,7 +7,7 @@ from svc_manager.domain.lease import Lease
 
 
 class InMemoryLeases:
-    """`Leases` in a dictionary; managers of one process share the object.
+    """Adapter of `Leases` in a dictionary with expiry by a clock, for managers of one process.
 
     Args:
         clock: source of time.
@@ -19,7 +19,7 @@ class InMemoryLeases:
         self._epochs: dict[str, int] = {}
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Acquire a lease, or extend an own one."""
+        """Return the lease with a new expiry and its epoch; None if another owner holds it."""
         lease = await self.holder(name)
         if lease is not None and lease.owner != owner:
             return None
@@ -31,7 +31,7 @@ class InMemoryLeases:
         return lease
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """Extend leases, all in one step."""
+        """Extend these leases by ``ttl_s``; return those that expired or have another owner."""
         until_s = self._clock.monotonic_s() + ttl_s
         lost = []
         for lease in leases:

@@ -6,7 +6,7 @@ from svc_common.clock import Clock
 
 
 class InMemoryPresences:
-    """`Presences` in a dictionary.
+    """Adapter of agents' `Presences` in a dictionary, each with its time of expiry.
 
     Args:
         clock: source of time.
@@ -26,7 +26,7 @@ class InMemoryPresences:
         self._kept.pop(runner_id, None)
 
     async def all(self) -> dict[str, bytes]:
-        """Return all stored presences, by agent id."""
+        """Delete expired presences; return the rest as {agent id: encoded presence}."""
         now_s = self._clock.monotonic_s()
         self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now_s}
         return {key: presence for key, (_, presence) in self._kept.items()}

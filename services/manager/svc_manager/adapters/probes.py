@@ -15,7 +15,7 @@ _PATIENCE_S: Final = 3.0
 
 
 def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
-    """Return a probe of the dispatcher's health."""
+    """Return an async check that raises unless the dispatcher's gRPC health is SERVING."""
 
     async def probe() -> str:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
@@ -34,7 +34,7 @@ def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
 
 
 def store_probe(blobs: BlobStore) -> Probe:
-    """Return a probe that writes, reads and deletes a blob."""
+    """Return an async check that writes a random blob, reads it back and deletes it."""
 
     async def probe() -> str:
         key = f"probe/{secrets.token_hex(8)}/manager"
@@ -54,7 +54,7 @@ def store_probe(blobs: BlobStore) -> Probe:
 
 
 def views_probe(views: Views) -> Probe:
-    """Return a probe that reads a view that does not exist."""
+    """Return an async check that the view store responds: it reads a view that does not exist."""
 
     async def probe() -> str:
         await views.get(["probe"])

@@ -13,10 +13,10 @@ _SEED_LIMIT: Final = 2**31
 
 
 class RandomIds:
-    """See `svc_manager.ports.TrialIds`."""
+    """Generator of random experiment ids, trial ids and seeds."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
-        """Draw the id of a new experiment."""
+        """Return 8 random letters and digits; derived from the request id if there is one."""
         if not request_id:
             return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
         digest = hashlib.blake2b(f"{draw} {request_id}".encode("utf-8", "surrogatepass")).digest()
@@ -28,7 +28,7 @@ class RandomIds:
         return "".join(letters)
 
     def trial_id(self) -> str:
-        """Draw 5 characters of [A-Za-z0-9]; not necessarily unused."""
+        """Return 5 random characters of [A-Za-z0-9] as a trial id; the caller checks uniqueness."""
         number = secrets.randbits(64)
         letters = []
         for _ in range(_TRIAL_LENGTH):

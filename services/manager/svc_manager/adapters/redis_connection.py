@@ -45,7 +45,7 @@ _WAIT_S: Final = 5.0
 
 
 class RedisConnection:
-    """Connections to one Redis; use it in an `async with` block.
+    """Async Redis client with TLS and time-outs; translates errors; used in `async with`.
 
     Opening needs no server. While the server is away, every call raises `UnavailableError` after a
     few seconds at most.
@@ -84,7 +84,7 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Translate errors of the driver.
+        """Context manager that translates errors of the Redis driver to service errors.
 
         Raises:
             PermissionDeniedError: the account lacks a permission.
@@ -108,7 +108,7 @@ class RedisConnection:
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Raise CancelledError if the task was cancelled meanwhile.
+    """Context manager that raises CancelledError if the task was cancelled inside the block.
 
     The driver may hide a cancellation as a time-out. A time-out of the caller around a command is
     not affected.

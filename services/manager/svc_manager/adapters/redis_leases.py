@@ -78,7 +78,7 @@ return found
 
 
 class RedisLeases:
-    """`Leases` in Redis.
+    """Adapter of `Leases` as entries of Redis hashes, changed atomically by Lua scripts.
 
     Args:
         connection: open.
@@ -94,7 +94,7 @@ class RedisLeases:
         self._holders = commands.register_script(_HOLDERS)
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Acquire a lease, or extend an own one."""
+        """Acquire or extend a lease in Redis by a script; None if another owner holds it."""
         with self._connection.errors():
             epoch = await self._acquire(
                 keys=[LEASES_KEY, EPOCH_KEY + name], args=[name, owner, _ms(ttl_s), above]
@@ -102,7 +102,7 @@ class RedisLeases:
         return None if epoch is None else Lease(name, owner, int(epoch))
 
     async def renew(self, leases: Collection[Lease], ttl_s: float) -> list[Lease]:
-        """Extend leases, all in one step."""
+        """Extend leases in Redis by one script; return those that were lost."""
         asked = list(leases)
         pairs = [text for lease in asked for text in (lease.name, _text(lease))]
         with self._connection.errors():
@@ -115,13 +115,13 @@ class RedisLeases:
             await self._release(keys=[LEASES_KEY], args=[lease.name, _text(lease)])
 
     async def holder(self, name: str) -> Lease | None:
-        """Return the lease that is held; None: it is free."""
+        """Return the unexpired lease of this name from Redis; None: no owner holds it."""
         with self._connection.errors():
             held = await self._holder(keys=[LEASES_KEY], args=[name])
         return None if held is None else _lease(name, raw(held).decode())
 
     async def holders(self) -> dict[str, Lease]:
-        """Return all held leases, by name."""
+        """Return all unexpired leases in Redis as {name: lease}."""
         with self._connection.errors():
             found = await self._holders(keys=[LEASES_KEY])
         texts = [raw(text).decode() for text in found]

@@ -10,7 +10,7 @@ _PAGE: Final = 1000
 
 
 class RedisPresences:
-    """`Presences` in Redis.
+    """Adapter of agents' `Presences` as Redis keys that expire.
 
     Args:
         connection: open.
@@ -20,7 +20,7 @@ class RedisPresences:
         self._connection = connection
 
     async def keep(self, presences: Mapping[str, bytes], ttl_s: float) -> None:
-        """Write presences, replacing those of the same agents."""
+        """Set each agent's encoded presence in Redis by one pipeline, to expire after ``ttl_s``."""
         ttl_ms = max(1, round(ttl_s * 1000))
         with self._connection.errors():
             async with self._connection.commands.pipeline(transaction=False) as pipeline:
@@ -34,7 +34,7 @@ class RedisPresences:
             await self._connection.commands.delete(PRESENCE_KEY + runner_id)
 
     async def all(self) -> dict[str, bytes]:
-        """Return all stored presences, by agent id."""
+        """Scan Redis for all unexpired presences; return {agent id: encoded presence}."""
         found: dict[str, bytes] = {}
         cursor = 0
         with self._connection.errors():

@@ -11,7 +11,7 @@ _PAGE: Final = 500
 
 
 class RedisViews:
-    """`Views` in Redis.
+    """Adapter of experiments' `Views` as Redis keys: sequence, then bytes.
 
     Args:
         connection: open.
@@ -21,13 +21,13 @@ class RedisViews:
         self._connection = connection
 
     async def put(self, experiment_id: str, sequence: int, view: bytes) -> None:
-        """Write a view, replacing the previous one."""
+        """Set the Redis key of an experiment's view to its log sequence and encoded view."""
         data = sequence.to_bytes(_SEQUENCE_BYTES, "big") + view
         with self._connection.errors():
             await self._connection.commands.set(VIEW_KEY + experiment_id, data)
 
     async def get(self, experiment_ids: Collection[str]) -> dict[str, tuple[int, bytes]]:
-        """Return sequence and view of each of these experiments that has one."""
+        """Read views from Redis in pages; return {id: (log sequence, view)} of those that exist."""
         found: dict[str, tuple[int, bytes]] = {}
         wanted = list(experiment_ids)
         for start in range(0, len(wanted), _PAGE):

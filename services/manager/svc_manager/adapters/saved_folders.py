@@ -31,7 +31,7 @@ _SUBFOLDERS: Final = ("log", "checkpoint", "db", "trials")
 
 
 class StagedExperiment:
-    """See `svc_manager.ports.Stage`.
+    """Temporary folder into which an archived experiment is unpacked before it is placed.
 
     Args:
         parent: open folder that holds the stage; it is closed by `discard`.
@@ -48,7 +48,7 @@ class StagedExperiment:
         self._since_check = 0
 
     async def write(self, name: str, data: bytes, *, last: bool) -> None:
-        """Append a piece to a file; the pieces of one file are consecutive."""
+        """Append a piece of an archived file to the stage; raise if the disk cannot take it."""
         try:
             await asyncio.to_thread(self._write, name, data, last)
         except OSError as error:
@@ -87,7 +87,7 @@ class StagedExperiment:
         return self._files_in(OUTPUTS)
 
     def _files_in(self, prefix: str) -> list[tuple[str, Path]]:
-        """Return name and path of the files below a folder of the stage.
+        """Return the sorted (name, path) of all regular files below one folder of the stage.
 
         The paths begin with the descriptor of the stage: they stay valid while it is open.
         """
@@ -121,7 +121,7 @@ class StagedExperiment:
             ) from error
 
     async def discard(self) -> None:
-        """Remove all staged files that were not placed."""
+        """Close the stage and delete its folder; what was placed elsewhere stays."""
         if self._open is not None:
             self._open[1].close()
         self._folder.close()
@@ -145,7 +145,7 @@ class StagedExperiment:
 
 
 class LocalSavedFolders:
-    """See `svc_manager.ports.SavedFolders`.
+    """Adapter that reads an experiment's files for an archive, and stages them at loading.
 
     Args:
         roots: of experiment folders.
@@ -157,7 +157,7 @@ class LocalSavedFolders:
     async def files(
         self, directory: Path, experiment_id: str
     ) -> AsyncGenerator[tuple[str, bytes, bool], None]:
-        """Yield the archived files piece by piece: path in the folder, bytes, last piece."""
+        """Yield (path, piece, last) of the folder's files, if it holds this experiment's log."""
         try:
             folder = await asyncio.to_thread(self._roots.open, directory)
         except OSError:
@@ -185,7 +185,7 @@ class LocalSavedFolders:
     async def pieces(
         self, fetch: Callable[[Path], Awaitable[None]]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """See `SavedFolders.pieces`."""
+        """Fetch a blob to a temporary file; yield it as (piece, last); delete it afterwards."""
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="nni-save-"))
         try:
             path = folder / "file"
@@ -197,7 +197,7 @@ class LocalSavedFolders:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def stage(self, root: Path) -> StagedExperiment:
-        """Create a stage below the folder that will hold the experiment's."""
+        """Create an empty temporary folder below ``root``, into which an archive is unpacked."""
         try:
             return await asyncio.to_thread(self._stage, root)
         except OSError as error:
@@ -219,7 +219,7 @@ class LocalSavedFolders:
             raise
 
     async def remove(self, directory: Path) -> None:
-        """Remove a folder."""
+        """Delete the folder of an experiment; failures are ignored."""
         with suppress(OSError):
             parent, name = self._roots.open_parent(directory)
             with parent:
@@ -237,7 +237,7 @@ async def _pieces(file: BinaryIO) -> AsyncGenerator[tuple[bytes, bool], None]:
 
 
 def _saved_names(folder: SafeFolder) -> list[str]:
-    """Return the names of the regular files that are saved: no links, pipes or sockets."""
+    """Return the names of a folder's regular files that an archive holds; no links, pipes."""
     return [
         name for name, status in folder.walk() if stat.S_ISREG(status.st_mode) and is_saved(name)
     ]

@@ -60,7 +60,7 @@ LEAVING_S: Final = 35.0
 
 @dataclass(slots=True)
 class Agent:
-    """Last presence of an agent and its state of liveness."""
+    """Last presence received from an agent, its time, and whether the agent has fallen silent."""
 
     presence: task_pb2.RunnerPresence
     seen_s: float
@@ -81,7 +81,7 @@ class Agent:
 
 
 class MonitoredExperiment(Protocol):
-    """Experiment that is notified about agents: the part of an actor that the monitor needs."""
+    """Interface of an actor as the agent monitor needs it: id, state, and a notification queue."""
 
     @property
     def id(self) -> str:
@@ -99,7 +99,7 @@ class MonitoredExperiment(Protocol):
 
 
 class ExperimentSource(Protocol):
-    """Source of the live experiments: the part of the actor registry that the monitor needs."""
+    """Interface of the actor registry as the agent monitor needs it: live and stopped."""
 
     def actors(self) -> Iterable[MonitoredExperiment]:
         """Return the live experiments."""
@@ -114,7 +114,7 @@ class ExperimentSource(Protocol):
 
 
 class AgentMonitor:
-    """Monitor of agents' presences; implements `svc_manager.ports.Agents`.
+    """Monitor that detects new, restarted, silent and gone agents and notifies experiments.
 
     Args:
         bus: source of presences.
@@ -130,13 +130,13 @@ class AgentMonitor:
         self._changed = asyncio.Event()
 
     def attach(self, actors: ExperimentSource) -> None:
-        """Notify these experiments from now on; agents that their logs name count as just seen."""
+        """Set the registry whose experiments are notified; monitor the agents their logs name."""
         self._actors = actors
         for actor in actors.actors():
             self._expect_named(actor.experiment)
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
-        """Monitor the agents that the log of an experiment names, which was just taken over."""
+        """Monitor the agents that a loaded experiment's log names; note attempts not held."""
         self._expect_named(experiment)
         for agent in self._agents.values():
             unheld = _unheld(experiment, agent.presence)
@@ -156,7 +156,7 @@ class AgentMonitor:
                 self._changed.set()
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """Return the ids of the live agents of some pools."""
+        """Return the ids of agents that are heard from, not silent, and in one of these pools."""
         return [
             key
             for key, agent in self._agents.items()
@@ -169,7 +169,7 @@ class AgentMonitor:
         return [agent for _, agent in agents if agent.known and not agent.silent]
 
     def facts(self, experiment_id: str, trial: Trial | None) -> list[AgentFacts]:
-        """Return the facts of every known agent that explanations need, by id.
+        """Return pool, silence, version and wait of each known agent, to explain a trial's state.
 
         Args:
             experiment_id: experiment of the trial.
@@ -205,7 +205,7 @@ class AgentMonitor:
         return agent is None or agent.presence.host_name in {"", host_name}
 
     async def listen(self) -> None:
-        """Handle presences until cancelled."""
+        """Read agents' presences from the bus, open their pools, handle them; until cancelled."""
         feed = await self._bus.signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
@@ -225,7 +225,7 @@ class AgentMonitor:
                     await asyncio.sleep(0)  # a thousand presences may arrive at once
 
     async def _open_pool(self, pool: str) -> bool:
-        """Create the task queue of a pool: agents may not create anything on the bus.
+        """Create the bus queue of an agent's pool once, if name and number of pools are valid.
 
         Returns:
             Whether the pool exists now.
@@ -245,7 +245,7 @@ class AgentMonitor:
         return True
 
     def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
-        """Update the agent and notify the experiments that its presence concerns."""
+        """Store an agent's presence; notify experiments of a new, restarted or changed agent."""
         now_s = self._clock.monotonic_s()
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
         if presence.leaving:
@@ -291,7 +291,7 @@ class AgentMonitor:
     def _notify_restarted(
         self, presence: task_pb2.RunnerPresence, actors: ExperimentSource
     ) -> None:
-        """Notify experiments whose tasks the agent's predecessor may have pulled, not claimed."""
+        """Notify experiments of a restarted agent, if a task of its pool has no claim yet."""
         for actor in actors.actors():
             if any(
                 trial.pool == presence.pool and not trial.claim_id
@@ -302,14 +302,14 @@ class AgentMonitor:
     def _drop(
         self, runner_id: str, experiment_id: str, trials: Iterable[HeldAttempt], log_sequence: int
     ) -> None:
-        """Send drop orders for tasks that outlived their experiment in the queue."""
+        """Order an agent to end attempts of an experiment that no longer exists or is stopped."""
         subject = subjects.control_subject(runner_id)
         for held in trials:
             drop = SendDrop(runner_id, held.trial_id, held.attempt, held.claim_id)
             self._bus.signals.publish(subject, drop_to_bytes(experiment_id, drop, log_sequence))
 
     async def watch(self) -> None:
-        """Notify experiments of silent agents, until cancelled.
+        """Check, until cancelled, which agents are silent too long while the bus is connected.
 
         While the bus is away no presence can arrive, so silence is not checked.
         """
@@ -319,7 +319,7 @@ class AgentMonitor:
             await self._sleep()
 
     async def extend_deadlines(self) -> None:
-        """Restart the silence of all agents whenever the bus returns, until cancelled."""
+        """After each reconnection of the bus, count every agent as just seen; until cancelled."""
         while True:
             await self._bus.wait_connected(connected=False)
             await self._bus.wait_connected()
@@ -360,7 +360,7 @@ class AgentMonitor:
                 actors[experiment_id].notify(AttemptGone(held, loss))
 
     def _notify_overdue(self, runner_id: str) -> None:
-        """Notify the stopping experiments that wait for trials of an overdue agent."""
+        """Notify STOPPING experiments that an agent is overdue to end the trials it was to stop."""
         for actor in self._actors.actors() if self._actors is not None else ():
             if actor.experiment.state is ExperimentState.STOPPING and any(
                 trial.runner_id == runner_id and trial.asked_end is not None
@@ -376,7 +376,7 @@ class AgentMonitor:
                 actor.notify(notification)
 
     async def _sleep(self) -> None:
-        """Wait until the next agent can fall silent, or an agent joins or leaves."""
+        """Sleep until the next agent's silence is due for a check, or an agent joins or leaves."""
         self._changed.clear()
         now_s = self._clock.monotonic_s()
         moments = [_next_check_s(agent, now_s) for agent in self._agents.values()]
@@ -393,7 +393,7 @@ class AgentMonitor:
 def _entry_of(
     presence: task_pb2.RunnerPresence, experiment_id: str, trial: Trial
 ) -> task_pb2.HeldTrial | None:
-    """Return the entry of a trial in a presence; None: the agent does not hold it."""
+    """Return the entry for a trial's current attempt in an agent's presence; None: none."""
     for held in presence.trials:
         if (held.experiment_id, held.trial_id, held.attempt) == (
             experiment_id,
@@ -405,14 +405,14 @@ def _entry_of(
 
 
 def _wait_of(held: task_pb2.HeldTrial) -> WaitReason | None:
-    """Return what a held trial waits for; agents of older versions send a text."""
+    """Return the reason for which an attempt held by an agent waits; parse the old text form."""
     if held.HasField("wait"):
         return wait_from(held.wait)
     return old_wait_text(held.waiting_for) if held.waiting_for else None
 
 
 def _next_check_s(agent: Agent, now_s: float) -> float:
-    """Return the time at which the silence of an agent can have a consequence."""
+    """Return the time of the next check of an agent's silence, by threshold and interval."""
     if now_s < agent.seen_s + OVERDUE_AFTER_S:
         return agent.seen_s + OVERDUE_AFTER_S
     threshold_s = agent.seen_s + (GONE_AFTER_S if agent.silent else SILENT_AFTER_S)
@@ -425,7 +425,7 @@ def _held(presence: task_pb2.RunnerPresence) -> set[HeldAttempt]:
 
 
 def _unheld(experiment: Experiment, presence: task_pb2.RunnerPresence) -> list[HeldAttempt]:
-    """Return the attempts that the log assigns to an agent and its presence does not list."""
+    """Return the attempts that the log assigns to an agent but its presence does not list."""
     named = [
         HeldAttempt(trial.id, trial.attempt, trial.claim_id)
         for trial in experiment.live.values()

@@ -15,7 +15,7 @@ from svc_manager.ports import Presences
 
 
 class PresenceCache:
-    """Cache that writes presences to a store and reads them at the start; shared by all managers.
+    """Cache of agents' presences in a shared store, so that a restarted manager knows them.
 
     Call order: `recall` once, before experiments are loaded; then `listen` and `write` as tasks.
     Failures of the store are logged: agents are then known from their next presence.
@@ -36,7 +36,7 @@ class PresenceCache:
         self._away = False
 
     async def recall(self) -> None:
-        """Pass the stored presences to the monitor."""
+        """Read all stored presences at the start and pass them to the agent monitor."""
         try:
             kept = await self._presences.all()
         except ServiceError as error:
@@ -48,7 +48,7 @@ class PresenceCache:
                 self._agents.handle_presence(presence)
 
     async def listen(self) -> None:
-        """Buffer presences until cancelled."""
+        """Collect agents' newest presences, and who left, for the next write; until cancelled."""
         feed = await self._signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:
@@ -63,7 +63,7 @@ class PresenceCache:
                 self._changed.set()
 
     async def write(self) -> None:
-        """Write the buffered presences until cancelled.
+        """Write collected presences to the store and delete those of agents that left, for ever.
 
         Presences that arrive meanwhile make the next batch.
         """

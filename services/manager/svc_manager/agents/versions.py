@@ -7,7 +7,7 @@ _COMPARED: Final = 2
 
 
 def fit(one: str, other: str) -> bool:
-    """Return whether two versions agree in their leading components, e.g. 3.0.1 and 3.0.
+    """Return whether two versions have equal leading parts (3.0.1 and 3.0); unknown ones do.
 
     A text that is not a version (of a part that does not know its own) is compatible with all.
     """

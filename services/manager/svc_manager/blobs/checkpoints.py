@@ -8,7 +8,7 @@ from svc_manager.domain.values import EncodedValue
 
 
 def checkpoint_folder(parameters: value_pb2.Value, key: str) -> str:
-    """Return the folder that the parameter ``key`` names; empty: there is none."""
+    """Return the text of a trial's top-level parameter ``key``; empty: it has none."""
     for entry in parameters.map_value.entries:
         if entry.key == key:
             return entry.value.string_value
@@ -16,7 +16,7 @@ def checkpoint_folder(parameters: value_pb2.Value, key: str) -> str:
 
 
 def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
-    """Return the id of a live trial that will save to a folder; empty: there is none.
+    """Return the id of another live trial whose parameters save to a folder; empty: none.
 
     Args:
         experiment: the experiment.
@@ -30,7 +30,7 @@ def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
 
 
 def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
-    """Return the hashes of an experiment's archives that none of its trials will load."""
+    """Return the checkpoint hashes that no queued or live trial of the experiment will load."""
     if not experiment.released_checkpoints:
         return frozenset()
     coming = [item.parameters for item in experiment.algorithm.queue.values()]

@@ -25,7 +25,7 @@ _CLOCK_STEP: Final = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """Result of a collection, or of a dry run."""
+    """Deleted blobs, rest of the store and time until more is old enough: of one collection."""
 
     deleted: tuple[StoredBlob, ...]
     kept_count: int
@@ -40,7 +40,7 @@ class CollectionResult:
 
 
 class GarbageCollector:
-    """Mark-and-sweep collector; safe to run on several managers at once.
+    """Mark-and-sweep collector of blobs that no log names; safe on several managers at once.
 
     Nothing is locked. Blobs that are uploaded or named meanwhile are safe because they are young:
     an upload of existing content makes it young again, and no young blob is deleted.
@@ -74,7 +74,7 @@ class GarbageCollector:
         self._requested.set()
 
     async def run(self) -> None:
-        """Collect after each request, for ever.
+        """Collect after each request, and again once young garbage is old enough; for ever.
 
         Garbage that is too young is collected once it is old enough; after a failure the collector
         waits for the next request.
@@ -94,7 +94,7 @@ class GarbageCollector:
     async def collect(
         self, *, dry_run: bool = False, grace: timedelta | None = None
     ) -> CollectionResult:
-        """Delete unreachable blobs.
+        """Delete blobs older than ``grace`` that no log or experiment names; return the result.
 
         Args:
             dry_run: delete nothing.
@@ -149,7 +149,7 @@ class GarbageCollector:
         return _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
 
     async def _delete(self, blob: StoredBlob) -> None:
-        """Delete a blob unless it was stored again since it was listed."""
+        """Delete a garbage blob, unless a new upload has changed its time of storage since."""
         try:
             info = await self._blobs.info(blob.key)
         except NotFoundError:

@@ -15,7 +15,7 @@ read again each time, and are available while the byte store is not."""
 
 
 class LargeValues:
-    """Store of large values in the byte store.
+    """Store that moves values above a size limit to the byte store; caches loaded ones.
 
     Args:
         blobs: the byte store.
@@ -27,7 +27,7 @@ class LargeValues:
         self._kept_bytes = 0
 
     async def put(self, value: value_pb2.Value) -> value_pb2.Value:
-        """Store a large value; return a reference to its JSON text, or a small value itself."""
+        """Store a value above the inline limit as a JSON blob; return a reference, else itself."""
         if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
             return value
         text = json.dumps(from_value(value)).encode()
@@ -39,7 +39,7 @@ class LargeValues:
         return value_pb2.Value(blob_value=value_pb2.BlobRef(sha256=sha256, size_bytes=len(text)))
 
     async def load(self, value: value_pb2.Value) -> value_pb2.Value:
-        """Return the value of a reference, or any other value itself; for reading only.
+        """Return the value that a blob reference names, cached; any other value as it is.
 
         Raises:
             NotFoundError: the byte store has lost it.

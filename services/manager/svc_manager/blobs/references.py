@@ -11,7 +11,7 @@ _HASH: Final = re.compile(rb"@([0-9a-f]{64})")
 
 
 class References:
-    """Scanner of logs for hashes.
+    """Scanner that finds the blob hashes named in experiments' logs, each batch read once.
 
     It finds the text of hashes, not known fields: references of older and newer versions are found,
     too, and a text that only looks like a hash is harmless. Each batch is read once: logs only
@@ -26,7 +26,7 @@ class References:
         self._known: dict[str, _Read] = {}
 
     async def of(self, experiment_id: str) -> frozenset[str]:
-        """Return all hashes in the log of an experiment."""
+        """Read the unread part of an experiment's log; return all hashes found in it so far."""
         read = self._known.setdefault(experiment_id, _Read())
         async for message in self._events.read(experiment_id, read.sequence):
             read.hashes.update(hashes_in(message.payload))
@@ -34,7 +34,7 @@ class References:
         return frozenset(read.hashes)
 
     async def experiments(self) -> list[str]:
-        """Return the ids of all experiments that have a log."""
+        """Return the ids of all experiments with a log; drop cached hashes of deleted ones."""
         found = await self._events.experiments()
         for deleted in self._known.keys() - set(found):
             del self._known[deleted]
@@ -43,7 +43,7 @@ class References:
 
 @dataclass(slots=True)
 class _Read:
-    """Scanned part of one log."""
+    """Cache of one log's scan: the hashes found, and the sequence up to which it was read."""
 
     sequence: int = 0
     """Stream sequence of the last scanned message."""

@@ -25,7 +25,7 @@ _DRAFT: Final = ".new-"
 
 
 class TrialOutputs:
-    """Fetcher of stored outputs into trial folders.
+    """Downloader that unpacks trials' archived outputs from the byte store into their folders.
 
     Args:
         blobs: store of the outputs.
@@ -38,7 +38,7 @@ class TrialOutputs:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def fetch(self, directory: Path, experiment_id: str, trial_id: str, attempt: int) -> None:
-        """Create the folder of an ended trial, if it is missing here and its output is stored.
+        """Unpack an ended trial's archived output into its folder, if that is missing here.
 
         Args:
             directory: the experiment's folder.

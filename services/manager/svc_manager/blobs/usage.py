@@ -15,7 +15,7 @@ from svc_manager.domain.quota import Quota, excess
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """Upload that asks for room."""
+    """Key, size and experiment of an upload, to be checked against the storage quota."""
 
     key: str
     size_bytes: int
@@ -25,7 +25,7 @@ class PendingUpload:
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:
-    """Room reserved for an upload."""
+    """Room held for an announced upload until a deadline."""
 
     upload: PendingUpload
     until: datetime
@@ -33,14 +33,14 @@ class _Reservation:
 
 @dataclass(frozen=True, slots=True)
 class BlobUsage:
-    """Size and number of stored blobs."""
+    """Total size and number of the stored blobs of an experiment or of the installation."""
 
     used_bytes: int
     blob_count: int
 
 
 class UsageCounter:
-    """Counter of stored bytes, computed at the first query and then updated.
+    """Counter of stored bytes, in total and by experiment, that checks uploads against quotas.
 
     Blobs stored by other processes (large values of the dispatcher, uploads through another
     manager) are counted at the next garbage collection.
@@ -61,7 +61,7 @@ class UsageCounter:
         self._counting = asyncio.Lock()
 
     async def admit(self, upload: PendingUpload, now: datetime, until: datetime) -> None:
-        """Reserve room for an upload.
+        """Reserve room for an upload until a deadline; raise if a quota would be exceeded.
 
         Args:
             upload: the upload; repeating it reserves no more room.
@@ -99,7 +99,7 @@ class UsageCounter:
             self._by_experiment[experiment_id] = (await self.of(experiment_id)).used_bytes
 
     def stored(self, upload: PendingUpload) -> None:
-        """Count a finished upload."""
+        """Turn an upload's reservation into used bytes; without one, recount at the next query."""
         if self._reserved.pop(upload.key, None) is None:
             # A repetition, or reserved by another manager: recompute at the next query.
             self._total_bytes = None
@@ -111,7 +111,7 @@ class UsageCounter:
             self._by_experiment[upload.experiment_id] += upload.size_bytes
 
     def hold(self, upload: PendingUpload, until: datetime) -> None:
-        """Reserve room in the installation for what a used URL still takes, without a check.
+        """Reserve installation-wide room until a deadline for an upload URL in use, unchecked.
 
         The experiment's own quota is not charged for it: its upload is counted.
         """
@@ -123,14 +123,14 @@ class UsageCounter:
         self._by_experiment.clear()
 
     async def all(self) -> list[BlobInfo]:
-        """List all blobs of known kinds."""
+        """List all blobs of the content, staging and output prefixes of the store."""
         found: list[BlobInfo] = []
         for kind in (CONTENT_KIND, STAGING_KIND, *OWNED_KINDS):
             found.extend(await self._blobs.listing(f"{kind}/"))
         return found
 
     async def of(self, experiment_id: str) -> BlobUsage:
-        """Return the usage of one experiment; blobs shared with others count in full."""
+        """Return size and count of the outputs and referenced blobs of an experiment."""
         sizes = [
             info.size_bytes for info in await self._blobs.listing(output_prefix(experiment_id))
         ]
@@ -142,7 +142,7 @@ class UsageCounter:
         return BlobUsage(sum(sizes), len(sizes))
 
     async def by_experiment(self, infos: Iterable[BlobInfo]) -> dict[str, BlobUsage]:
-        """Return the usage of each experiment.
+        """Return size and count of each experiment's blobs, from a listing of the whole store.
 
         Args:
             infos: result of `all`.

@@ -13,7 +13,7 @@ _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 
 
 def blob_digests(payload: bytes) -> set[str]:
-    """Return the SHA-256 of all blobs that a batch names.
+    """Return the SHA-256 hashes of all blobs named in an encoded batch of events.
 
     Raises:
         google.protobuf.message.DecodeError: the payload is not a batch.

@@ -14,7 +14,7 @@ def created_event(
     nni_version: str,
     resolved_mode: int,
 ) -> events.ExperimentCreated:
-    """Return the first event of an experiment with this configuration."""
+    """Build the `ExperimentCreated` event: configuration, settings, budget, folder, versions."""
     return events.ExperimentCreated(
         experiment_id,
         config.SerializeToString(),

@@ -79,7 +79,7 @@ Write: TypeAlias = Callable[[Any, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class EventCodec:
-    """Pair of functions for one class of events."""
+    """Name of an event class's proto field, with the functions that read and write it."""
 
     kind: str
     """Name of the field of `Event.kind`."""
@@ -88,7 +88,7 @@ class EventCodec:
 
 
 def write_event(message: event_pb2.Event, event: events.Event) -> None:
-    """Write an event into an empty message."""
+    """Write a domain event into the proto message's field for its class."""
     codec = CODECS[type(event)]
     part = getattr(message, codec.kind)
     part.SetInParent()
@@ -139,7 +139,7 @@ def _field_codec(
     hint: Any,  # noqa: ANN401 - a type expression
     messages: Mapping[str, FieldDescriptor],
 ) -> tuple[Read, Write]:
-    """Return the converters of one field."""
+    """Return the (read, write) converters of an event's field, chosen by name and type hint."""
     optional = type(None) in typing.get_args(hint)
     if optional:
         (hint,) = (one for one in typing.get_args(hint) if one is not type(None))
@@ -197,7 +197,7 @@ def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple
 
 
 def _reason(read: Read, write: Write, read_old: Read) -> Callable[[str], tuple[Read, Write]]:
-    """Return the converters of a cause by field; an event of an older version has a text."""
+    """Return converters for a field with a cause; reading falls back to an old event's text."""
 
     def codec(name: str) -> tuple[Read, Write]:
         field_of = operator.attrgetter(name)
@@ -234,7 +234,7 @@ def _repeated(name: str, value: tuple[Read, Write] | None) -> tuple[Read, Write]
 
 
 def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> tuple[Read, Write]:
-    """Return the converters of an enum; unset is None where the field is optional."""
+    """Return converters between an `IntEnum` and a proto field; old events name it by text."""
     by_number = {int(member): member for member in members}
     text = _NAMES_OF_ENUMS.get(name, "")
 

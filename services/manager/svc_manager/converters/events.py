@@ -15,7 +15,7 @@ from svc_manager.domain import events
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Writer and time of a batch."""
+    """Epoch, append number and time that identify a batch in the log."""
 
     epoch: int
     append_count: int
@@ -24,7 +24,7 @@ class Stamp:
 
 
 def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence: int) -> bytes:
-    """Return the payload of one append."""
+    """Encode events with epoch, append id, time and INBOX cursor as one batch for the log."""
     batch = event_pb2.EventBatch(
         epoch=stamp.epoch, append_id=str(stamp.append_count), inbox_sequence=inbox_sequence
     )
@@ -37,7 +37,7 @@ def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence:
 def batches_to_bytes(
     events: Sequence[events.Event], stamp: Stamp, cursor: int, next_cursor: int, limit_bytes: int
 ) -> Iterator[bytes]:
-    """Yield the events of a round as appends below the bus's limit.
+    """Encode a round's events; halve them into several appends if above the bus's size limit.
 
     Only the last append moves the INBOX cursor: a manager that dies in between reads the messages
     again and finds their reports applied. A single event above the limit stays whole.
@@ -63,7 +63,7 @@ def batches_to_bytes(
 
 
 def batch_from_bytes(payload: bytes) -> event_pb2.EventBatch:
-    """Parse the payload of one append.
+    """Decode one batch of events from a log message; raise DecodeError if it is invalid.
 
     Raises:
         google.protobuf.message.DecodeError: it is not a batch.

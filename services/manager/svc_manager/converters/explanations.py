@@ -8,7 +8,7 @@ from svc_manager.domain.trial import LostAttempt
 
 
 def explanation_view(explanation: Explanation) -> trial_service_pb2.ExplainTrialResponse:
-    """Return the proto message of an explanation."""
+    """Convert an explanation of a trial's state to the gRPC response."""
     view = trial_service_pb2.ExplainTrialResponse(
         trial_id=explanation.trial_id,
         verdict=explanation.outcome.value,  # type: ignore[arg-type] # the contract's numbers

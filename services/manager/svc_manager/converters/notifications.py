@@ -13,7 +13,7 @@ from svc_manager.domain import events, inputs
 
 
 def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
-    """Return the notifications of one INBOX message; empty for an unknown kind.
+    """Decode an INBOX message to the actor's notifications; check that its sender may send it.
 
     Args:
         payload: the message.

@@ -65,7 +65,7 @@ _STOPPED_STATES: Final = {
 
 
 def old_end(message: event_pb2.TrialEnded) -> EndReason:
-    """Return the cause of an end from state, exit code and text.
+    """Derive the typed cause of a trial's end from an old event's state, exit code and text.
 
     A trial that is EARLY_STOPPED was stopped by the assessor, whose words are the text, or by its
     time limit, with stderr as the text. Only the state of the trial tells which; the cause is
@@ -121,7 +121,7 @@ def _old_stop(end_state: trial_pb2.TrialState.ValueType, text: str) -> StopReaso
 
 
 def old_loss(message: event_pb2.TrialLost) -> LossReason:
-    """Return the cause of a loss from the text."""
+    """Derive the typed cause of a lost attempt from an old event's text and flag."""
     if not message.command_failed:
         return old_loss_text(message.reason)
     end = _command_end(message.reason) or EndReason(EndCause.NOT_STARTED, detail=message.reason)
@@ -129,7 +129,7 @@ def old_loss(message: event_pb2.TrialLost) -> LossReason:
 
 
 def old_loss_text(text: str) -> LossReason:
-    """Return the cause of a loss from its text alone."""
+    """Parse an old event's text to the typed cause of a lost attempt; unknown text: UNSPECIFIED."""
     if text in _LOSSES:
         return _LOSSES[text]
     if (match := _SILENT.match(text)) is not None:
@@ -148,7 +148,7 @@ def old_wait(message: event_pb2.TrialWaits) -> WaitReason:
 
 
 def old_wait_text(text: str) -> WaitReason:
-    """Return the cause of a delay from its text alone."""
+    """Parse an old text on waiting for GPUs or a blob to a typed cause; else UNSPECIFIED."""
     awaited = text.removeprefix(_WAITING)
     if awaited == text:
         return WaitReason(WaitCause.UNSPECIFIED, detail=text)
@@ -189,7 +189,7 @@ def old_ignore(_message: event_pb2.ReportIgnored) -> IgnoreCause:
 def old_experiment_reason(
     message: event_pb2.ExperimentStateChanged | event_pb2.ExperimentEnded,
 ) -> ExperimentReason:
-    """Return the cause of a change of an experiment's state from the text."""
+    """Derive the typed cause of an experiment's change of state from an old event's text."""
     if isinstance(message, event_pb2.ExperimentEnded):
         state, name = message.final_state, message.state
     else:

@@ -46,7 +46,7 @@ _SUCCEEDED: Final = EndReason(EndCause.SUCCEEDED)
 
 
 def end_from(message: cause_pb2.EndReason) -> EndReason:
-    """Return the cause of an end."""
+    """Convert the proto message of a trial's end cause to the domain value, with texts cut."""
     cause = _ENDS.get(message.cause, EndCause.UNSPECIFIED)
     if cause is EndCause.SUCCEEDED:
         return _SUCCEEDED
@@ -63,7 +63,7 @@ def end_from(message: cause_pb2.EndReason) -> EndReason:
 
 
 def write_end(message: cause_pb2.EndReason, end: EndReason) -> None:
-    """Write the cause of an end into an empty message."""
+    """Write a domain cause of a trial's end into an empty proto message."""
     message.cause = end.cause.value  # type: ignore[assignment] # the contract's numbers
     if end.cause is EndCause.SUCCEEDED:
         return
@@ -90,7 +90,7 @@ def write_stop(message: cause_pb2.StopReason, stop: StopReason) -> None:
 
 
 def loss_from(message: cause_pb2.LossReason) -> LossReason:
-    """Return the cause of a loss."""
+    """Convert the proto message of a lost attempt's cause to the domain value."""
     return LossReason(
         _LOSSES.get(message.cause, LossCause.UNSPECIFIED),
         to_ms(message.silence) if message.HasField("silence") else None,
@@ -101,7 +101,7 @@ def loss_from(message: cause_pb2.LossReason) -> LossReason:
 
 
 def write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
-    """Write the cause of a loss into an empty message."""
+    """Write a domain cause of a lost attempt into an empty proto message."""
     message.cause = loss.cause.value  # type: ignore[assignment] # the contract's numbers
     if loss.silence_ms is not None:
         set_ms(message.silence, loss.silence_ms)
@@ -112,7 +112,7 @@ def write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
 
 
 def wait_from(message: cause_pb2.WaitReason) -> WaitReason:
-    """Return the cause of a delay."""
+    """Convert the proto message of why a trial waits (GPUs, blob) to the domain value."""
     return WaitReason(
         _WAITS.get(message.cause, WaitCause.UNSPECIFIED),
         message.gpu_count,
@@ -135,7 +135,7 @@ def _user_from(message: cause_pb2.GpuUser) -> GpuUser:
 
 
 def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
-    """Write the cause of a delay into an empty message."""
+    """Write why a trial waits (GPUs and their users, blob) into an empty proto message."""
     message.cause = wait.cause.value  # type: ignore[assignment] # the contract's numbers
     message.gpu_count = wait.gpu_count
     message.gpu_available = wait.gpu_available
@@ -158,7 +158,7 @@ def ignore_cause_from(number: int) -> IgnoreCause:
 
 
 def experiment_reason_from(message: experiment_pb2.ExperimentReason) -> ExperimentReason:
-    """Return the cause of a change of an experiment's state."""
+    """Convert the proto cause of an experiment's change of state to the domain value."""
     return ExperimentReason(
         _CHANGES.get(message.cause, ExperimentCause.UNSPECIFIED), message.detail
     )
@@ -167,6 +167,6 @@ def experiment_reason_from(message: experiment_pb2.ExperimentReason) -> Experime
 def write_experiment_reason(
     message: experiment_pb2.ExperimentReason, reason: ExperimentReason
 ) -> None:
-    """Write the cause of a change of an experiment's state into an empty message."""
+    """Write the cause of an experiment's change of state into an empty proto message."""
     message.cause = reason.cause.value  # type: ignore[assignment] # the contract's numbers
     message.detail = reason.detail

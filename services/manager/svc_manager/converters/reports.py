@@ -28,7 +28,7 @@ _CAUSES = {int(member): member for member in ExitCause}
 
 
 def report_from(runner_id: str, message: report_pb2.TrialReport) -> Report | None:
-    """Return one report; None: its kind is unknown."""
+    """Convert an agent's proto report on a trial to the domain; None: unknown kind."""
     body = _body_of(message)
     if body is None:
         return None
@@ -54,21 +54,21 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
 
 
 def _loss(message: report_pb2.AttemptLost) -> LossReason:
-    """Return the cause of a loss; agents of older versions report a text."""
+    """Return the cause in a report of a lost attempt; parse the text of older agents."""
     if message.HasField("loss"):
         return loss_from(message.loss)
     return old_loss_text(message.reason[:TEXT_LIMIT])
 
 
 def _wait(message: report_pb2.AttemptWaits) -> WaitReason:
-    """Return the cause of a delay; agents of older versions report a text."""
+    """Return the cause in a report of a waiting attempt; parse the text of older agents."""
     if message.HasField("wait"):
         return wait_from(message.wait)
     return old_wait_text(message.reason[:TEXT_LIMIT])
 
 
 def write_report(message: report_pb2.TrialReport, report: Report) -> None:
-    """Write a report into an empty message."""
+    """Write a domain report of an agent on a trial into an empty proto message."""
     message.trial_id = report.trial_id
     message.attempt = report.attempt
     message.sequence = report.sequence
@@ -101,7 +101,7 @@ def _write_exited(message: report_pb2.AttemptExited, exited: Exited) -> None:
 
 
 def write_checkpoint(message: report_pb2.SavedCheckpoint, checkpoint: SavedCheckpoint) -> None:
-    """Write a checkpoint into an empty message."""
+    """Write a saved checkpoint's directory, hash and size into an empty proto message."""
     message.directory = checkpoint.directory
     message.archive.sha256 = checkpoint.sha256
     message.archive.size_bytes = checkpoint.size_bytes
@@ -128,7 +128,7 @@ def _exited(message: report_pb2.AttemptExited) -> Exited:
 
 
 def parameters_from(message: event_pb2.GeneratedParameters) -> Parameters:
-    """Return one suggestion of a message."""
+    """Convert a proto message of generated parameters to the domain `Parameters`."""
     return Parameters(
         message.parameter_id,
         message.parameters.SerializeToString(),
@@ -137,7 +137,7 @@ def parameters_from(message: event_pb2.GeneratedParameters) -> Parameters:
 
 
 def write_parameters(message: event_pb2.GeneratedParameters, parameters: Parameters) -> None:
-    """Write a suggestion into an empty message."""
+    """Write generated parameters (id, values, provenance) into an empty proto message."""
     message.parameter_id = parameters.parameter_id
     message.parameters.MergeFromString(parameters.parameters)
     message.provenance.MergeFromString(parameters.provenance)

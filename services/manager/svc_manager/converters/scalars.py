@@ -31,7 +31,7 @@ def set_ms(moment: Timestamp | Duration, ms: int) -> None:
 
 
 def numbers_of(value: value_pb2.Value) -> Numbers:
-    """Return the numeric content of a metric."""
+    """Return a metric value's number, or the numbers of its dictionary by key."""
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         return {
@@ -56,7 +56,7 @@ def _number(value: value_pb2.Value, kind: str | None) -> float | None:
 
 
 def metric_from(message: metric_pb2.Metric) -> Metric:
-    """Return the metric of a message."""
+    """Convert a proto metric to the domain: type, sequence, encoded value, numbers, time."""
     return Metric(
         _METRIC_TYPES.get(message.type, MetricType.PERIODICAL),
         message.sequence,
@@ -68,7 +68,7 @@ def metric_from(message: metric_pb2.Metric) -> Metric:
 
 
 def write_metric(message: metric_pb2.Metric, metric: Metric) -> None:
-    """Write a metric into an empty message."""
+    """Write a domain metric (type, sequence, value, time) into an empty proto message."""
     message.type = metric.type.value  # type: ignore[assignment] # the numbers are the contract's
     message.sequence = metric.sequence
     message.value.MergeFromString(metric.value)
@@ -82,7 +82,7 @@ def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode 
 
 
 def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> ExperimentSettings:
-    """Return the settings of a configuration that decisions need."""
+    """Extract from a configuration the settings that decisions need, with defaults applied."""
     pools = tuple(
         subjects.check_id("platform", service.platform) for service in config.training_services
     )
@@ -102,7 +102,7 @@ def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Expe
 
 
 def budget_of(config: config_pb2.ExperimentConfig) -> Budget:
-    """Return the budgets of a configuration."""
+    """Extract concurrency, trial number and duration limits from a configuration."""
     return Budget(
         trial_concurrency=config.trial_concurrency,
         max_trial_number=(config.max_trial_number if config.HasField("max_trial_number") else None),

@@ -25,7 +25,7 @@ _COUNTS: Final = frozenset({"max", "min", "n", "new", "num", "number", "of", "to
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a field of this name holds a secret."""
+    """Return whether a field's name has a part such as `password`, `apikey` or `token`."""
     plain = unicodedata.normalize("NFKC", name)
     words = [word.lower() for word in _WORD.findall(plain)]
     if not _SECRET_WORDS.isdisjoint(words):

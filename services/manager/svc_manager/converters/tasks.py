@@ -21,7 +21,7 @@ _SOURCE_NAMES = {
 
 
 def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.TrialSpec:
-    """Return the part of a task that all trials of an experiment share.
+    """Build the task part that all trials share: command, folders, environment, limits.
 
     Args:
         experiment: its state.
@@ -56,7 +56,7 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
 def task_of(
     experiment_id: str, trial: Trial, spec: task_pb2.TrialSpec, log_sequence: int
 ) -> task_pb2.TrialTask:
-    """Return the task of the current attempt of a trial.
+    """Build the task of a trial's current attempt from its parameters and the shared part.
 
     Args:
         experiment_id: experiment of the trial.
@@ -81,7 +81,7 @@ def task_of(
 
 
 def stop_to_bytes(experiment_id: str, stop: SendStop, log_sequence: int) -> bytes:
-    """Return the order to stop a trial."""
+    """Encode the order to an agent to stop a trial, with the reason."""
     order = task_pb2.RunnerControl(
         stop_trial=task_pb2.StopTrial(
             experiment_id=experiment_id,
@@ -96,7 +96,7 @@ def stop_to_bytes(experiment_id: str, stop: SendStop, log_sequence: int) -> byte
 
 
 def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> bytes:
-    """Return the order to drop an attempt."""
+    """Encode the order to an agent to end one attempt (by its claim) without a report."""
     return task_pb2.RunnerControl(
         drop_trial=task_pb2.DropTrial(
             experiment_id=experiment_id,
@@ -109,7 +109,7 @@ def drop_to_bytes(experiment_id: str, drop: SendDrop, log_sequence: int) -> byte
 
 
 def forget_to_bytes(experiment_id: str, log_sequence: int) -> bytes:
-    """Return the notice that no more trials of an experiment come."""
+    """Encode the notice to agents that an experiment sends no more trials."""
     return task_pb2.RunnerControl(
         forget_experiment=task_pb2.ForgetExperiment(experiment_id=experiment_id),
         log_sequence=log_sequence,

@@ -17,7 +17,7 @@ Line = tuple[str, str, str]
 
 
 def line_of(event: events.Event) -> Line | None:
-    """Return the log line of an event; None: it has none."""
+    """Return (level, logger, text) for an event's line in the text log; None: it has none."""
     if isinstance(event, events.TrialEvent):
         line = _trial_line(event)
         return None if line is None else (line[0], "TrialDispatcher", line[1])

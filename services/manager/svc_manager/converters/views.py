@@ -29,7 +29,7 @@ _EXAMPLE_CHARACTERS: Final = 120
 def experiment_view(
     experiment: Experiment, now_ms: int, agent_count: int
 ) -> experiment_pb2.Experiment:
-    """Return the proto message of an experiment."""
+    """Convert an experiment's state to its proto message for clients, with secrets masked."""
     view = experiment_pb2.Experiment(
         id=experiment.id,
         state=experiment.state.value,  # type: ignore[arg-type] # the contract's numbers
@@ -81,7 +81,7 @@ def _unlearned_error(experiment: Experiment) -> list[str]:
 
 
 def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
-    """Return the configuration with all updates applied and secrets masked."""
+    """Return the experiment's configuration with later updates applied and secrets masked."""
     config = config_pb2.ExperimentConfig()
     config.ParseFromString(experiment.config)
     budget = experiment.budget
@@ -99,7 +99,7 @@ def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
 
 
 def mask_config(config: config_pb2.ExperimentConfig) -> None:
-    """Mask every secret in a configuration."""
+    """Mask, in place, secrets in the platform options and class arguments of a configuration."""
     for service in config.training_services:
         mask_value(service.options)
     for algorithm in (config.tuner, config.assessor, config.advisor):
@@ -114,7 +114,7 @@ def mask_event(event: event_pb2.Event) -> None:
 
 
 def mask_value(value: value_pb2.Value) -> None:
-    """Mask every text whose key names a secret, at any depth."""
+    """Replace, in place, every value whose key names a secret by a mask, at any depth."""
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         for entry in value.map_value.entries:
@@ -128,7 +128,7 @@ def mask_value(value: value_pb2.Value) -> None:
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
-    """Return the name of the configured algorithm, as the user wrote it."""
+    """Return the advisor's or tuner's name: built-in name, custom class or server address."""
     algorithm = config.advisor if config.HasField("advisor") else config.tuner
     source = algorithm.WhichOneof("source")
     if source == "name":
@@ -139,7 +139,7 @@ def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
 
 
 def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
-    """Return the proto message of a trial.
+    """Convert a trial's state to its proto message for clients, with its folder and platform.
 
     Args:
         trial: the trial.
@@ -192,7 +192,7 @@ def _write_causes(view: trial_pb2.Trial, trial: Trial) -> None:
 def exported_view(
     trial: Trial, metrics: Iterable[trial_service_pb2.TrialMetric]
 ) -> experiment_service_pb2.ExportedTrial:
-    """Return the proto message of an exported trial with its result."""
+    """Convert a trial to its export message: parameters, final result, intermediate metrics."""
     view = experiment_service_pb2.ExportedTrial(trial_id=trial.id)
     view.parameters.MergeFromString(trial.parameters)
     if trial.final is not None:

@@ -5,7 +5,7 @@ from svc_manager.domain.state import Experiment
 
 
 def trials_left(experiment: Experiment) -> int | None:
-    """Return the number of trials that may still be created; None: no limit.
+    """Return the trial limit less the trials created so far; None: there is no limit.
 
     Every created trial counts, whatever its outcome.
     """
@@ -25,7 +25,7 @@ def used_up(experiment: Experiment, now_ms: int) -> bool:
 
 
 def exhausted(experiment: Experiment) -> bool:
-    """Return whether the algorithm has no more parameters and all its parameters are trials."""
+    """Return whether the algorithm is finished and no parameters wait to become trials."""
     algorithm = experiment.algorithm
     return (
         algorithm.exhausted
@@ -36,7 +36,7 @@ def exhausted(experiment: Experiment) -> bool:
 
 
 def target_state(experiment: Experiment, now_ms: int) -> ExperimentState:
-    """Return the state that trials and budgets require; for tuning states only."""
+    """Return the state for live trials and budgets: RUNNING, a NO_MORE_TRIAL state or DONE."""
     out = used_up(experiment, now_ms)
     if experiment.live:
         if out:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """Archive of a checkpoint folder in the byte store."""
+    """Directory, hash and size of a trial's checkpoint that was saved in the byte store."""
 
     directory: str
     """As the algorithm named it; it need not exist on any machine."""
@@ -18,7 +18,7 @@ class SavedCheckpoint:
 def dead_archives(
     saved: Mapping[str, SavedCheckpoint], released: Collection[str], wanted: Collection[str]
 ) -> frozenset[str]:
-    """Return the hashes of archives that no trial will load any more.
+    """Return hashes of checkpoints of released folders that no trial or suggestion still loads.
 
     Args:
         saved: checkpoints by folder.

@@ -20,7 +20,7 @@ __all__ = ["decide_command", "decide_notification", "decide_recorded"]
 
 
 def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
-    """Decide on a command; a repetition of a recorded request has no effect.
+    """Decide on a user's command and record its request id; skip a repetition of a known id.
 
     Raises:
         ServiceError: the command is refused; nothing has changed.
@@ -37,7 +37,7 @@ def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
 
 
 def decide_notification(round_: Round, notification: inputs.Notification) -> None:
-    """Decide on a notification."""
+    """Emit the events that follow from a message of an agent or the algorithm, by its type."""
     match notification:
         case Report():
             decide_report(round_, notification)
@@ -68,7 +68,7 @@ def _decide_algorithm(
     | events.AlgorithmDiverged
     | inputs.AlgorithmGaveUp,
 ) -> None:
-    """Decide on a change of the algorithm."""
+    """Emit the events for a start, failure, divergence or final failure of the algorithm."""
     match notification:
         case events.AlgorithmStarted():
             _algorithm_started(round_, notification)

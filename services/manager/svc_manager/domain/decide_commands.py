@@ -19,7 +19,7 @@ _CONCURRENCY_LIMIT = 99_999
 
 
 def decide_command(round_: Round, command: inputs.Command) -> None:
-    """Emit the events that follow from a user's command.
+    """Emit the events of a user's command (create, resume, stop, …), or raise if it is refused.
 
     Raises:
         ServiceError: the command is refused.
@@ -105,7 +105,7 @@ def abandon(round_: Round) -> None:
 
 
 def cut_off(round_: Round) -> None:
-    """Stop an experiment at the end of its copied log, whatever its state was."""
+    """Emit the events that stop a copied experiment: trials abandoned, listener closed, STOPPED."""
     experiment = round_.experiment
     if experiment.state is ExperimentState.STOPPED:
         return

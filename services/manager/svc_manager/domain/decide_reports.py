@@ -31,7 +31,7 @@ GIVEN_AT_ONCE: Final = 1000
 
 
 def decide_report(round_: Round, report: Report) -> None:
-    """Emit the events that follow from a report, and from the reports that waited for it."""
+    """Apply an agent's report on a trial in sequence: ignore old, defer early, handle the next."""
     trial = round_.experiment.trials.get(report.trial_id)
     if trial is None or not trial.is_claimed_by(report.attempt, report.claim_id):
         _refuse(round_, report)
@@ -139,7 +139,7 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
 
 
 def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
-    """Return state and cause of the end of a trial whose agent reported it."""
+    """Return a trial's final state and end cause from the exit cause that its agent reported."""
     match exited.cause:
         case ExitCause.STOPPED:
             stop = trial.stop or StopReason(StopCause.AGENT)
@@ -155,7 +155,7 @@ def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
 
 
 def _end_of_command(exited: Exited) -> tuple[TrialState, EndReason]:
-    """Return state and cause of the end of a command that ended by itself."""
+    """Map a command's exit to state and cause: code 0 SUCCEEDED; other code or signal FAILED."""
     tail = exited.detail
     if exited.exit_code is None:
         end = EndReason(EndCause.SIGNAL, signal=exited.signal, stderr_tail=tail)
@@ -185,7 +185,7 @@ for ever."""
 
 
 def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
-    """Emit the loss of the current attempt: another one follows, or the trial ends."""
+    """Emit the loss of a trial's current attempt, or the trial's end if no retry is left."""
     counts = trial.state is not TrialState.WAITING and loss.counts
     if trial.asked_end is not None:
         end = EndReason(EndCause.STOPPED, stop=trial.stop)
@@ -254,7 +254,7 @@ def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
 
 
 def is_affected(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
-    """Return whether `decide_agent_seen` would have an effect.
+    """Return whether an agent's held trials include an unknown, stopped or UNKNOWN one.
 
     A cheap test, since it seldom has.
     """
@@ -275,7 +275,7 @@ def decide_agent_change(
     | inputs.AgentGone
     | inputs.AttemptGone,
 ) -> None:
-    """Decide on the restart, silence or loss of an agent."""
+    """Emit the events for an agent's restart, silence or departure, by the kind of change."""
     match change:
         case inputs.AgentRestarted():
             _agent_restarted(round_, change)
@@ -290,7 +290,7 @@ def decide_agent_change(
 
 
 def _agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
-    """Publish the oldest unclaimed tasks of the agent's pool again.
+    """Publish tasks of a restarted agent's pool again: the oldest unclaimed, up to a limit.
 
     The bus delivers tasks in the order of their publication, so those that the predecessor pulled
     and did not claim are among them; the bus itself would deliver them again only after `ack_wait`.
@@ -306,7 +306,7 @@ def _agent_restarted(round_: Round, restarted: inputs.AgentRestarted) -> None:
 
 
 def _agent_overdue(round_: Round, missed: inputs.AgentOverdue) -> None:
-    """End the trials of an agent that may have vanished, if the experiment is being stopped.
+    """If the experiment is STOPPING, lose the trials an overdue agent was ordered to stop.
 
     Their results are not needed any more; should the agent return, it gets drop orders.
     """
@@ -325,14 +325,14 @@ def _agent_silent(round_: Round, silent: inputs.AgentSilent) -> None:
 
 
 def _agent_gone(round_: Round, gone: inputs.AgentGone) -> None:
-    """Lose the attempts of an agent that is gone."""
+    """Lose the current attempts of all live trials that a gone agent held."""
     for trial in list(round_.experiment.live.values()):
         if trial.runner_id == gone.runner_id:
             lose_attempt(round_, trial, gone.loss)
 
 
 def _attempt_gone(round_: Round, gone: inputs.AttemptGone) -> None:
-    """Lose an attempt, if it is still the current one."""
+    """Lose an attempt that a restarted agent no longer holds, if it is still the current one."""
     trial = round_.experiment.trials.get(gone.held.trial_id)
     if trial is None or not trial.live:
         return

@@ -21,7 +21,7 @@ from svc_manager.domain.values import TrialIds
 
 
 class Round:
-    """Collector of the events and effects of one round.
+    """Collector of one decision round's events and effects, which folds each event at once.
 
     Args:
         experiment: the state; owned by the round while it lasts.
@@ -40,7 +40,7 @@ class Round:
         """Effects to run once the events are in the log."""
 
     def emit(self, event: events.Event) -> None:
-        """Fold an event and collect it with its effects."""
+        """Collect an event and its effects, and apply the event to the experiment's state."""
         self.effects.extend(effects_of(event, self.experiment))
         fold(self.experiment, event, self.now_ms)
         self.events.append(event)
@@ -55,7 +55,7 @@ class Round:
         cause: ExperimentCause = ExperimentCause.UNSPECIFIED,
         detail: str = "",
     ) -> None:
-        """Emit a change of the experiment's state."""
+        """Emit a change of the experiment's state, with cause and execution time so far."""
         experiment = self.experiment
         self.emit(
             events.ExperimentStateChanged(
@@ -72,11 +72,11 @@ class Round:
         cause: ExperimentCause = ExperimentCause.UNSPECIFIED,
         detail: str = "",
     ) -> None:
-        """Emit the end of the experiment's current run."""
+        """Emit `ExperimentEnded` with the final state of this run (STOPPED or ERROR) and cause."""
         self.emit(events.ExperimentEnded(state, ExperimentReason(cause, detail)))
 
     def end_trial(self, trial: Trial, state: TrialState, end: EndReason) -> None:
-        """Emit the end of a trial that the manager itself decided."""
+        """Emit `TrialEnded` now, without an exit code: an end that the manager itself decided."""
         # The agent that started it may have another clock.
         ended_at_ms = max(self.now_ms, trial.started_at_ms)
         self.emit(
@@ -86,7 +86,7 @@ class Round:
         )
 
     def cancel_trial(self, trial: Trial, state: TrialState, stop: StopReason) -> None:
-        """End a live trial in ``state``.
+        """End a live trial in ``state``: by a stop order if it is RUNNING, else at once.
 
         At once if its command cannot be running, else by a stop order.
 

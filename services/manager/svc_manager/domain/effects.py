@@ -13,7 +13,7 @@ from svc_manager.domain.trial import TrialState
 
 @dataclass(frozen=True, slots=True)
 class PublishTask:
-    """Publish the task of an attempt to the queue of its pool."""
+    """Effect: publish the task of a trial's attempt to the queue of its pool."""
 
     trial_id: str
     attempt: int
@@ -21,7 +21,7 @@ class PublishTask:
 
 @dataclass(frozen=True, slots=True)
 class PublishAgain:
-    """Publish an unclaimed attempt again, in place of its first task."""
+    """Effect: publish an unclaimed attempt again after its agent restarted."""
 
     trial_id: str
     attempt: int
@@ -31,7 +31,7 @@ class PublishAgain:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawTask:
-    """Delete the task of an unclaimed attempt from the queue."""
+    """Effect: delete the task of an unclaimed attempt from its pool's queue."""
 
     trial_id: str
     attempt: int
@@ -39,7 +39,7 @@ class WithdrawTask:
 
 @dataclass(frozen=True, slots=True)
 class SendStop:
-    """Order an agent to stop a trial and to report its end."""
+    """Effect: order an agent to stop a trial and to report its end."""
 
     runner_id: str
     trial_id: str
@@ -49,7 +49,7 @@ class SendStop:
 
 @dataclass(frozen=True, slots=True)
 class SendDrop:
-    """Order an agent to end an attempt without a report."""
+    """Effect: order an agent to end an attempt without a report."""
 
     runner_id: str
     trial_id: str
@@ -59,7 +59,7 @@ class SendDrop:
 
 @dataclass(frozen=True, slots=True)
 class OpenListener:
-    """Serve the experiment on its own port."""
+    """Effect: serve the experiment's page and REST API on its own port."""
 
     port: int
     url_prefix: str
@@ -94,7 +94,7 @@ Effect: TypeAlias = (
 
 
 def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
-    """Yield the effects of an event.
+    """Yield the effects that follow from an event: tasks to publish, orders to agents, ports.
 
     Args:
         event: the event, which is not folded yet.
@@ -141,7 +141,7 @@ def _effects_of_end(event: events.TrialEnded, before: Experiment) -> Iterator[Ef
 
 
 def outstanding_effects(experiment: Experiment) -> Iterator[Effect]:
-    """Yield the effects that a dead manager may have left undone, from the state alone.
+    """Yield the effects to repeat after a restart, from the state alone: tasks, orders, port.
 
     To be called after the INBOX is read to its end, since its messages tell which tasks are
     claimed.

@@ -66,7 +66,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCreated:
-    """First event of every log."""
+    """First event of a log: configuration, settings, budget, folder and versions."""
 
     experiment_id: str
     config: bytes
@@ -84,7 +84,7 @@ class ExperimentCreated:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
-    """The algorithm is ready for requests."""
+    """Event: the algorithm of this generation is ready for requests; its capabilities."""
 
     generation: int
     lookahead: bool
@@ -95,7 +95,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """The algorithm answered a request."""
+    """Event: the algorithm returned parameters for a request, or none are left."""
 
     request_id: str
     parameters: tuple[Parameters, ...]
@@ -107,7 +107,7 @@ class ParametersGenerated:
 
 @dataclass(frozen=True, slots=True)
 class TrialScheduled:
-    """A trial was created."""
+    """Event: a trial was created with these parameters, for this pool of agents."""
 
     trial_id: str
     sequence_id: int
@@ -119,7 +119,7 @@ class TrialScheduled:
 
 @dataclass(frozen=True, slots=True)
 class TrialStarted:
-    """The process of an attempt was started."""
+    """Event: an agent started the process of a trial's attempt, with this claim and GPUs."""
 
     trial_id: str
     attempt: int
@@ -132,7 +132,7 @@ class TrialStarted:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A metric of a trial was accepted."""
+    """Event: a metric that a trial reported was accepted."""
 
     trial_id: str
     attempt: int
@@ -143,7 +143,7 @@ class MetricReported:
 
 @dataclass(frozen=True, slots=True)
 class TrialStopRequested:
-    """The stop of a running trial was requested."""
+    """Event: the stop of a running trial was requested, and the state in which it will end."""
 
     trial_id: str
     end_state: TrialState
@@ -152,7 +152,7 @@ class TrialStopRequested:
 
 @dataclass(frozen=True, slots=True)
 class TrialLost:
-    """An attempt was lost; another one follows."""
+    """Event: an attempt of a trial was lost or failed, and another one follows."""
 
     trial_id: str
     attempt: int
@@ -170,7 +170,7 @@ class TrialRequeued:
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
-    """A trial ended."""
+    """Event: a trial ended in this state, with exit code, cause and checkpoint."""
 
     trial_id: str
     attempt: int
@@ -184,7 +184,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class TrialUnknown:
-    """The agent of a running trial fell silent."""
+    """Event: the agent of a running trial fell silent, so the trial is UNKNOWN."""
 
     trial_id: str
     attempt: int
@@ -192,7 +192,7 @@ class TrialUnknown:
 
 @dataclass(frozen=True, slots=True)
 class TrialWaits:
-    """An agent holds the task and reports why it does not start it."""
+    """Event: an agent holds a trial's task and reports why it does not start it."""
 
     trial_id: str
     attempt: int
@@ -211,7 +211,7 @@ class ReportDeferred:
 
 @dataclass(frozen=True, slots=True)
 class ReportIgnored:
-    """A report had no effect, but used a sequence number."""
+    """Event: a trial report with a valid sequence number had no effect, and why."""
 
     trial_id: str
     attempt: int
@@ -221,7 +221,7 @@ class ReportIgnored:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmFailed:
-    """A call of the algorithm raised an exception."""
+    """Event: a call of the tuner or assessor raised an exception, with its traceback."""
 
     call: str
     traceback: str
@@ -231,7 +231,7 @@ class AlgorithmFailed:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmDiverged:
-    """A replay gave another answer than the log; the log wins."""
+    """Event: a replay of the algorithm gave other parameters than the log; the log wins."""
 
     parameter_id: int
     recorded: EncodedValue
@@ -240,7 +240,7 @@ class AlgorithmDiverged:
 
 @dataclass(frozen=True, slots=True)
 class BudgetChanged:
-    """Budgets changed; None leaves one as it is."""
+    """Event: a user changed concurrency or limits; a field that is None stays as it is."""
 
     trial_concurrency: int | None
     max_trial_number: int | None
@@ -256,7 +256,7 @@ class SearchSpaceChanged:
 
 @dataclass(frozen=True, slots=True)
 class DataImported:
-    """Samples were imported into the algorithm."""
+    """Event: a user's samples were imported, to be passed to the algorithm."""
 
     import_id: str
     data: EncodedValue
@@ -264,7 +264,7 @@ class DataImported:
 
 @dataclass(frozen=True, slots=True)
 class CustomTrialAdded:
-    """A user requested a trial with these parameters."""
+    """Event: a user requested a trial with these parameters."""
 
     request_id: str
     parameter_id: int
@@ -273,7 +273,7 @@ class CustomTrialAdded:
 
 @dataclass(frozen=True, slots=True)
 class ListenerOpened:
-    """The experiment got a port of its own."""
+    """Event: the experiment got a port of its own for its page and REST API."""
 
     port: int
     url_prefix: str
@@ -286,7 +286,7 @@ class ListenerClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentStateChanged:
-    """The state of the experiment changed."""
+    """Event: the experiment went from one state to another, for this cause."""
 
     old_state: ExperimentState | None
     """None: it was created."""
@@ -297,7 +297,7 @@ class ExperimentStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentEnded:
-    """The current run of the experiment ended: STOPPED, or ERROR."""
+    """Event: the current run of the experiment ended in STOPPED or ERROR."""
 
     final_state: ExperimentState
     cause: ExperimentReason
@@ -305,7 +305,7 @@ class ExperimentEnded:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecorded:
-    """A user's request was carried out."""
+    """Event: a user's request was carried out; its id makes a repetition recognisable."""
 
     request_id: str
     user: str

@@ -11,7 +11,7 @@ DEFAULT_TRIAL_RETRIES = 2
 
 
 class ExperimentState(IntEnum):
-    """State of an experiment; the numbers are those of the proto contract."""
+    """States of an experiment, INITIALIZED to STOPPED; numbers are those of the proto contract."""
 
     INITIALIZED = 1
     RUNNING = 2
@@ -58,7 +58,7 @@ TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSettings:
-    """Settings of the configuration that decisions need and that no update changes."""
+    """Fixed settings of an experiment that decisions need: pools, retries, objective, debug."""
 
     pools: tuple[str, ...] = (LOCAL_POOL,)
     """Pools of agents for its trials, in rotation."""
@@ -74,7 +74,7 @@ class ExperimentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits that updates may change."""
+    """Limits of an experiment that updates may change: concurrency, trial number, duration."""
 
     trial_concurrency: int = 1
     """Maximum live trials, >= 1."""

@@ -41,7 +41,7 @@ _READ_LOG: Final = "its whole output: nnictl log trial --follow --trial_id {tria
 
 
 def explain_trial(experiment: Experiment, trial: Trial, context: ExplanationContext) -> Explanation:
-    """Return the explanation of a trial's state.
+    """Explain why a trial waits, runs, succeeded, failed or was stopped, with reasons.
 
     Args:
         experiment: the experiment.
@@ -118,7 +118,7 @@ def _explain_stop(trial: Trial) -> Explanation:
 
 
 def _end_of_stop(trial: Trial, end: EndReason) -> Reason:
-    """Return the reason of a trial that was stopped."""
+    """Return the reason of a stopped trial: who stopped it, or the exceeded time limit."""
     match end:
         case EndReason(cause=EndCause.STOPPED, stop=StopReason() as stop):
             return _stop_reason(trial, stop)

@@ -34,7 +34,7 @@ _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 
 
 def explain_waiting(trial: Trial, context: ExplanationContext) -> Explanation:
-    """Explain why a WAITING trial has not started."""
+    """Explain why a WAITING trial has not started: since when, and the reasons in order."""
     since = ago(context.now_ms - trial.created_at_ms)
     reasons = tuple(_waiting_reasons(trial, context))
     attempt = f"attempt {trial.attempt} of " if trial.attempt > 1 else ""
@@ -126,7 +126,7 @@ def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Re
 
 
 def explain_next(experiment: Experiment, context: ExplanationContext) -> Explanation:
-    """Explain why the next trial is not created yet."""
+    """Explain why the experiment's next trial is not created yet, with the reasons in order."""
     reasons = tuple(_next_trial_reasons(experiment, context))
     return Explanation(
         "",

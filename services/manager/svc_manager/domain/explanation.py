@@ -10,7 +10,7 @@ from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 
 
 class TrialOutcome(IntEnum):
-    """Outcome of a trial as explanations show it; the numbers are those of the proto contract."""
+    """What an explanation says of a trial (waits, runs, failed, …); numbers of the contract."""
 
     NOT_CREATED = 1
     WAITS = 2
@@ -21,7 +21,7 @@ class TrialOutcome(IntEnum):
 
 
 class ReasonKind(IntEnum):
-    """Subject of a reason; the numbers are those of the proto contract."""
+    """Subject of a reason (slot, GPU, budget, user, …); numbers of the proto contract."""
 
     SLOT = 1
     GPU = 2
@@ -43,7 +43,7 @@ class ReasonKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason, as text."""
+    """One reason in an explanation of a trial: its subject, a sentence, and a remedy."""
 
     kind: ReasonKind
     text: str
@@ -54,7 +54,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """Facts about an agent at the time of an explanation."""
+    """What explanations need of an agent: pool, silence, draining, held attempts, wait."""
 
     runner_id: str
     pool: str
@@ -73,7 +73,7 @@ class AgentFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationContext:
-    """Facts beside the log that an explanation needs."""
+    """Time, known agents and bus trouble: facts for an explanation that are not in the log."""
 
     now_ms: int
     agents: Collection[AgentFacts]
@@ -84,7 +84,7 @@ class ExplanationContext:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation of a trial's state."""
+    """Answer to why a trial is in its state: outcome, summary, reasons and lost attempts."""
 
     trial_id: str
     """Empty: the trial that is not created yet."""
@@ -115,7 +115,7 @@ def trial_text(trial: Trial) -> str:
 
 
 def ago(duration_ms: float) -> str:
-    """Return a duration as text: `4 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a duration as text in its two largest units: `4 s`, `3 min 20 s`, `2 h 5 min`."""
     seconds = max(0, int(duration_ms / 1000))
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

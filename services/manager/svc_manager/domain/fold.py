@@ -18,7 +18,7 @@ ERRORS_KEPT: Final = 100
 def fold(  # noqa: C901, PLR0912 - one case per event
     experiment: Experiment, event: events.Event, time_ms: int
 ) -> None:
-    """Apply the next event to the state.
+    """Apply the next event of the log to an experiment's state, in place.
 
     Args:
         experiment: the state; it is changed.

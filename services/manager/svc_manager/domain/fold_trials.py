@@ -14,7 +14,7 @@ from svc_manager.domain.values import MetricType, OptimizeMode, ParameterSource
 def fold_trial(  # noqa: C901 - one case per event
     experiment: Experiment, event: events.TrialEvent, time_ms: int
 ) -> None:
-    """Apply the next event about a trial to the state.
+    """Apply an event about a trial to its experiment's state in place; raise if not allowed.
 
     Args:
         experiment: the state; it is changed.

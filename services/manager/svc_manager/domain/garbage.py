@@ -28,7 +28,7 @@ TOMBSTONE_MS: Final = 7 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """One blob in the listing of the store."""
+    """Key, size and age of a blob, from the listing of the byte store."""
 
     key: str
     size_bytes: int
@@ -38,7 +38,7 @@ class StoredBlob:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Reachable blobs."""
+    """Blob hashes that logs name and ids of existing experiments: what keeps blobs alive."""
 
     content: Collection[str]
     """Hashes that the logs name."""
@@ -48,7 +48,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Unreachable blobs."""
+    """Unreachable blobs, split into those old enough to delete and those still too young."""
 
     old: tuple[StoredBlob, ...]
     """May be deleted."""
@@ -57,7 +57,7 @@ class Garbage:
 
 
 def garbage(blobs: Iterable[StoredBlob], marks: Marks, now_ms: int, grace_ms: int) -> Garbage:
-    """Return the unreachable blobs.
+    """Split the blobs that no log or experiment needs by age into old and young garbage.
 
     Blobs of an unknown kind count as reachable.
 

@@ -21,7 +21,7 @@ from svc_manager.domain.values import EncodedValue
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an experiment whose configuration is checked."""
+    """Command: create an experiment from a checked configuration, with its port."""
 
     created: ExperimentCreated
     port: int
@@ -30,7 +30,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Resume a stopped experiment."""
+    """Command: resume a stopped experiment, with port and current folder."""
 
     port: int
     url_prefix: str
@@ -40,7 +40,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Open a stopped experiment for reading."""
+    """Command: open a stopped experiment for reading only, with port and folder."""
 
     port: int
     url_prefix: str
@@ -56,7 +56,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Change budgets or the search space; None leaves a field as it is."""
+    """Command: change budgets or the search space; a field that is None stays as it is."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
@@ -73,7 +73,7 @@ class KillTrial:
 
 @dataclass(frozen=True, slots=True)
 class AddTrial:
-    """Run a trial with parameters that the user chose."""
+    """Command: run a trial with parameters that the user chose."""
 
     request_id: str
     parameters: EncodedValue
@@ -81,7 +81,7 @@ class AddTrial:
 
 @dataclass(frozen=True, slots=True)
 class ImportData:
-    """Import samples into the algorithm."""
+    """Command: import samples into the algorithm."""
 
     import_id: str
     data: EncodedValue
@@ -94,7 +94,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class StopAdvice:
-    """The assessor advises to stop a trial."""
+    """Notification: the assessor advises to stop a trial early."""
 
     trial_id: str
     detail: str
@@ -103,7 +103,7 @@ class StopAdvice:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmGaveUp:
-    """The algorithm failed for good."""
+    """Notification: the algorithm of this generation failed for good."""
 
     generation: int
     detail: str
@@ -112,7 +112,7 @@ class AlgorithmGaveUp:
 
 @dataclass(frozen=True, slots=True)
 class HeldAttempt:
-    """Attempt that an agent's presence lists."""
+    """Trial, attempt and claim that an agent's presence lists as held."""
 
     trial_id: str
     attempt: int
@@ -121,7 +121,7 @@ class HeldAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AgentSeen:
-    """Presence of an agent, with the attempts of this experiment that it holds."""
+    """Notification: an agent is present and holds these attempts of this experiment."""
 
     runner_id: str
     held: tuple[HeldAttempt, ...]
@@ -143,7 +143,7 @@ class AgentOverdue:
 
 @dataclass(frozen=True, slots=True)
 class AgentRestarted:
-    """Start of an agent in place of one that may have pulled tasks without a claim."""
+    """Notification: a pool's agent restarted; its predecessor may have left tasks unclaimed."""
 
     pool: str
     boot_id: str
@@ -152,7 +152,7 @@ class AgentRestarted:
 
 @dataclass(frozen=True, slots=True)
 class AgentGone:
-    """Silence of an agent, long enough for it to have killed its trials, or its departure."""
+    """Notification: an agent left or was silent until its trials are dead."""
 
     runner_id: str
     loss: LossReason
@@ -160,7 +160,7 @@ class AgentGone:
 
 @dataclass(frozen=True, slots=True)
 class AttemptGone:
-    """Restart of an agent that should hold an attempt and does not."""
+    """Notification: a restarted agent does not hold an attempt that the log assigns to it."""
 
     held: HeldAttempt
     loss: LossReason
@@ -168,7 +168,7 @@ class AttemptGone:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCommand:
-    """Command with the request id that makes it repeatable."""
+    """User's command with request id, method and user, so that a repetition is recognised."""
 
     command: "Command"
     request_id: str

@@ -14,7 +14,7 @@ it."""
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Exclusive right of one owner, until it expires or is released."""
+    """Exclusive right of one owner to an object, with an epoch, until expiry or release."""
 
     name: str
     """Leased object, e.g. the id of an experiment."""
@@ -27,7 +27,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class ManagerId:
-    """Identity and addresses of a manager."""
+    """Boot id and addresses by which managers know each other; the owner text of leases."""
 
     boot_id: str
     """Drawn at each start."""
@@ -53,7 +53,7 @@ class ManagerId:
 
 
 def first_choice(experiment_id: str, boot_ids: Collection[str]) -> str:
-    """Return the manager that is to take an ownerless experiment; the same for all callers.
+    """Choose the manager to take an ownerless experiment: the highest hash of both ids.
 
     Each experiment ranks the managers anew, so the experiments of a dead one spread over the
     others.
@@ -66,7 +66,7 @@ def first_choice(experiment_id: str, boot_ids: Collection[str]) -> str:
 
 @dataclass(slots=True)
 class TakeoverSchedule:
-    """Tracker of experiments that lose their owner; tells when this manager is to take them."""
+    """Schedule of takeovers: notes experiments that lose their owner, and when to take them."""
 
     boot_id: str
     """Of this manager."""
@@ -85,7 +85,7 @@ class TakeoverSchedule:
         self._owned.discard(experiment_id)
 
     def due(self, holders: Mapping[str, Lease], now_s: float) -> list[str]:
-        """Return the experiments that this manager is to take now; each is returned once.
+        """Update from the current leases; return the experiments to take over now, each once.
 
         Args:
             holders: all current leases.
@@ -114,7 +114,7 @@ class TakeoverSchedule:
 
 
 def living_managers(holders: Mapping[str, Lease]) -> set[str]:
-    """Return the boot ids of the live managers."""
+    """Return the boot ids of the managers that hold a presence lease."""
     return {
         name.removeprefix(PRESENCE_PREFIX) for name in holders if name.startswith(PRESENCE_PREFIX)
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Limits of the byte store."""
+    """Size limits of the byte store: of the installation and of one experiment."""
 
     installation_bytes: int
     """Limit of all blobs; 0: no limit."""
@@ -21,7 +21,7 @@ def excess(
     experiment_id: str,
     experiment_used_bytes: int,
 ) -> str:
-    """Return why an upload exceeds a quota; empty: it does not.
+    """Return a text on the quota that an upload would exceed, and its remedy; empty: none.
 
     Args:
         quota: the limits.
@@ -48,7 +48,7 @@ def excess(
 
 
 def sized(size_bytes: int) -> str:
-    """Return a size as text: `812 bytes`, `4.5 MB`."""
+    """Return a number of bytes as text in decimal units: `812 bytes`, `4.5 MB`."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:  # noqa: PLR2004 - a step of these units

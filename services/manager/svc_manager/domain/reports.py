@@ -10,7 +10,7 @@ from svc_manager.domain.values import Metric
 
 
 class ExitCause(IntEnum):
-    """Cause of an attempt's end; the numbers are those of the proto contract."""
+    """How an attempt ended: by itself, stop, time limit, not started; numbers of the contract."""
 
     UNSPECIFIED = 0
     ENDED = 1
@@ -21,7 +21,7 @@ class ExitCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Start of the trial's process."""
+    """Report body: the trial's process started, with time, process id and GPUs."""
 
     started_at_ms: int
     pid: int = 0
@@ -31,7 +31,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """End of the process, whose socket and pipes are read to their end."""
+    """Report body: the trial's process ended, with exit code or signal, stderr and checkpoint."""
 
     ended_at_ms: int
     cause: ExitCause
@@ -62,7 +62,7 @@ ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report about one attempt of a trial."""
+    """Numbered report of an agent on one attempt of a trial: start, metric, end, loss, wait."""
 
     runner_id: str
     trial_id: str

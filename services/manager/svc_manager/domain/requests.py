@@ -12,7 +12,7 @@ _SHOWN_CHARACTERS: Final = 80
 
 
 def fingerprint(asked: object) -> str:
-    """Return a short text that differs between different requests.
+    """Return a hash of a request's `repr`, by which a repeated request is recognised.
 
     Args:
         asked: values whose `repr` holds the whole request.
@@ -26,7 +26,7 @@ def request_record(method: str, digest: str) -> str:
 
 
 def check_repetition(known: str, request_id: str, method: str, digest: str) -> None:
-    """Raise InvalidArgumentError unless a request repeats the recorded one.
+    """Raise InvalidArgumentError if a recorded request id comes with another method or content.
 
     Args:
         known: record of the request that was carried out.

@@ -19,7 +19,7 @@ LARGEST_REQUEST: Final = 1000
 
 
 def settle(round_: Round) -> None:
-    """Create trials, request parameters and change the state as free slots and budgets require."""
+    """At a round's end, create trials, request parameters and set the state that budgets imply."""
     experiment = round_.experiment
     if experiment.state in _STARTING_STATES:
         _requeue(round_)
@@ -37,7 +37,7 @@ def settle(round_: Round) -> None:
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return the next time at which the passing of time alone changes the state; None: never."""
+    """Return when the experiment's time budget runs out, if its clock runs; None: never."""
     moments = []
     if experiment.state in {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}:
         left = time_left_ms(experiment, now_ms)

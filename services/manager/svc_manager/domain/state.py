@@ -38,7 +38,7 @@ class FailedStarts:
 
 @dataclass(slots=True)
 class Algorithm:
-    """State of the algorithm's current generation."""
+    """State of the algorithm: generation, capabilities, open requests and queued parameters."""
 
     generation: int = 0
     """0: never requested."""
@@ -68,7 +68,7 @@ class Algorithm:
 
 @dataclass(slots=True)
 class Experiment:
-    """State of one experiment."""
+    """State of one experiment, folded from its log: configuration, trials, algorithm, requests."""
 
     id: str = ""
     state: ExperimentState = ExperimentState.INITIALIZED
@@ -131,7 +131,7 @@ class Experiment:
     best_value: float | None = None
 
     def execution_time_ms(self, now_ms: int) -> int:
-        """Return the time spent against the maximum duration."""
+        """Return the time that counts against the maximum duration, up to now, in ms."""
         if self.state in TICKING_STATES:
             return self.execution_ms + max(0, now_ms - self.changed_at_ms)
         return self.execution_ms

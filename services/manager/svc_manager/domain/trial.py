@@ -14,7 +14,7 @@ from svc_manager.domain.values import EncodedValue, Metric, ParameterSource
 
 
 class TrialState(IntEnum):
-    """State of a trial; the numbers are those of the proto contract."""
+    """States of a trial, WAITING to UNKNOWN; the numbers are those of the proto contract."""
 
     WAITING = 1
     RUNNING = 2
@@ -54,7 +54,7 @@ TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
 
 @dataclass(frozen=True, slots=True)
 class LostAttempt:
-    """Attempt that was followed by another one."""
+    """Attempt of a trial that was lost and followed by another: number, agent, cause."""
 
     attempt: int
     runner_id: str
@@ -69,7 +69,7 @@ class LostAttempt:
 
 @dataclass(slots=True)
 class Trial:
-    """One set of parameters and its outcome; owned and changed by the fold only."""
+    """Trial: parameters, state, attempts, metrics and outcome; changed only by the fold."""
 
     id: str
     sequence_id: int
@@ -129,7 +129,7 @@ class Trial:
         return self.live and attempt == self.attempt and self.claim_id in {"", claim_id}
 
     def change(self, state: TrialState) -> None:
-        """Change the state.
+        """Set the trial's state; raise ValueError if the table has no such transition.
 
         Raises:
             ValueError: the table has no such transition.

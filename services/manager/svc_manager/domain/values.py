@@ -18,21 +18,21 @@ DEFAULT_METRIC = "default"
 
 
 class MetricType(IntEnum):
-    """Type of a report; the numbers are those of the proto contract."""
+    """Kind of a metric report, intermediate or final; numbers of the proto contract."""
 
     PERIODICAL = 1
     FINAL = 2
 
 
 class OptimizeMode(IntEnum):
-    """Direction of an objective; the numbers are those of the proto contract."""
+    """Direction of an objective, minimize or maximize; numbers of the proto contract."""
 
     MINIMIZE = 1
     MAXIMIZE = 2
 
 
 class ParameterSource(IntEnum):
-    """Origin of a trial's parameters; the numbers are those of the proto contract."""
+    """Origin of a trial's parameters, algorithm or user; numbers of the proto contract."""
 
     ALGORITHM = 1
     CUSTOMIZED = 2
@@ -40,7 +40,7 @@ class ParameterSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One reported metric of one trial."""
+    """Metric that a trial reported: type, sequence, value, its numbers and the time."""
 
     type: MetricType
     sequence: int
@@ -52,7 +52,7 @@ class Metric:
     """Whether the value lies in the byte store, so that its numbers are unknown."""
 
     def number(self, name: str) -> float | None:
-        """Return the number called ``name``; None: the metric has none."""
+        """Return the metric's number with this key; a plain number has the key `default`."""
         numbers = self.numbers
         if numbers is None or isinstance(numbers, float):
             return numbers if name == DEFAULT_METRIC else None
@@ -61,7 +61,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """One suggestion of an algorithm."""
+    """Configuration that an algorithm suggested: its id, values and provenance."""
 
     parameter_id: int
     parameters: EncodedValue
@@ -70,7 +70,7 @@ class Parameters:
 
 
 class TrialIds(Protocol):
-    """Source of new ids; passed in, so that decisions can be repeated."""
+    """Source of new trial ids, passed to decisions so that they can be repeated."""
 
     def trial_id(self) -> str:
         """Draw 5 characters of [A-Za-z0-9]; not necessarily unused."""

@@ -10,7 +10,7 @@ from svc_manager.domain.trial import Trial, TrialState
 
 
 def waiting_for(experiment: Experiment, agent_count: int) -> str:
-    """Return the condition that the experiment waits for; empty: it makes progress.
+    """Return what the experiment waits for: algorithm, trials' ends or agents; empty: nothing.
 
     Args:
         experiment: its state.

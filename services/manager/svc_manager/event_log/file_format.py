@@ -22,7 +22,7 @@ def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def damaged_bytes(file: BinaryIO, end: int) -> int:
-    """Return the number of bytes behind the last whole record, if they are damaged.
+    """Return the damaged bytes behind a log file's last whole record; 0 for a torn write.
 
     Args:
         file: open file.
@@ -47,7 +47,7 @@ def record_of(sequence: int, payload: bytes) -> bytes:
 
 
 def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Yield (sequence, payload, end of the record in the file) of every whole record, in order.
+    """Yield (sequence, payload, end offset) of each whole record of an event log file, in order.
 
     Stops before the first torn or damaged record.
 

@@ -31,7 +31,7 @@ _EVENTS: Final = "events.log"
 async def import_folder(
     events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
 ) -> list[str]:
-    """Append the batches of a folder's log to the log of an experiment that is unknown here.
+    """Rebuild an unknown experiment's log on the bus from its folder's event log file.
 
     An experiment that was running when its folder was copied is stopped here. Positions inside the
     batches are rewritten to the new ones, and the INBOX cursor restarts at 0: both name places in
@@ -82,7 +82,7 @@ async def import_folder(
 async def rewrite_file(
     events: EventLog, journals: Journals, experiment_id: str, directory: Path
 ) -> None:
-    """Replace the file of a folder by the log of its experiment."""
+    """Replace the event log file in a folder by the experiment's log on the bus."""
     records = [(found.sequence, found.payload) async for found in events.read(experiment_id)]
     await journals.rewrite(directory, records)
 
@@ -94,7 +94,7 @@ async def reconcile(
     experiment_id: str,
     directory: Path,
 ) -> bool:
-    """Bring a log and the file of its folder into agreement, when the file is ahead of the log.
+    """If a folder's event file is ahead of the log on the bus, rebuild the log from the file.
 
     A log that has lost its end, as by a cut of power, is replaced by the file: the experiment is
     STOPPED then, and no trial of it runs again. A file with positions of another log is rewritten.
@@ -139,7 +139,7 @@ async def append_batches(
     batches: list[tuple[int, event_pb2.EventBatch]],
     close: Callable[[Round], None] = _nothing_more,
 ) -> None:
-    """Append the batches of another installation's log, and the events that stop the experiment.
+    """Append another installation's batches with new positions; then stop the experiment.
 
     Args:
         events: the logs.
@@ -178,7 +178,7 @@ async def _cut_off(
     load_id: str,
     close: Callable[[Round], None],
 ) -> None:
-    """Append the events that stop the experiment at the time of its last batch."""
+    """Append the events that stop an imported experiment, at the time of its last batch."""
     folded = await load(events, experiment_id)
     round_ = Round(folded.experiment, time_ms, ids)
     cut_off(round_)
@@ -197,7 +197,7 @@ async def _cut_off(
 def checked_batches(
     records: list[tuple[int, bytes]], experiment_id: str
 ) -> list[tuple[int, event_pb2.EventBatch]]:
-    """Return the batches of a log of another installation.
+    """Decode another installation's log; raise InvalidArgumentError unless it folds and fits.
 
     Raises:
         InvalidArgumentError: it cannot be folded, is of another experiment, or names trials that
@@ -235,7 +235,7 @@ def checked_batches(
 
 
 def _move_positions(event: event_pb2.Event, places: dict[int, int]) -> None:
-    """Replace positions of the old stream by those of the new one."""
+    """Rewrite the log position inside an event from the old stream to the new one."""
     if event.HasField("parameters_generated"):
         position = event.parameters_generated.based_on
     elif event.HasField("algorithm_failed"):

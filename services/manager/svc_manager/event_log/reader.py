@@ -29,7 +29,7 @@ class FoldedExperiment:
 
 
 def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
-    """Fold one batch into the state.
+    """Apply all events of an encoded batch to the state; advance its sequence and cursor.
 
     Raises:
         ValueError: the batch holds an impossible transition.
@@ -49,7 +49,7 @@ def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
 async def load(
     events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
 ) -> FoldedExperiment:
-    """Fold the log of an experiment; an empty log gives an experiment that is not created.
+    """Build an experiment's state from its log, from a snapshot or the first event on.
 
     Args:
         events: the logs.
@@ -74,7 +74,7 @@ async def load(
 async def complete_journal(
     events: EventLog, experiment_id: str, open_journal: Callable[[], Journal], sequence: int
 ) -> Journal:
-    """Open a journal and append the batches of the log up to ``sequence`` that it lacks.
+    """Open an experiment's journal; append the batches of the log that its file lacks.
 
     A kill between an append to the log and the write of the file leaves the file behind.
     """

@@ -39,7 +39,7 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """State of an experiment at one moment; later changes do not affect it."""
+    """Frozen copy of an experiment's state and log position, which a thread can encode."""
 
     head: Mapping[str, Any]
     """The state without the trials, as JSON."""
@@ -49,7 +49,7 @@ class Snapshot:
     """Copies of the trials that were live."""
 
     def encode(self) -> bytes:
-        """Return the snapshot as bytes.
+        """Encode the snapshot as compressed JSON lines: the state, then the trials in blocks.
 
         Takes seconds for 100,000 trials and may run in another thread; it holds the interpreter for
         milliseconds at a time only.
@@ -66,7 +66,7 @@ class Snapshot:
 
 
 def take_snapshot(folded: FoldedExperiment) -> Snapshot:
-    """Return a snapshot of the current state; takes milliseconds.
+    """Copy the current state in milliseconds: live trials are copied, ended ones shared.
 
     An ended trial never changes, so only live trials are copied.
     """
@@ -93,7 +93,7 @@ def encode_snapshot(folded: FoldedExperiment) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> FoldedExperiment:
-    """Return the state that `encode_snapshot` encoded.
+    """Decode a snapshot to experiment and log position; raise if damaged or of another format.
 
     Raises:
         SnapshotError: the bytes are damaged, or of another version.
@@ -137,7 +137,7 @@ def _codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression
 
 
 def _later_codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression
-    """Return a codec that looks for the codec of its type at each call."""
+    """Return a codec that looks up its type's codec when called, for recursive types."""
 
     def write(value: Any) -> Any:  # noqa: ANN401 - an instance of `kind`
         return _codecs[kind][0](value)
@@ -238,7 +238,7 @@ def _dict_codec(arguments: tuple[Any, ...]) -> Codec:
 
 
 def _union_codec(kinds: tuple[Any, ...]) -> Codec:
-    """Return the codec of a union: [index of the type, value], and None as null."""
+    """Return the JSON codec of a union: [index of the type, value], None as null."""
     some = [kind for kind in kinds if kind is not type(None)]
     codecs = [_codec(kind) for kind in some]
     if len(some) == 1:
@@ -265,7 +265,7 @@ _fingerprints: list[int] = []
 
 
 def _fingerprint() -> int:
-    """Return a number that differs between versions whose state has other fields."""
+    """Return a checksum of the fields of the state's classes, which snapshots must match."""
     if not _fingerprints:
         text: list[str] = []
         _describe(Experiment, text, set())

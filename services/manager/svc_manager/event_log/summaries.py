@@ -15,7 +15,7 @@ from svc_manager.ports import Views
 
 
 class Summaries:
-    """Store of summaries (views for lists) and snapshots, each with its position in the log.
+    """Store of experiments' summaries for lists and snapshots for loading; both may be lost.
 
     Both may be stale or missing: a summary is compared with the end of the log, and a snapshot is
     the start of a fold. So failures of their stores are logged, never raised: the log is folded
@@ -33,14 +33,14 @@ class Summaries:
         self._asked = asked
 
     async def put(self, view: experiment_pb2.Experiment, sequence: int) -> None:
-        """Write the summary of an experiment as of ``sequence``."""
+        """Store an experiment's summary as of log position ``sequence``; a failure is logged."""
         try:
             await self._views.put(view.id, sequence, view.SerializeToString())
         except ServiceError as error:
             get_logger().warning("summary not written", experiment=view.id, error=error.message)
 
     async def get(self, ends: Mapping[str, int]) -> dict[str, experiment_pb2.Experiment]:
-        """Return the stored summaries that are up to date.
+        """Return the stored summaries made at the end of their logs; empty if the store fails.
 
         Args:
             ends: last sequence in the log of each requested experiment.
@@ -61,7 +61,7 @@ class Summaries:
         return found
 
     async def latest(self, experiment_ids: Collection[str]) -> dict[str, experiment_pb2.Experiment]:
-        """Return the stored summaries, even stale ones."""
+        """Return all stored summaries of these experiments, even stale ones; empty on failure."""
         try:
             kept = await self._views.get(experiment_ids)
         except ServiceError as error:
@@ -73,7 +73,7 @@ class Summaries:
         }
 
     async def known(self) -> set[str]:
-        """Return the ids of the experiments of which the byte store has a summary or snapshot."""
+        """Return the ids of all experiments with a summary or snapshot in the byte store."""
         try:
             return {
                 key.split("/")[1]
@@ -85,7 +85,7 @@ class Summaries:
             return set()
 
     async def put_snapshot(self, experiment_id: str, snapshot: Snapshot) -> None:
-        """Write a snapshot of an experiment."""
+        """Encode an experiment's snapshot in a thread and store it; a failure is logged."""
         data = await asyncio.to_thread(snapshot.encode)
         try:
             await self._blobs.put_named(_snapshot_key(experiment_id), data)
@@ -95,7 +95,7 @@ class Summaries:
             )
 
     async def get_snapshot(self, experiment_id: str) -> FoldedExperiment | None:
-        """Return the state of the latest snapshot; None: there is none that can be read."""
+        """Load and decode an experiment's latest snapshot; None: missing, damaged or old format."""
         try:
             data = await self._blobs.get(_snapshot_key(experiment_id))
             return await asyncio.to_thread(decode_snapshot, data)
@@ -109,7 +109,7 @@ class Summaries:
             return None
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete summary and snapshot of an experiment."""
+        """Delete an experiment's summary (a failure is logged) and its snapshot."""
         try:
             await self._views.delete(experiment_id)
         except ServiceError as error:  # harmless: the experiment is no longer listed

@@ -19,7 +19,7 @@ _DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """One deletion that was started; it may be incomplete."""
+    """Record of a started deletion: the experiment and the last sequence of its log."""
 
     experiment_id: str
     last_sequence: int
@@ -28,7 +28,7 @@ class Tombstone:
 
 
 class Tombstones:
-    """Store of tombstones in the byte store, which all managers share.
+    """Store of deletion records by request id, shared by all managers, in the byte store.
 
     Args:
         blobs: the store; its garbage collector deletes old tombstones.
@@ -38,7 +38,7 @@ class Tombstones:
         self._blobs = blobs
 
     async def put(self, request_id: str, tombstone: Tombstone) -> None:
-        """Write the tombstone of a deletion that starts."""
+        """Store that a request starts to delete this experiment, before anything is deleted."""
         facts = {
             "experiment": tombstone.experiment_id,
             "last_sequence": tombstone.last_sequence,
@@ -46,7 +46,7 @@ class Tombstones:
         await self._blobs.put_named(_key(request_id), json.dumps(facts).encode())
 
     async def get(self, request_id: str) -> Tombstone | None:
-        """Return the tombstone of a request; None: no deletion of it is known."""
+        """Return the record of the deletion that a request started; None: it started none."""
         try:
             facts = json.loads(await self._blobs.get(_key(request_id)))
         except NotFoundError:

@@ -15,7 +15,7 @@ _SLOW_S: Final = 2.0
 
 
 class LogWriter:
-    """Writer that appends the batches of one owner, one after the other.
+    """Writer of one owner's batches to an experiment's log; repeats an append while it must.
 
     Args:
         experiment_id: the experiment.
@@ -41,7 +41,7 @@ class LogWriter:
         self._stopping = False
 
     async def append(self, payload: bytes, expected_sequence: int) -> int:
-        """Append a batch; return its stream sequence.
+        """Append a batch behind a known sequence, again while the bus is full; return its sequence.
 
         While the bus has no room the append is repeated.
 
@@ -85,7 +85,7 @@ class LogWriter:
 
     @property
     def waiting_for(self) -> str:
-        """Reason why events cannot be appended; empty: they can."""
+        """Return why events cannot be appended (bus away, full or slow); empty: they can."""
         if self._trouble:
             return self._trouble
         if not self._bus.connected:

@@ -29,7 +29,7 @@ _PURPOSES: Final = {
 
 
 class ByteServicer(pb_grpc.ByteServiceServicer):
-    """See the proto.
+    """gRPC servicer of uploads, downloads, storage usage and garbage collection.
 
     Args:
         transfers: use cases of uploads and downloads.
@@ -43,13 +43,13 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def DescribeStore(
         self, request: pb.DescribeStoreRequest, context: Context
     ) -> pb.DescribeStoreResponse:
-        """Return what a client has to upload before it creates an experiment."""
+        """Return whether a client must upload its code before it creates an experiment."""
         return pb.DescribeStoreResponse(code_travels=self._storage.code_travels)
 
     async def PrepareUpload(
         self, request: pb.PrepareUploadRequest, context: Context
     ) -> pb.PrepareUploadResponse:
-        """Reserve space for a blob; return how to upload it."""
+        """Reserve space for a blob; return its key and whether to send it by URL, stream or not."""
         route = await self._transfers.prepare_upload(upload_from(request))
         answer = pb.PrepareUploadResponse(key=route.key, expires_at=_time(route))
         if route.stored:
@@ -63,7 +63,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Upload(
         self, request_iterator: AsyncIterator[pb.UploadRequest], context: Context
     ) -> pb.UploadResponse:
-        """Upload the content of a prepared upload, if the store has no presigned URLs."""
+        """Store the streamed content of a prepared upload, whose first message is its header."""
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgumentError("header", "must be in the first message")
@@ -75,14 +75,14 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def CompleteUpload(
         self, request: pb.CompleteUploadRequest, context: Context
     ) -> pb.CompleteUploadResponse:
-        """Complete a prepared upload."""
+        """Finish an upload by presigned URL: check the stored blob and make it usable."""
         await self._transfers.complete_upload(upload_from(request.header))
         return pb.CompleteUploadResponse()
 
     async def PrepareDownload(
         self, request: pb.PrepareDownloadRequest, context: Context
     ) -> pb.PrepareDownloadResponse:
-        """Return how to download a blob."""
+        """Return a presigned URL to download a blob, or that it must be streamed."""
         route = await self._transfers.prepare_download(request.key)
         answer = pb.PrepareDownloadResponse(expires_at=_time(route))
         if route.url:
@@ -94,13 +94,13 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Download(
         self, request: pb.DownloadRequest, context: Context
     ) -> AsyncIterator[pb.DownloadResponse]:
-        """Download a blob, if the store has no presigned URLs."""
+        """Stream the content of a blob to the client, in pieces."""
         async with aclosing(self._transfers.send(request.key)) as pieces:
             async for data in pieces:
                 yield pb.DownloadResponse(data=data)
 
     async def GetUsage(self, request: pb.GetUsageRequest, context: Context) -> pb.GetUsageResponse:
-        """Return the used space, by experiment, and the quotas."""
+        """Return used bytes and blob counts, in total and by experiment, with the quotas."""
         usage = await self._storage.usage(request.experiment_id)
         return pb.GetUsageResponse(
             used_bytes=usage.total.used_bytes,
@@ -120,14 +120,14 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def CollectGarbage(
         self, request: pb.CollectGarbageRequest, context: Context
     ) -> pb.CollectGarbageResponse:
-        """Delete unreferenced blobs."""
+        """Delete unreferenced blobs older than a grace, or list them in a dry run."""
         grace_ms = length_ms(request.grace, "grace") if request.HasField("grace") else None
         collected = await self._storage.clean(dry_run=request.dry_run, grace_ms=grace_ms)
         return collection_message(collected)
 
 
 def collection_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
-    """Return the proto message of a collection."""
+    """Convert the result of a garbage collection to its gRPC response, with some keys."""
     return pb.CollectGarbageResponse(
         deleted_count=len(collected.deleted),
         deleted_bytes=collected.deleted_bytes,
@@ -138,7 +138,7 @@ def collection_message(collected: CollectionResult) -> pb.CollectGarbageResponse
 
 
 def upload_from(request: pb.PrepareUploadRequest) -> Upload:
-    """Return the upload of a message.
+    """Convert an upload's proto header to the domain; raise if its purpose is invalid.
 
     Raises:
         InvalidArgumentError: it has no valid purpose.

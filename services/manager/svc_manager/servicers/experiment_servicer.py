@@ -20,7 +20,7 @@ _MS_PER_S = 1000
 
 
 class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
-    """See the proto.
+    """gRPC servicer of experiments, their logs and agents: converts messages, calls use cases.
 
     Args:
         experiments: use cases.
@@ -98,14 +98,14 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def GetExperiment(
         self, request: pb.GetExperimentRequest, context: Context
     ) -> pb.GetExperimentResponse:
-        """Return one experiment."""
+        """Return one experiment by id, with the addresses of its page."""
         opened = await self._experiments.get(request.experiment_id)
         return pb.GetExperimentResponse(experiment=opened.experiment, urls=opened.urls)
 
     async def ListExperiments(
         self, request: pb.ListExperimentsRequest, context: Context
     ) -> pb.ListExperimentsResponse:
-        """Return experiments, newest first."""
+        """Return a page of experiments, newest first, filtered by id prefix and state."""
         page = await self._experiments.list(
             include_stopped=request.include_stopped,
             id_prefix=request.id_prefix,
@@ -125,7 +125,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """Change budgets or search space of an experiment."""
+        """Change the budgets or the search space of an experiment; return its new state."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -134,7 +134,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ImportData(
         self, request: pb.ImportDataRequest, context: Context
     ) -> pb.ImportDataResponse:
-        """See the proto."""
+        """Import samples into the experiment's algorithm; return warnings."""
         warnings = await self._experiments.import_data(
             request.experiment_id, request.data, request.request_id
         )
@@ -143,7 +143,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ExportData(
         self, request: pb.ExportDataRequest, context: Context
     ) -> pb.ExportDataResponse:
-        """Return the trials with a final result."""
+        """Return a page of the trials with a final result, on request with intermediate metrics."""
         page = await self._experiments.export(
             request.experiment_id,
             include_intermediates=request.include_intermediates,
@@ -155,7 +155,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowEvents(
         self, request: pb.FollowEventsRequest, context: Context
     ) -> AsyncIterator[pb.FollowEventsResponse]:
-        """Return the log from a position on; with `follow`, later events, too."""
+        """Stream an experiment's events behind a position; with `follow`, later ones too."""
         feed = self._experiments.follow_events(
             request.experiment_id,
             request.after if request.HasField("after") else None,
@@ -168,7 +168,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowLogs(
         self, request: pb.FollowLogsRequest, context: Context
     ) -> AsyncIterator[pb.FollowLogsResponse]:
-        """See the proto."""
+        """Stream the log of an experiment, its dispatcher or a trial from a byte offset on."""
         feed = self._experiments.follow_logs(
             request.experiment_id,
             request.source,
@@ -183,28 +183,28 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def WaitExperiment(
         self, request: pb.WaitExperimentRequest, context: Context
     ) -> pb.WaitExperimentResponse:
-        """Return when the experiment is, or was meanwhile, in one of the given states."""
+        """Wait until the experiment is, or since was, in one of these states; return it."""
         experiment = await self._experiments.wait(request.experiment_id, request.states)
         return pb.WaitExperimentResponse(experiment=experiment)
 
     async def ListRunners(
         self, request: pb.ListRunnersRequest, context: Context
     ) -> pb.ListRunnersResponse:
-        """Return the agents that the manager knows."""
+        """Return a page of the live agents that the manager knows."""
         page = await self._agents.list(page_size=request.page_size, page_token=request.page_token)
         return pb.ListRunnersResponse(runners=page.items, next_page_token=page.next_token)
 
     async def DrainRunner(
         self, request: pb.DrainRunnerRequest, context: Context
     ) -> pb.DrainRunnerResponse:
-        """See the proto."""
+        """Order an agent to take no more tasks and to end after its last trial."""
         await self._agents.drain(request.runner_id, request.request_id)
         return pb.DrainRunnerResponse()
 
     async def DiagnoseServices(
         self, request: pb.DiagnoseServicesRequest, context: Context
     ) -> pb.DiagnoseServicesResponse:
-        """Check the dependencies of the services: bus, stores, dispatcher, agents."""
+        """Check bus, stores, dispatcher and agents; return a finding with a remedy for each."""
         findings = [
             pb.Finding(
                 check=finding.check,

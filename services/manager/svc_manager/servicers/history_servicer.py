@@ -15,7 +15,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class HistoryServicer(pb_grpc.HistoryServiceServicer):
-    """See the proto.
+    """gRPC servicer that replays, saves and loads experiments: passes streams to use cases.
 
     Args:
         histories: use cases.
@@ -29,7 +29,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def ReplayExperiment(
         self, request: pb.ReplayExperimentRequest, context: Context
     ) -> AsyncIterator[pb.ReplayExperimentResponse]:
-        """Replay the log of an experiment with a fresh algorithm and compare its suggestions."""
+        """Replay an experiment's log with a fresh algorithm; stream differences and the verdict."""
         async with aclosing(self._histories.replay(request.experiment_id)) as messages:
             async for message in messages:
                 yield message
@@ -37,7 +37,7 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def SaveExperiment(
         self, request: pb.SaveExperimentRequest, context: Context
     ) -> AsyncIterator[pb.SaveExperimentResponse]:
-        """Export an experiment for another installation."""
+        """Stream an experiment as an archive (log, values, outputs, files) for another machine."""
         saved = self._archives.save(request.experiment_id, with_files=not request.without_files)
         async with aclosing(saved) as messages:
             async for message in messages:
@@ -46,5 +46,5 @@ class HistoryServicer(pb_grpc.HistoryServiceServicer):
     async def LoadExperiment(
         self, request_iterator: AsyncIterator[pb.LoadExperimentRequest], context: Context
     ) -> pb.LoadExperimentResponse:
-        """Import the files of SaveExperiment."""
+        """Import an experiment from the streamed archive of SaveExperiment; return it."""
         return pb.LoadExperimentResponse(experiment=await self._archives.load(request_iterator))

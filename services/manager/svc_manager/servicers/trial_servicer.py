@@ -12,7 +12,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class TrialServicer(pb_grpc.TrialServiceServicer):
-    """See the proto.
+    """gRPC servicer of trials: list, kill, add, metrics, counts and explanation.
 
     Args:
         trials: use cases.
@@ -24,7 +24,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def ListTrials(
         self, request: pb.ListTrialsRequest, context: Context
     ) -> pb.ListTrialsResponse:
-        """Return trials by filter and order."""
+        """Return a page of an experiment's trials by state, id prefix or result, in an order."""
         page = await self._trials.list(
             request.experiment_id,
             TrialFilter(
@@ -49,7 +49,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def KillTrial(
         self, request: pb.KillTrialRequest, context: Context
     ) -> pb.KillTrialResponse:
-        """Cancel a live trial."""
+        """Cancel a live trial as the user's wish; return the trial."""
         trial = await self._trials.kill(request.experiment_id, request.trial_id, request.request_id)
         return pb.KillTrialResponse(trial=trial)
 
@@ -63,7 +63,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def ListMetrics(
         self, request: pb.ListMetricsRequest, context: Context
     ) -> pb.ListMetricsResponse:
-        """Return metrics of one or all trials."""
+        """Return a page of the metrics of one or all trials, by type."""
         page = await self._trials.metrics(
             request.experiment_id,
             request.trial_id,
@@ -76,12 +76,12 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
     async def CountTrials(
         self, request: pb.CountTrialsRequest, context: Context
     ) -> pb.CountTrialsResponse:
-        """Return the number of trials by state."""
+        """Return the number of an experiment's trials in each state."""
         counts = await self._trials.counts(request.experiment_id)
         return pb.CountTrialsResponse(counts=counts)
 
     async def ExplainTrial(
         self, request: pb.ExplainTrialRequest, context: Context
     ) -> pb.ExplainTrialResponse:
-        """See the proto."""
+        """Explain the state of a trial, or without an id why the next one is not created."""
         return await self._trials.explain(request.experiment_id, request.trial_id)

@@ -16,7 +16,7 @@ _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class Instruments:
-    """Counters and histograms of appended events, and gauges that are read at each scrape.
+    """Prometheus metrics of the manager: counts and durations of events, gauges of its state.
 
     Args:
         registry: registry of the metrics.
@@ -62,7 +62,7 @@ class Instruments:
     def register_gauges(
         self, experiments: Callable[[], Iterable[Experiment]], agents: AgentMonitor
     ) -> None:
-        """Register gauges that are read at each scrape.
+        """Register gauges of experiments, trials and agents by state, read at each scrape.
 
         Args:
             experiments: returns the live experiments of this manager.
@@ -90,7 +90,7 @@ class Instruments:
     def record_events(
         self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Count events that are appended and folded."""
+        """Count appended events by kind; observe metrics' delay and trials' start and end."""
         count = self._events.inc
         for event in appended:
             count(_KINDS[type(event)])

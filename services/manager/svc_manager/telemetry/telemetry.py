@@ -11,7 +11,7 @@ from svc_manager.telemetry.traces import TrialTraces
 
 
 class Telemetry:
-    """Telemetry that records appended events; it decides nothing.
+    """Recorder of appended events as metrics and, if there is a tracer, spans.
 
     Args:
         instruments: metrics; None: metrics that are not exported.
@@ -28,7 +28,7 @@ class Telemetry:
     def record_events(
         self, experiment: Experiment, events: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Record events that are appended and folded."""
+        """Pass appended events to the metrics and, if there is a tracer, to the spans."""
         self.instruments.record_events(experiment, events, now_ms)
         if self._traces is not None:
             self._traces.record_events(experiment, events, now_ms)

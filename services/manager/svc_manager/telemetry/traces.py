@@ -10,7 +10,7 @@ from svc_manager.domain.trial import TrialState
 
 
 class TrialTraces:
-    """Recorder of spans for appended events.
+    """Recorder of OpenTelemetry spans for trials, made from the appended events.
 
     A trial's span begins with the request for its parameters. The time of that request is kept in
     memory only: after a restart, the span begins with the creation of the trial.
@@ -30,7 +30,7 @@ class TrialTraces:
     def record_events(
         self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Record the spans that end with the given events, which are folded."""
+        """Record spans for trial starts and ends; note or drop times of parameter requests."""
         for event in appended:
             match event:
                 case events.TrialEnded():

@@ -46,7 +46,7 @@ _DRAWS = 100
 
 @dataclass(frozen=True, slots=True)
 class NewExperiment:
-    """Request to create an experiment."""
+    """Request to create an experiment: configuration, port, environment, interpreter."""
 
     config: config_pb2.ExperimentConfig
     request_id: str = ""
@@ -61,7 +61,7 @@ class NewExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ReopenRequest:
-    """Request to resume or view an experiment."""
+    """Request to resume a stopped experiment or open it for reading: id, port, folder."""
 
     experiment_id: str
     request_id: str = ""
@@ -76,7 +76,7 @@ class ReopenRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActivatedExperiment:
-    """Experiment that was created, resumed or opened for reading."""
+    """Experiment that was just created, resumed or opened for reading, with page and warnings."""
 
     experiment: experiment_pb2.Experiment
     urls: list[str]
@@ -86,7 +86,7 @@ class ActivatedExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ActivationDependencies:
-    """Ports that activation needs."""
+    """Log, folders, listeners, checker, ids and clock that opening an experiment needs."""
 
     events: EventLog
     journals: Journals
@@ -98,7 +98,7 @@ class ActivationDependencies:
 
 
 class Activations:
-    """Use cases that create and reopen experiments; a refused request leaves nothing behind.
+    """Use cases that create, resume, view and import experiments, undoing a refused request.
 
     Args:
         registry: registry of the actors.
@@ -138,7 +138,7 @@ class Activations:
         return self._ports.listeners.urls(view.port, view.url_prefix) if view.port else []
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Validate, create and start an experiment; a refusal leaves nothing behind."""
+        """Create an experiment; a repeated request id returns the one it created before."""
         if not new.request_id:
             return await self._create(new, self._unused_id())
         async with self._creating.setdefault(new.request_id, asyncio.Lock()):
@@ -197,7 +197,7 @@ class Activations:
     async def _start(
         self, created: ExperimentCreated, new: NewExperiment, prefix: str
     ) -> experiment_pb2.Experiment:
-        """Append the first events.
+        """Start the new experiment's actor and append its first events; undo if it is refused.
 
         A client that disconnects meanwhile finds them by its request id.
         """
@@ -223,7 +223,7 @@ class Activations:
         return actor.view()
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume a stopped experiment: its trials stay, and its algorithm replays them."""
+        """Resume a stopped experiment, importing or moving its folder if one is given."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
         actor, warnings = await self._find_or_import(reopening)
@@ -244,7 +244,7 @@ class Activations:
         return replace(resumed, warnings=warnings)
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Open a stopped experiment for reading only."""
+        """Open a stopped experiment for reading only, importing its folder if it is unknown."""
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())
@@ -270,7 +270,7 @@ class Activations:
         return self._activated(actor.view())
 
     async def _find_or_import(self, reopening: ReopenRequest) -> tuple[ExperimentActor, list[str]]:
-        """Return the actor of the experiment; import its folder if it is unknown here.
+        """Return an experiment's actor and warnings; import the given folder if it is unknown.
 
         The list holds the warnings of an import.
         """
@@ -286,7 +286,7 @@ class Activations:
     async def _import(
         self, experiment_id: str, directory: Path
     ) -> tuple[ExperimentActor, list[str]]:
-        """Import a folder; only one manager, and one request, does so at a time."""
+        """Import an experiment's folder under a lease; return its actor and warnings."""
         async with self._importing.setdefault(experiment_id, asyncio.Lock()):
             try:
                 return await self._registry.find(experiment_id), []
@@ -305,7 +305,7 @@ class Activations:
                 await self._registry.release(experiment_id)
 
     async def _moved(self, actor: ExperimentActor, reopening: ReopenRequest) -> str:
-        """Return the folder to which an experiment is moved; empty: it stays.
+        """Return the folder to which an experiment moves, if its log is there; empty: it stays.
 
         Raises:
             InvalidArgumentError: the folder holds another experiment's log, or none, or the
@@ -351,7 +351,7 @@ class Activations:
         return ActivatedExperiment(view, self.urls(view), warnings or [])
 
     def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
-        """Return the configuration with defaults for omitted fields."""
+        """Return the configuration with defaults: root folder, random seed, platform `local`."""
         full = config_pb2.ExperimentConfig()
         full.CopyFrom(config)
         if not full.experiment_working_directory:
@@ -377,7 +377,7 @@ def _fingerprint_of(new: NewExperiment) -> str:
 
 
 def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> bool:
-    """Return whether a request was carried out before.
+    """Return whether the request's id is recorded for the same method: a repetition.
 
     `decide_recorded` refuses another one with its id.
     """

@@ -13,7 +13,7 @@ from svc_manager.pagination import page_size as sized
 
 
 class AgentDirectory:
-    """Use cases that list and drain agents.
+    """Use cases that list agents, find those of other versions, and drain them.
 
     Args:
         agents: monitor of the agents.
@@ -27,14 +27,14 @@ class AgentDirectory:
     async def list(
         self, *, page_size: int = 0, page_token: str = ""
     ) -> Page[experiment_service_pb2.RunnerSummary]:
-        """Return a page of live agents by id (0: 100 to a page)."""
+        """Return a page of the live agents' summaries, sorted by id; 100 if no size is given."""
         size = sized(page_size, default=100, limit=1000)
         agents = self._agents.living()
         page = page_behind(agents, lambda one: one.presence.runner_id, page_token, size, str)
         return Page([_summary(agent) for agent in page.items], page.next_token, page.total)
 
     def other_versions(self, version: str) -> dict[str, str]:
-        """Return the incompatible versions of agents by agent id."""
+        """Return {agent id: version} of live agents with an incompatible version."""
         return {
             agent.presence.runner_id: agent.presence.version
             for agent in self._agents.living()
@@ -42,7 +42,7 @@ class AgentDirectory:
         }
 
     async def drain(self, runner_id: str, request_id: str = "") -> None:
-        """Order an agent to pull no more tasks and to end after its last trial; safe to repeat.
+        """Send an agent the order to pull no more tasks and to end after its last trial.
 
         Raises:
             NotFoundError: there is no such agent.

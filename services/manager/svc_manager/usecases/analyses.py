@@ -26,7 +26,7 @@ _SAMPLE_LIMIT: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Importance of hyperparameters for a metric."""
+    """Share of an objective's variance that each hyperparameter explains."""
 
     objective: metric_pb2.Objective
     found: pb.MeasureImportanceResponse
@@ -34,7 +34,7 @@ class Importance:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Trials that no other trial dominates."""
+    """Pareto front of an experiment's trials, with counts of the results left out."""
 
     objectives: Sequence[metric_pb2.Objective]
     trials: Sequence[trial_pb2.Trial]
@@ -48,7 +48,7 @@ class Front:
 
 
 class Analyses:
-    """Use cases that analyse the results of an experiment.
+    """Use cases that compute importance and Pareto front of an experiment by the dispatcher.
 
     Args:
         registry: registry of the actors.
@@ -64,7 +64,7 @@ class Analyses:
         self._analyst = analyst
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
-        """Compute the importance of hyperparameters for a metric.
+        """Send up to a limit of finished trials to the dispatcher; return importance for a metric.
 
         Args:
             experiment_id: the experiment.
@@ -92,7 +92,7 @@ class Analyses:
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Compute the trials that no other trial dominates.
+        """Send finished trials to the dispatcher; return those that no other one dominates.
 
         Args:
             experiment_id: the experiment.
@@ -115,7 +115,7 @@ class Analyses:
 
 
 class ConstraintChecker:
-    """Checker of users' configurations against the constraints of a search space.
+    """Checker of users' parameters and samples against the constraints of a search space.
 
     Args:
         large_values: store of large values.
@@ -127,7 +127,7 @@ class ConstraintChecker:
         self._analyst = analyst
 
     async def check(self, actor: ExperimentActor, parameters: value_pb2.Value) -> None:
-        """Raise InvalidArgumentError unless a configuration satisfies all constraints.
+        """Raise InvalidArgumentError if parameters break a constraint of the search space.
 
         Raises:
             InvalidArgumentError: it breaks a constraint; the message names it.
@@ -140,7 +140,7 @@ class ConstraintChecker:
             )
 
     async def warnings(self, actor: ExperimentActor, data: value_pb2.Value) -> list[str]:
-        """Return a warning about imported samples that break a constraint.
+        """Return one warning that counts imported samples breaking a constraint; empty: none.
 
         The algorithm skips them.
         """
@@ -188,7 +188,7 @@ def _outcome(trial: Trial) -> pb.Outcome:
 def _objectives(
     actor: ExperimentActor, config: config_pb2.ExperimentConfig
 ) -> list[metric_pb2.Objective]:
-    """Return the objectives of the experiment, at least one."""
+    """Return the configured objectives; none: the default metric in the resolved direction."""
     if config.objectives:
         return list(config.objectives)
     mode = actor.experiment.optimize_mode

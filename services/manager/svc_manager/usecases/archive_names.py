@@ -24,7 +24,7 @@ _CHECKPOINT: Final = "checkpoint/algorithm.json"
 
 
 def is_saved(path: str) -> bool:
-    """Return whether a file of an experiment's folder is archived.
+    """Return whether a file of an experiment's folder belongs in its archive, by its path.
 
     Args:
         path: in the folder, with `/`.
@@ -33,7 +33,7 @@ def is_saved(path: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if an archive may contain a file of this name.
+    """Return a file name of an archive if it has an allowed form; raise otherwise.
 
     Raises:
         InvalidArgumentError: it has another form, or leads out of the folder.

@@ -46,7 +46,7 @@ _LOAD_METHOD: Final = "LoadExperiment"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveDependencies:
-    """Ports that saving and loading need."""
+    """Log, byte store, folders, ids and clock that saving and loading archives need."""
 
     events: EventLog
     blobs: BlobStore
@@ -58,7 +58,7 @@ class ArchiveDependencies:
 
 
 class Archives:
-    """Use cases that save and load experiments.
+    """Use cases that save an experiment as an archive stream and load one from it.
 
     Args:
         registry: registry of the actors.
@@ -89,7 +89,7 @@ class Archives:
     async def save(
         self, experiment_id: str, *, with_files: bool
     ) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
-        """Yield the archive of an experiment, up to the current end of its log.
+        """Yield an experiment as an archive: description, log, large values, outputs, files.
 
         Raises:
             NotFoundError: there is no such experiment, or the byte store has lost a value of it.
@@ -122,7 +122,7 @@ class Archives:
                     yield piece
 
     async def _outputs(self, experiment_id: str) -> AsyncGenerator[pb.SaveExperimentResponse, None]:
-        """Yield the outputs of trials on other machines from the byte store."""
+        """Yield trials' outputs that other machines stored in the byte store, as archive pieces."""
         blobs, prefix = self._ports.blobs, output_prefix(experiment_id)
         for key in await blobs.keys(prefix):
             fetched = self._ports.folders.pieces(partial(blobs.fetch, key))
@@ -133,7 +133,7 @@ class Archives:
     async def _log(
         self, experiment_id: str, digests: set[str]
     ) -> AsyncGenerator[tuple[bytes, bool], None]:
-        """Yield the log as a file, and add the blobs that it names to ``digests``."""
+        """Yield the log as file pieces (bytes, last); add blobs that it names to ``digests``."""
         buffer = bytearray(MAGIC)
         async with aclosing(self._ports.events.read(experiment_id)) as messages:
             async for message in messages:
@@ -147,7 +147,7 @@ class Archives:
     async def load(
         self, requests: AsyncIterator[pb.LoadExperimentRequest]
     ) -> experiment_pb2.Experiment:
-        """Load the archive that `save` yields.
+        """Load an experiment from an archive stream: stage, check, place, append; undo on failure.
 
         The experiment is STOPPED afterwards, or removed on failure.
 
@@ -183,7 +183,7 @@ class Archives:
             await self._registry.release(experiment_id)
 
     def _root(self, header: pb.LoadHeader) -> Path:
-        """Return the folder that will hold the experiment's.
+        """Return the root folder named in a load request, or the default, if it is admitted.
 
         Raises:
             InvalidArgumentError: a path is not absolute, or the caller may not name it.
@@ -197,7 +197,7 @@ class Archives:
         return self._admission.check("experiment_working_directory", root)
 
     async def _loaded_by(self, header: pb.LoadHeader) -> experiment_pb2.Experiment | None:
-        """Return the experiment if this request has loaded it before.
+        """Return the experiment that this request id loaded before; None: unknown; raise if taken.
 
         Raises:
             FailedPreconditionError: an experiment of this id has another origin.
@@ -238,7 +238,7 @@ class Archives:
     async def _put_values(
         self, stage: Stage, batches: list[tuple[int, event_pb2.EventBatch]]
     ) -> None:
-        """Store the large values of the archive, and check that none is missing."""
+        """Store an archive's large values; raise if a hash is wrong or a named one is missing."""
         blobs = self._ports.blobs
         for digest, path in stage.values():
             if await blobs.put_file(path) != f"{CONTENT_KIND}/{digest}":
@@ -274,7 +274,7 @@ def _pieces_of(content: bytes) -> list[tuple[bytes, bool]]:
 
 
 def _checked(request: Any) -> pb.LoadExperimentRequest:  # noqa: ANN401 - see below
-    """Return the request if it is a message: the server also passes other objects in a stream."""
+    """Return a stream's item if it is a request message; raise InvalidArgumentError otherwise."""
     if not isinstance(request, pb.LoadExperimentRequest):
         raise InvalidArgumentError("request", "must be a message of this method")
     return request
@@ -291,7 +291,7 @@ async def _header(requests: AsyncIterator[pb.LoadExperimentRequest]) -> pb.LoadH
 async def _receive(
     requests: AsyncIterator[pb.LoadExperimentRequest], stage: Stage, size_limit_bytes: int
 ) -> None:
-    """Write the pieces of the archive to the stage, within limits."""
+    """Write the archive's pieces to the stage; raise for bad names, order or size."""
     names: set[str] = set()
     current, size_bytes = "", 0
     async for request in requests:

@@ -18,7 +18,7 @@ _ANSWER_S: Final = 2.0
 
 
 class ClusterListing:
-    """Listing of the experiments of this manager, of the others, and of those without an owner.
+    """Listing of all experiments: of this manager, of the others, and without an owner.
 
     Args:
         registry: experiments of this manager.
@@ -43,7 +43,7 @@ class ClusterListing:
         self._events = events
 
     async def views(self) -> list[experiment_pb2.Experiment]:
-        """Return the views of all experiments, in no order."""
+        """Return views of all experiments: live here, asked from other managers, or summaries."""
         if not self._ownership.shared:
             return self._registry.views()
         answers = await asyncio.gather(*(self._owned_by(one) for one in self._ownership.others))
@@ -74,7 +74,7 @@ class ClusterListing:
             return []
 
     async def _known(self) -> set[str] | None:
-        """Return the ids of all experiments; None: the bus is away."""
+        """Return the ids of all experiments with a log; None: the bus did not respond in time."""
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return set(await self._events.experiments())
@@ -82,7 +82,7 @@ class ClusterListing:
             return None
 
     async def _unseen(self, experiment_id: str) -> experiment_pb2.Experiment | None:
-        """Return the view of an experiment without a summary; its log is read."""
+        """Return the view of an experiment without a summary by loading its log; None: not now."""
         try:
             return await self._registry.view(experiment_id)
         except (NotFoundError, OwnedElsewhereError):

@@ -33,7 +33,7 @@ def choose_tuner(config: config_pb2.ExperimentConfig) -> None:
 
 
 def check_config(config: config_pb2.ExperimentConfig) -> None:
-    """Check the rules that depend on the configuration alone.
+    """Raise InvalidArgumentError at the first rule that a configuration breaks by itself.
 
     Raises:
         InvalidArgumentError: the first broken rule.

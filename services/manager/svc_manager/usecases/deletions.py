@@ -21,7 +21,7 @@ _METHOD = "DeleteExperiment"
 
 
 class ExperimentRemover:
-    """Remover of the logs, folder and summary of an experiment without an actor.
+    """Remover of all data of an experiment without an actor: folder, summary, INBOX, log.
 
     Args:
         bus: holds its logs.
@@ -46,7 +46,7 @@ class ExperimentRemover:
         self._on_deleted = on_deleted
 
     async def delete(self, experiment_id: str, directory: str, code_directory: str = "") -> None:
-        """Delete all data of an experiment; may be repeated after a failure half-way.
+        """Delete an experiment's folder, summary, INBOX and log; safe to repeat after a failure.
 
         A folder is removed only if it holds the experiment's log, or has its name and no log: its
         path came from outside.
@@ -68,7 +68,7 @@ class ExperimentRemover:
 
 
 class Deletions:
-    """Use case that deletes stopped experiments.
+    """Use case that deletes stopped experiments, each request once, by a stored record.
 
     Args:
         registry: registry of the actors.
@@ -95,7 +95,7 @@ class Deletions:
         self._lock = asyncio.Lock()
 
     async def delete(self, experiment_id: str, request_id: str = "") -> None:
-        """Delete the log, folder and blobs of a stopped experiment.
+        """Delete a STOPPED experiment's log, folder and blobs; a repeated request has no effect.
 
         The request id is the key of repetitions: its tombstone is written before anything is
         removed. A repetition completes an interrupted request; after a completed one it has no

@@ -31,7 +31,7 @@ Probe: TypeAlias = Callable[[], Awaitable[str]]
 
 
 class Result(IntEnum):
-    """Severity of a finding; the numbers are those of the proto contract."""
+    """Severity of a diagnosis's finding (OK, NOTE, BAD); numbers of the proto contract."""
 
     OK = 1
     NOTE = 2
@@ -40,7 +40,7 @@ class Result(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Finding of one check."""
+    """Result of one check of the diagnosis: name, severity, observation and remedy."""
 
     check: str
     result: Result
@@ -49,7 +49,7 @@ class Finding:
 
 
 class Diagnosis:
-    """Use case that checks the services.
+    """Use case that checks bus, stores, dispatcher and agents, and returns findings.
 
     Args:
         bus: checked.
@@ -67,7 +67,7 @@ class Diagnosis:
         self._version = version
 
     async def run(self) -> list[Finding]:
-        """Run all checks concurrently, within `PROBE_S`."""
+        """Check the bus and all probes concurrently, then the agents; return all findings."""
         tried = await asyncio.gather(
             self._check_bus(), *(_run_probe(name, probe) for name, probe in self._probes.items())
         )
@@ -100,7 +100,7 @@ async def _run_probe(name: str, probe: Probe) -> list[Finding]:
 
 
 def stream_findings(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
-    """Yield the findings about the streams of the bus."""
+    """Yield a finding for each stream of the bus: missing, replicas behind, or its size."""
     by_name = {stream.name: stream for stream in facts}
     for name in _STREAMS:
         stream = by_name.get(name)
@@ -124,7 +124,7 @@ def stream_findings(facts: Iterable[StreamFacts]) -> Iterator[Finding]:
 
 
 def agent_findings(agents: Iterable[Agent], version: str) -> Iterator[Finding]:
-    """Yield the findings about the live agents.
+    """Yield findings about each live agent and their number; BAD if there is none.
 
     Args:
         agents: agents with a recent presence.

@@ -47,7 +47,7 @@ _STOP_FINGERPRINT: Final = "d91ec36c52358231"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Requested change of a configuration; `None` leaves a field as it is."""
+    """Change of an experiment's budgets or search space; a field that is None stays."""
 
     trial_concurrency: int | None = None
     max_trial_number: int | None = None
@@ -67,7 +67,7 @@ Finished: TypeAlias = list[tuple[Place, Trial]]
 
 
 class Experiments:
-    """Use cases on experiments.
+    """Use cases on experiments for gRPC and REST: create, stop, list, update, export, follow.
 
     Args:
         registry: registry of the actors.
@@ -105,7 +105,7 @@ class Experiments:
         self._finished: tuple[tuple[str, int], Finished] | None = None
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
-        """Validate, create and start an experiment; a refusal leaves nothing behind.
+        """Validate a configuration and start a new experiment; a refusal leaves nothing behind.
 
         Raises:
             InvalidArgumentError: the configuration breaks a rule.
@@ -136,7 +136,7 @@ class Experiments:
         *,
         cause: ExperimentCause = ExperimentCause.STOPPED_BY_USER,
     ) -> experiment_pb2.Experiment:
-        """Cancel the live trials and close the listener; wait until it is STOPPED."""
+        """Stop an experiment: cancel its trials, wait until it is STOPPED; return its last view."""
         actor = await self._registry.find(experiment_id)
         repeated = bool(request_id) and request_id in actor.experiment.requests
         stop = RecordedCommand(
@@ -162,7 +162,7 @@ class Experiments:
         page_token: str = "",
         owned_only: bool = False,
     ) -> Page[experiment_pb2.Experiment]:
-        """Return a page of experiments, newest first.
+        """Return a page of all managers' experiments, newest first, with or without stopped ones.
 
         Args:
             include_stopped: include stopped ones.
@@ -195,7 +195,7 @@ class Experiments:
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Change concurrency, budgets or search space; each change adds 1 to the revision.
+        """Check and apply a change of budgets or search space; return the experiment.
 
         Raises:
             InvalidArgumentError: a value breaks its rule; nothing was changed.
@@ -222,10 +222,7 @@ class Experiments:
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
-        """Import samples (a list of `{"parameter", "value"}`) into the algorithm.
-
-        Return warnings.
-        """
+        """Store samples, submit them to the experiment's algorithm; return constraint warnings."""
         check_storable(data, "data")
         actor = await self._registry.find(experiment_id)
         stored = await self._large_values.put(data)
@@ -242,7 +239,7 @@ class Experiments:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[service_pb2.ExportedTrial]:
-        """Return a page of trials with a final result, in order of creation (0: 1,000 a page)."""
+        """Return a page of trials with a final result by age, with all metrics on request."""
         actor = await self._registry.find(experiment_id)
         book = await self._metrics.read(actor) if include_intermediates else None
         finished = self._finished_trials(actor)
@@ -259,7 +256,7 @@ class Experiments:
         return Page(exported, page.next_token, page.total)
 
     def _finished_trials(self, actor: ExperimentActor) -> Finished:
-        """Return the trials with a final result; the same for all pages of an unchanged log."""
+        """Return the ended trials with a final result, cached until the log grows."""
         key = (actor.id, actor.sequence)
         if self._finished is None or self._finished[0] != key:
             rows = [
@@ -277,7 +274,7 @@ class Experiments:
         *,
         follow: bool = True,
     ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-        """Yield the events behind ``after``; with ``follow`` also later ones.
+        """Yield an experiment's events behind a position; with ``follow`` also later ones.
 
         A negative sequence in ``after`` stands for the current end of the log. The caller closes
         the generator (`contextlib.aclosing`).
@@ -300,7 +297,7 @@ class Experiments:
         offset: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield a log from byte ``offset`` on; with ``follow`` until it is complete.
+        """Yield an experiment's, dispatcher's or trial's log from byte ``offset`` on.
 
         Raises:
             NotFoundError: the trial is unknown, or nothing was written yet (without ``follow``).
@@ -318,7 +315,7 @@ class Experiments:
     async def wait(
         self, experiment_id: str, states: Collection[experiment_pb2.ExperimentState.ValueType]
     ) -> experiment_pb2.Experiment:
-        """Wait until the state is, or since the call has been, one of ``states``."""
+        """Wait until an experiment is, or since the call was, in one of ``states``; return it."""
         if not states:
             raise InvalidArgumentError("states", "must name at least one state")
         wanted = {_known_state(state) for state in states}

@@ -9,7 +9,7 @@ from svc_common.errors import InvalidArgumentError
 
 
 class FolderAdmission:
-    """Rule which folders a caller may make the manager read, write and delete.
+    """Rule which folders a caller may name: the token's owner any, others only below roots.
 
     The owner of the installation, who holds its token and could do all that without the manager,
     may name any folder; other callers, and calls without one, only folders below the roots.
@@ -23,7 +23,7 @@ class FolderAdmission:
         self._roots = {*given, *(root.resolve() for root in given)}
 
     def check(self, field: str, directory: str) -> Path:
-        """Return a folder that the caller may name; it is named in the audit record.
+        """Return an absolute folder that the caller may name, and audit it; raise otherwise.
 
         Links are not looked at: they are refused when the folder is opened.
 

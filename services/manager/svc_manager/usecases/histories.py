@@ -9,10 +9,10 @@ from svc_manager.actors.registry import ActorRegistry
 
 
 class Replayer(Protocol):
-    """Port of the dispatcher that replays the suggestions of an experiment."""
+    """Interface by which the dispatcher replays an experiment's algorithm from its log."""
 
     def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
-        """Yield progress, differences and at last the verdict.
+        """Replay an experiment's algorithm; yield progress, differences and at last the verdict.
 
         Closing the generator ends the replay.
 
@@ -24,7 +24,7 @@ class Replayer(Protocol):
 
 
 class Histories:
-    """Use case on the history of an experiment.
+    """Use case that replays an experiment's history with a fresh algorithm.
 
     Args:
         registry: registry of the actors.
@@ -36,7 +36,7 @@ class Histories:
         self._replayer = replayer
 
     async def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
-        """Replay every suggestion; the last message is the verdict.
+        """Have the dispatcher replay an existing experiment; yield its messages, last the verdict.
 
         Raises:
             NotFoundError: there is no such experiment.

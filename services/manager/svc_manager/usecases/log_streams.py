@@ -50,7 +50,7 @@ async def follow_events(
     *,
     follow: bool,
 ) -> AsyncGenerator[service_pb2.FollowEventsResponse, None]:
-    """Yield the events behind ``after``, secrets masked; with ``follow`` for ever."""
+    """Yield an experiment's events behind a position, with secrets masked; follow new ones."""
     start = (after.sequence, after.index) if after is not None else (0, -1)
     before = max(0, start[0] - 1)
     read = events.follow if follow else events.read
@@ -68,7 +68,7 @@ async def follow_events(
 
 
 class LogStreams:
-    """Streams of logs: of experiments from their folders, of trials from there or from the bus.
+    """Reader of experiments' logs and trials' output, from files here or over the bus.
 
     The files of a trial on this machine are followed as they grow. Files on other machines are
     missing here, or a shared file system would not signal their growth: their agents send the
@@ -97,7 +97,7 @@ class LogStreams:
         self._outputs = outputs
 
     async def fetch(self, actor: ExperimentActor, trial_id: str) -> None:
-        """Fetch the folder of an ended trial that ran on another machine.
+        """Unpack the stored output of an ended trial of another machine into its folder.
 
         Raises:
             ServiceError: the byte store is away, or the archive cannot be unpacked.
@@ -116,7 +116,7 @@ class LogStreams:
         *,
         follow: bool,
     ) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield a log from ``offset`` on; with ``follow`` until it is complete.
+        """Yield the chosen log from byte ``offset`` on; with ``follow`` until it is complete.
 
         Raises:
             InvalidArgumentError: there is no such log.
@@ -203,7 +203,7 @@ class LogStreams:
     async def _watch(
         self, stack: AsyncExitStack, actor: ExperimentActor, name: str
     ) -> FileWatch | None:
-        """Return a watch of a file; None: it does not exist yet."""
+        """Return an inotify watch of a log file, entered in ``stack``; None: it is missing."""
         try:
             file = await asyncio.to_thread(self._open, actor, name)
         except OSError:
@@ -235,7 +235,7 @@ class LogStreams:
 
 
 async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
-    """Wait until a trial runs or has ended: before, the place of its output is unknown."""
+    """Wait until a trial is no longer WAITING, since only then its output has a place."""
     while True:
         change = actor.next_change
         if actor.experiment.trials[trial_id].state is not TrialState.WAITING:

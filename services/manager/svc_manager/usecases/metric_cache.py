@@ -22,7 +22,7 @@ Row: TypeAlias = tuple[int, trial_service_pb2.TrialMetric]
 
 
 class ExperimentMetrics:
-    """Metrics of one experiment, in the order of its log."""
+    """Metrics of an experiment's trials, collected from its log events, by trial and by type."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -33,7 +33,7 @@ class ExperimentMetrics:
         self.lock = asyncio.Lock()
 
     def add(self, event: event_pb2.Event) -> None:
-        """Apply an event."""
+        """Record a `metric_reported` event's metric; for `trial_lost` drop intermediate ones."""
         kind = event.WhichOneof("kind")
         if kind == "metric_reported":
             reported = event.metric_reported
@@ -50,7 +50,7 @@ class ExperimentMetrics:
             self._forget_intermediates(event.trial_lost.trial_id)
 
     def _forget_intermediates(self, trial_id: str) -> None:
-        """Drop the intermediate results of a lost attempt; the next one reports them again."""
+        """Drop a lost attempt's intermediate metrics, which the next attempt reports again."""
         kept = [row for row in self.by_trial.get(trial_id, []) if _is_final(row)]
         if len(kept) != len(self.by_trial.get(trial_id, [])):
             self.by_trial[trial_id] = kept
@@ -65,7 +65,7 @@ def _is_final(row: Row) -> bool:
 
 
 class MetricCache:
-    """Cache of the metrics of the experiments queried last.
+    """Cache of the metrics of the last queried experiments, read from their logs.
 
     Args:
         events: the logs.
@@ -76,7 +76,7 @@ class MetricCache:
         self._metrics: OrderedDict[str, ExperimentMetrics] = OrderedDict()
 
     async def read(self, actor: ExperimentActor) -> ExperimentMetrics:
-        """Return the metrics of an experiment, up to the last event of its actor."""
+        """Return an experiment's metrics; read the part of its log that the cache lacks."""
         metrics = self._metrics.setdefault(actor.id, ExperimentMetrics())
         self._metrics.move_to_end(actor.id)
         while len(self._metrics) > CACHE_SIZE:

@@ -18,7 +18,7 @@ dead."""
 
 
 class OutputFeed:
-    """Feed of one output stream of one trial, from the bus.
+    """Reader of a trial's stdout or stderr from the bus, as its agent publishes the output.
 
     Args:
         lines: output on the bus.
@@ -48,7 +48,7 @@ class OutputFeed:
         self._ended = False
 
     async def read(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield the output that the bus holds now.
+        """Yield the trial's output that the bus holds now, then end; raise if there is none.
 
         Raises:
             NotFoundError: it holds none.
@@ -68,7 +68,7 @@ class OutputFeed:
             await feed.aclose()
 
     async def follow(self) -> AsyncGenerator[service_pb2.FollowLogsResponse, None]:
-        """Yield the output that the bus holds, and later output until the trial has ended.
+        """Yield a trial's output from the bus as it comes, until the trial and its output ended.
 
         Raises:
             AbortedError: the experiment was closed here; the client follows again.

@@ -33,7 +33,7 @@ def check_storable(value: value_pb2.Value, field: str) -> None:
 
 
 def check_config_values(config: config_pb2.ExperimentConfig) -> None:
-    """Raise InvalidArgumentError unless all values and texts of a configuration can be used.
+    """Raise InvalidArgumentError unless a configuration's texts, durations and values are valid.
 
     Raises:
         InvalidArgumentError: one cannot.
@@ -54,7 +54,7 @@ def check_config_values(config: config_pb2.ExperimentConfig) -> None:
 
 
 def check_text(text: str, field: str) -> None:
-    """Raise InvalidArgumentError unless ``text`` can be a process argument or a file name.
+    """Raise InvalidArgumentError if ``text`` holds NUL, which no argument or file name may.
 
     Raises:
         InvalidArgumentError: it holds the character NUL.
@@ -64,7 +64,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def length_ms(duration: Duration, field: str) -> int:
-    """Return a duration in ms.
+    """Return a protobuf duration in ms; raise InvalidArgumentError if it is negative or too long.
 
     Raises:
         InvalidArgumentError: it is negative, or longer than a protobuf duration may be.
@@ -77,7 +77,7 @@ def length_ms(duration: Duration, field: str) -> int:
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Raise InvalidArgumentError unless the environment can be that of a process.
+    """Raise InvalidArgumentError if a variable's name or value cannot be passed to a process.
 
     Raises:
         InvalidArgumentError: a name or a value is invalid; values are never shown, since they may

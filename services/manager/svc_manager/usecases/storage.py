@@ -21,7 +21,7 @@ _GRACE_LIMIT_MS: Final = 100 * 365 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class StorageUsage:
-    """Usage and limits of the byte store."""
+    """Used bytes of the byte store, in total and by experiment, with the quotas."""
 
     total: BlobUsage
     """Usage of all blobs, also of unreferenced ones."""
@@ -31,7 +31,7 @@ class StorageUsage:
 
 
 class Storage:
-    """Use cases that report usage and collect garbage.
+    """Use cases that report the used storage and delete unreachable blobs.
 
     Args:
         counter: counter of usage.
@@ -54,7 +54,7 @@ class Storage:
         self.code_travels = code_travels
 
     async def usage(self, experiment_id: str = "") -> StorageUsage:
-        """Return the usage of the store.
+        """Return used bytes and blob counts, in total and by experiment, largest first.
 
         Args:
             experiment_id: restrict the result to this experiment; empty: all.
@@ -74,7 +74,7 @@ class Storage:
         return StorageUsage(total, self._counter.quota, tuple(ordered))
 
     async def clean(self, *, dry_run: bool, grace_ms: int | None) -> CollectionResult:
-        """Delete unreachable blobs; see `GarbageCollector.collect`.
+        """Check the grace's range, then delete (or list, in a dry run) unreachable blobs.
 
         Args:
             dry_run: delete nothing.
@@ -94,7 +94,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class BlobPolicy:
-    """Settings of an installation's byte store."""
+    """Quotas, grace of garbage and sharing of folders that an installation configures."""
 
     quota: Quota
     grace: timedelta
@@ -105,7 +105,7 @@ class BlobPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BlobServices:
-    """Use cases and collector of the byte store."""
+    """Transfers, usage and garbage collector of the byte store, built together."""
 
     transfers: BlobTransfers
     storage: Storage
@@ -119,7 +119,7 @@ def build_blob_services(
     policy: BlobPolicy,
     live: Callable[[], Iterable[Experiment]],
 ) -> BlobServices:
-    """Build the use cases and the collector of the byte store; nothing is started.
+    """Build transfers, usage and garbage collector over one byte store; nothing is started.
 
     Args:
         blobs: the store.

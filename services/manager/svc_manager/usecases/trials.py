@@ -49,7 +49,7 @@ _VIEWS_AT_ONCE: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """Filter and order of a list of trials."""
+    """Which trials a list shows (states, id prefix, result), and the order of the list."""
 
     states: Collection[trial_pb2.TrialState.ValueType] = ()
     """Empty: all."""
@@ -61,7 +61,7 @@ class TrialFilter:
 
     @property
     def is_all_by_sequence(self) -> bool:
-        """Whether the list is that of all trials in the order of their creation."""
+        """Return whether the filter passes all trials, in order of creation."""
         return not (
             self.states
             or self.id_prefix
@@ -85,7 +85,7 @@ _RankingKey: TypeAlias = tuple[
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """Trials of one list in its order."""
+    """Sorted trials of a list, kept for a while so that its next pages need no new sort."""
 
     rows: list[tuple[Place, Trial]]
     valid_until_s: float
@@ -93,13 +93,13 @@ class _Ranking:
 
 
 class SequenceIndex:
-    """Ids of all trials in the order of their creation, for the experiments listed last."""
+    """Cache of the trial ids in order of creation, of the last listed experiments."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[str, tuple[Experiment, list[str]]] = OrderedDict()
 
     def ids(self, experiment_id: str, experiment: Experiment) -> list[str]:
-        """Return the ids; trials are only ever added, so that earlier ids stay where they are."""
+        """Return the ids of an experiment's trials by creation, from a cache with the new ones."""
         known, ids = self._ids.pop(experiment_id, (experiment, []))
         if known is not experiment:
             ids = []
@@ -112,7 +112,7 @@ class SequenceIndex:
 
 
 class Trials:
-    """Use cases on trials.
+    """Use cases on trials: list, get, kill, add, metrics, counts and explanation.
 
     Args:
         registry: registry of the actors.
@@ -149,7 +149,7 @@ class Trials:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_pb2.Trial]:
-        """Return a page of trials (0: 100 to a page; at most 10,000)."""
+        """Return a page of an experiment's trials, filtered and sorted; 100 if no size is given."""
         actor = await self._registry.find(experiment_id)
         experiment = actor.experiment
         moment_ms = token_moment(page_token, actor.now_ms())
@@ -171,7 +171,7 @@ class Trials:
         return Page(views, page.next_token, page.total)
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Return one trial.
+        """Return one trial's proto message, with large parameters loaded; raise if unknown.
 
         Raises:
             NotFoundError: the experiment has no such trial.
@@ -185,7 +185,7 @@ class Trials:
     async def kill(
         self, experiment_id: str, trial_id: str, request_id: str = ""
     ) -> trial_pb2.Trial:
-        """End a live trial as USER_CANCELED; return once the stop is requested.
+        """Request the stop of a live trial as USER_CANCELED; return its proto message.
 
         Raises:
             NotFoundError: the experiment has no such trial.
@@ -198,7 +198,7 @@ class Trials:
     async def add(
         self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
     ) -> int:
-        """Add a trial with parameters that the user chose; return its parameter id.
+        """Check a user's parameters and queue a trial with them; return its parameter id.
 
         Raises:
             FailedPreconditionError: the experiment accepts no more trials.
@@ -225,7 +225,7 @@ class Trials:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_service_pb2.TrialMetric]:
-        """Return a page of metrics of one trial or (empty id) of all (0: 1,000 to a page)."""
+        """Return a page of the metrics of one or all trials, by type; 1,000 if no size is given."""
         actor = await self._registry.find(experiment_id)
         if trial_id and trial_id not in actor.experiment.trials:
             raise NotFoundError("trial", trial_id)
@@ -249,7 +249,7 @@ class Trials:
     async def explain(
         self, experiment_id: str, trial_id: str = ""
     ) -> trial_service_pb2.ExplainTrialResponse:
-        """Explain why a trial waits, was stopped or failed.
+        """Explain why a trial is in its state; without an id, why the next one is not created.
 
         Empty id: why the next one is not created.
 
@@ -270,7 +270,7 @@ class Trials:
     async def _ranked(
         self, experiment_id: str, experiment: Experiment, wanted: TrialFilter, moment_ms: int
     ) -> _Rows:
-        """Return the ranking of a list whose first page was requested at ``moment_ms``.
+        """Return the filtered, sorted trials of a list, cached for the reading of further pages.
 
         It is made once for all pages that are read soon after each other; the time names the list.
         """
@@ -314,7 +314,7 @@ class Trials:
 def page_by_sequence(
     experiment: Experiment, ids: Sequence[str], token: str, size: int, moment_ms: int
 ) -> Page[Trial]:
-    """Return a page of all trials in the order of their creation, looking at no other trials.
+    """Return a page of all trials by creation, from ``ids``, without sorting the trials.
 
     Args:
         experiment: the experiment.
@@ -330,7 +330,7 @@ def page_by_sequence(
 
 
 class _RowsBySequence(Sequence[tuple[Place, Trial]]):
-    """Rows of `rank` that are made when they are looked at."""
+    """Sequence that makes a trial's (sort key, trial) row when the row is read."""
 
     def __init__(self, trials: Mapping[str, Trial], ids: Sequence[str]) -> None:
         self._trials = trials
@@ -356,7 +356,7 @@ class _RowsBySequence(Sequence[tuple[Place, Trial]]):
 
 
 def rank(experiment: Experiment, wanted: TrialFilter, moment_ms: int) -> list[tuple[Place, Trial]]:
-    """Return the trials that pass a filter, with their sort keys, in its order.
+    """Filter trials and return (sort key, trial) rows in the wanted order; no value sorts last.
 
     Trials without the value of the sort key come last, in both directions.
 

@@ -40,7 +40,7 @@ _HASH_DIGITS: Final = 64
 
 
 class Purpose(Enum):
-    """Purpose of an upload."""
+    """Use of an uploaded blob: trial code, large value, checkpoint or trial output."""
 
     CODE = "code"
     VALUE = "value"
@@ -50,7 +50,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Description of an upload."""
+    """Purpose, hash and size of a blob to upload, and the trial or experiment it belongs to."""
 
     purpose: Purpose
     sha256: str
@@ -67,7 +67,7 @@ class Upload:
 
     @property
     def key(self) -> str:
-        """Blob key."""
+        """Return the blob key of the upload: by trial and file for an output, else by hash."""
         if self.purpose is Purpose.OUTPUT:
             return output_key(self.experiment_id, self.trial_id, self.attempt, self.file_name)
         return f"{CONTENT_KIND}/{self.sha256}"
@@ -80,7 +80,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class TransferRoute:
-    """Route of a transfer."""
+    """How a client is to send or get a blob: by URL, through this process, or not at all."""
 
     key: str
     expires_at: datetime
@@ -91,7 +91,7 @@ class TransferRoute:
 
 
 class BlobTransfers:
-    """Use cases that upload and download blobs.
+    """Use cases that upload and download blobs, by presigned URL or through the manager.
 
     Args:
         blobs: the store.
@@ -109,7 +109,7 @@ class BlobTransfers:
         self._clock = clock
 
     async def prepare_upload(self, upload: Upload) -> TransferRoute:
-        """Return the route of an upload; see the proto.
+        """Reserve quota for an upload; return a presigned URL, the stream route, or that it exists.
 
         Raises:
             InvalidArgumentError: a field breaks a rule.
@@ -128,7 +128,7 @@ class BlobTransfers:
         return TransferRoute(upload.key, expires_at, url)
 
     async def complete_upload(self, upload: Upload) -> None:
-        """Store what was uploaded by URL, if it has the announced size and hash.
+        """Move an upload by URL to its blob key if size and hash match; else raise.
 
         A stored blob is never changed or deleted, whatever is announced.
 
@@ -150,7 +150,7 @@ class BlobTransfers:
         self._usage.hold(replace(upload.pending, key=staged), self._clock.now() + URL_LIFETIME)
 
     async def _check_stored(self, upload: Upload) -> None:
-        """Raise unless a blob is stored already, as it is when a completion is repeated.
+        """Raise unless a blob is stored with the announced size, as after a repeated completion.
 
         Raises:
             FailedPreconditionError: it is not, or has another size.
@@ -168,7 +168,7 @@ class BlobTransfers:
             )
 
     async def receive(self, upload: Upload, chunks: AsyncIterator[bytes]) -> str:
-        """Store an uploaded blob; return its key.
+        """Write an upload's chunks to a file, check size and hash, store the blob; return its key.
 
         Raises:
             InvalidArgumentError: the content differs from the description.
@@ -191,7 +191,7 @@ class BlobTransfers:
         return upload.key
 
     async def prepare_download(self, key: str) -> TransferRoute:
-        """Return the route of a download.
+        """Return a presigned URL to download a blob, or the stream route; raise if it is missing.
 
         Raises:
             NotFoundError: there is no such blob.
@@ -205,7 +205,7 @@ class BlobTransfers:
         return TransferRoute(key, expires_at, await self._urls.get_url(key, URL_LIFETIME))
 
     async def send(self, key: str) -> AsyncGenerator[bytes, None]:
-        """Yield the content of a blob in chunks.
+        """Yield the content of a blob in chunks, from a temporary file to which it is fetched.
 
         Raises:
             NotFoundError: there is no such blob.
@@ -221,7 +221,7 @@ class BlobTransfers:
                     yield chunk
 
     async def _is_complete(self, upload: Upload) -> bool:
-        """Return whether this very output is stored, and with it all outputs of its attempt.
+        """Return whether an attempt's outputs are stored, this one included; raise if it differs.
 
         Raises:
             FailedPreconditionError: they are, but this one is another: none is replaced.
@@ -243,7 +243,7 @@ class BlobTransfers:
         )
 
     async def _is_stored(self, upload: Upload) -> bool:
-        """Return whether the content is stored and too young to become garbage meanwhile."""
+        """Return whether a blob is stored in this size and too young to be deleted as garbage."""
         if upload.purpose is Purpose.OUTPUT:
             return False
         try:
@@ -255,7 +255,7 @@ class BlobTransfers:
 
 
 def _staging_key(upload: Upload) -> str:
-    """Return where the content of an upload goes before it is checked.
+    """Return the temporary key of an upload by URL, hashed from caller and description.
 
     It is derived from the description, so that any manager can complete the upload.
     """
@@ -264,7 +264,7 @@ def _staging_key(upload: Upload) -> str:
 
 
 def check_upload(upload: Upload) -> None:
-    """Raise InvalidArgumentError unless a description is complete and within limits.
+    """Raise InvalidArgumentError if an upload's hash, size, ids or file name break a rule.
 
     Raises:
         InvalidArgumentError: a field breaks a rule.
@@ -294,7 +294,7 @@ def _check_readable(key: str) -> None:
 
 
 async def _write(path: Path, chunks: AsyncIterator[bytes], upload: Upload) -> None:
-    """Write the chunks to a file and check size and hash."""
+    """Write chunks to a file; raise if their size or hash differs from the upload's."""
     received = 0
     digest = hashlib.sha256()
     rule = "must be that of the bytes"

@@ -9,7 +9,7 @@ from svc_manager.domain.trial import Trial
 
 
 class WarmStart:
-    """Collector of samples from experiments of this installation.
+    """Collector of earlier experiments' results as initial samples of a new one's search.
 
     Args:
         registry: registry of the actors.
@@ -21,7 +21,7 @@ class WarmStart:
         self._large_values = large_values
 
     async def add_samples(self, search: config_pb2.SearchConfig) -> None:
-        """Append the results of `warm_start_from` to the known samples.
+        """Append the results of the experiments in `warm_start_from` to the search's samples.
 
         Raises:
             InvalidArgumentError: one of the experiments does not exist.

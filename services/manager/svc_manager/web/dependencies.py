@@ -25,7 +25,7 @@ from svc_manager.web.tensorboards import TensorBoards
 
 
 class ExperimentUseCases(Protocol):
-    """Use cases of experiments that handlers call."""
+    """Interface of the use cases of experiments that REST handlers call."""
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Validate, create and start an experiment."""
@@ -43,19 +43,19 @@ class ExperimentUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[experiment_pb2.Experiment]:
-        """Return a page of experiments, newest first."""
+        """Return a page of experiments, newest first, by id prefix; stopped ones on request."""
         ...
 
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
-        """Change the budgets or the search space; return the experiment."""
+        """Change an experiment's budgets or search space; return the changed experiment."""
         ...
 
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
-        """Import samples into the algorithm; return warnings."""
+        """Import samples into the experiment's algorithm; return warnings."""
         ...
 
     async def export(
@@ -66,7 +66,7 @@ class ExperimentUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[experiment_service_pb2.ExportedTrial]:
-        """Return a page of the trials with a final result."""
+        """Return a page of the trials with a final result, on request with all metrics."""
         ...
 
     def follow_events(
@@ -76,7 +76,7 @@ class ExperimentUseCases(Protocol):
         *,
         follow: bool = True,
     ) -> AsyncGenerator[experiment_service_pb2.FollowEventsResponse, None]:
-        """Yield the events after a position, then those appended later."""
+        """Yield an experiment's events after a position, then those appended later."""
         ...
 
     def follow_logs(
@@ -88,7 +88,7 @@ class ExperimentUseCases(Protocol):
         offset: int = 0,
         follow: bool = False,
     ) -> AsyncGenerator[experiment_service_pb2.FollowLogsResponse, None]:
-        """Yield a log from byte ``offset`` on."""
+        """Yield an experiment's or trial's log from byte ``offset`` on, on request as it grows."""
         ...
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
@@ -97,7 +97,7 @@ class ExperimentUseCases(Protocol):
 
 
 class TrialUseCases(Protocol):
-    """Use cases of trials that handlers call."""
+    """Interface of the use cases of trials that REST handlers call."""
 
     async def list(
         self,
@@ -107,7 +107,7 @@ class TrialUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_pb2.Trial]:
-        """Return a page of trials."""
+        """Return a page of an experiment's trials, by filter and order."""
         ...
 
     async def get(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
@@ -117,7 +117,7 @@ class TrialUseCases(Protocol):
     async def kill(
         self, experiment_id: str, trial_id: str, request_id: str = ""
     ) -> trial_pb2.Trial:
-        """Stop a live trial as USER_CANCELED; return the trial."""
+        """Request the stop of a live trial as USER_CANCELED; return the trial."""
         ...
 
     async def add(
@@ -135,7 +135,7 @@ class TrialUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[trial_service_pb2.TrialMetric]:
-        """Return a page of the metrics of one trial, or of all."""
+        """Return a page of the metrics of one trial or of all trials, by type."""
         ...
 
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
@@ -150,7 +150,7 @@ class TrialUseCases(Protocol):
 
 
 class AnalysisUseCases(Protocol):
-    """Use cases of analyses that handlers call."""
+    """Interface of the analyses (importance, Pareto front) that REST handlers call."""
 
     async def importance(self, experiment_id: str, metric: str = "") -> Importance:
         """Return the importance of each hyperparameter for a metric."""
@@ -159,13 +159,13 @@ class AnalysisUseCases(Protocol):
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Return the Pareto front of the trials."""
+        """Return the trials that no other one dominates in the objectives (Pareto front)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WebDependencies:
-    """Dependencies of all handlers; one instance serves every listener."""
+    """Use cases, version, TensorBoards, metrics and forwarder that REST handlers need."""
 
     experiments: ExperimentUseCases
     trials: TrialUseCases

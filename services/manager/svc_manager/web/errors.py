@@ -40,7 +40,7 @@ class UnsupportedTypeError(ServiceError):
 
 
 class BodyTooLargeError(ServiceError):
-    """A request body over the size limit of its route.
+    """Error of a request whose body is over the size limit of its route; becomes HTTP 413.
 
     Args:
         limit_bytes: size limit of the route.
@@ -52,7 +52,7 @@ class BodyTooLargeError(ServiceError):
 
 
 class SlowBodyError(ServiceError):
-    """A request body that was not complete within its time limit.
+    """Error of a request whose body did not arrive within the time limit; becomes HTTP 408.
 
     Args:
         limit_s: time limit, in seconds.
@@ -63,7 +63,7 @@ class SlowBodyError(ServiceError):
 
 
 def status_of(error: ServiceError) -> int:
-    """Return the HTTP status of ``error``."""
+    """Return the HTTP status for the class of a `ServiceError`; 500 if it is not in the table."""
     if isinstance(error, BodyTooLargeError):
         return 413
     if isinstance(error, SlowBodyError):
@@ -74,7 +74,7 @@ def status_of(error: ServiceError) -> int:
 
 
 def error_response(error: ServiceError) -> Response:
-    """Return the response for ``error``: its status, `{"error": text}` and its facts."""
+    """Return the JSON error response of a `ServiceError`: status, message, facts, Retry-After."""
     wait_s = error.facts.get("retry_after_s")
     headers = {"Retry-After": wait_s} if wait_s else None
     return text_response(status_of(error), error.message, facts=error.facts, headers=headers)
@@ -87,7 +87,7 @@ def text_response(
     facts: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an error response with a message and, for programs, ``facts``."""
+    """Return an HTTP response with the JSON `{"error": message, "facts": facts}`."""
     body: dict[str, object] = {"error": message}
     if facts:
         body["facts"] = dict(facts)

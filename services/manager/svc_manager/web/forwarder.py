@@ -48,7 +48,7 @@ async def _never(_moved: OwnedElsewhereError) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HttpForwarder:
-    """HTTP client that forwards requests to the web servers of other managers."""
+    """HTTP client that repeats a REST request at the manager that owns the experiment."""
 
     boot_id: str
     """Boot id of this manager."""
@@ -62,7 +62,7 @@ class HttpForwarder:
     """Credentials on behalf of callers with a client certificate; None: no such callers."""
 
     def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
-        """Return the headers that this manager adds to a forwarded request."""
+        """Return a forwarded request's added headers: this manager's id, delegated credentials."""
         added = [(FORWARDED_HEADER, self.boot_id)]
         caller: Caller | None = getattr(request.state, "caller", None)
         if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:
@@ -79,7 +79,7 @@ class HttpForwarder:
         moved: OwnedElsewhereError,
         until_stopped: Callable[[], Awaitable[None]],
     ) -> Response:
-        """Send a request to the owner of an experiment and stream its response.
+        """Send a REST request to the experiment's owner; return a response that streams its body.
 
         Args:
             request: the request as received.
@@ -114,7 +114,7 @@ class HttpForwarder:
 
 
 class _UpstreamResponse:
-    """Response of the owner, of which the head was received."""
+    """Response of the owner to a forwarded request: its head, and its body still to be read."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _UpstreamResponse:
     async def of(
         cls, by: HttpForwarder, request: Request, body: bytes, address: str
     ) -> _UpstreamResponse:
-        """Send a request and return once the head of its response was received."""
+        """Connect to the owner, send the request, read the response's head; return the response."""
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(
@@ -161,7 +161,7 @@ class _UpstreamResponse:
             raise
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in chunks; close the connection at the end or when the reader stops."""
+        """Yield the owner's response body in chunks; close the connection at the end."""
         try:
             while True:
                 event = await _next_event(self._connection, self._reader)
@@ -187,7 +187,7 @@ async def _body_until(
 def _request_events(
     request: Request, body: bytes, added: list[tuple[bytes, bytes]]
 ) -> tuple[h11.Request, h11.Data, h11.EndOfMessage]:
-    """Return the h11 events of a request whose connection headers are replaced."""
+    """Build the h11 events to forward a request: same method, path, body; own headers replaced."""
     target = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope.get("query_string", b"")
     replaced = _NOT_FORWARDED | {name.decode() for name, _ in added}
@@ -204,7 +204,7 @@ def _request_events(
 
 
 async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
-    """Read the head of a response.
+    """Return the status and headers of an HTTP response; raise if the connection closes first.
 
     Raises:
         ConnectionResetError: the connection was closed before.
@@ -218,7 +218,7 @@ async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -
 
 
 async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
-    """Read the next h11 event of a response."""
+    """Return the next parsed HTTP event, reading from the connection while data is missing."""
     while True:
         event = connection.next_event()
         if event is not h11.NEED_DATA:

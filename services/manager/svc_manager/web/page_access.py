@@ -29,7 +29,7 @@ _KEY_PURPOSE: Final = b"nni page cookie"
 
 @dataclass(frozen=True, slots=True)
 class ListenerId:
-    """Identity of one listener."""
+    """Port, experiment and socket that a listener's cookies are valid for."""
 
     port: int = 0
     experiment_id: str = ""
@@ -46,7 +46,7 @@ class ListenerId:
 
 @dataclass(frozen=True, slots=True)
 class PageCookies:
-    """Maker and verifier of the cookies of one listener.
+    """Maker and verifier of signed login cookies for one listener's page.
 
     Args:
         secret: of the installation.
@@ -60,7 +60,7 @@ class PageCookies:
 
     @property
     def name(self) -> str:
-        """Name of the cookie.
+        """Return the cookie's name, hashed from port and experiment so that listeners differ.
 
         Browsers store cookies by host, not by port, so the name is unique per listener.
         """
@@ -68,13 +68,13 @@ class PageCookies:
         return "nni-" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def make(self, caller: str) -> str:
-        """Return the cookie of a caller."""
+        """Return a signed cookie value with the caller's name and a time of expiry."""
         name = base64.urlsafe_b64encode(caller.encode()).decode().rstrip("=")
         head = f"{_VERSION}.{int(self.now_s()) + LIFETIME_S}.{name}"
         return f"{head}.{self._hash(head)}"
 
     def caller_of(self, cookie: str) -> str:
-        """Return the caller that a cookie names; empty: it is not valid here and now."""
+        """Verify a cookie's signature and expiry; return its caller's name; empty: invalid."""
         head, _, given = cookie.rpartition(".")
         if not hmac.compare_digest(given.encode(), self._hash(head).encode()):
             return ""

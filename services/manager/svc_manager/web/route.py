@@ -22,7 +22,7 @@ _LONGEST_TEXT: Final = 10_000
 
 
 class Scope(enum.Enum):
-    """Subject of a route."""
+    """What a route's path addresses: one experiment, or the whole installation."""
 
     EXPERIMENT = enum.auto()
     """One experiment: the listener's, or the one named by the path."""
@@ -32,7 +32,7 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """Declaration of one query parameter."""
+    """Declaration of a route's query parameter: name, description, type, range, choices."""
 
     name: str
     description: str
@@ -44,7 +44,7 @@ class QueryParameter:
     """Allowed texts; empty: any text."""
 
     def parse(self, text: str) -> str | int | bool:
-        """Return the typed value of ``text``.
+        """Parse a query parameter's text by its type; raise InvalidArgumentError if invalid.
 
         Raises:
             InvalidArgumentError: the text is not of the parameter's kind, range or choices.
@@ -77,7 +77,7 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Request to a handler, checked against the declaration of its route."""
+    """Parsed request that a handler gets: path, query, body, request id and dependencies."""
 
     dependencies: WebDependencies
     experiment_id: str
@@ -105,7 +105,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Declaration of one method of one path."""
+    """Declaration of a REST route: method, path, handler, schemas, role, query parameters."""
 
     method: str
     path: str
@@ -127,7 +127,7 @@ class Route:
     """Media type of the response."""
 
     def parse_query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the typed values of the declared parameters; others are ignored.
+        """Parse the query parameters that the route declares; ignore others.
 
         Raises:
             InvalidArgumentError: a value is invalid for its parameter.
@@ -144,7 +144,7 @@ def json_response(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a response with ``data`` as JSON."""
+    """Return an HTTP response with ``data`` as its JSON body."""
     return Response(
         to_json_bytes(data), status_code=status, media_type="application/json", headers=headers
     )

@@ -57,7 +57,7 @@ _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[\w.-]{1,255})(?::[0-9]{0
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """Parts of a request that the policy decides on; absent headers are empty."""
+    """Headers, address and credentials of a request, on which the access policy decides."""
 
     method: str
     host: str
@@ -80,7 +80,7 @@ class RequestHead:
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Access policy of one listener."""
+    """Rules who may use a listener: hosts, origins, tokens, cookies and client certificates."""
 
     token: str = field(repr=False)
     """Secret of the installation; grants every role; never empty."""
@@ -120,7 +120,7 @@ class AccessPolicy:
         return self.cookies.name
 
     def log_in(self, head: RequestHead, shown: str) -> str:
-        """Return the cookie for the token or login code in the address of the page.
+        """Return a login cookie for the token or one-time code in the page's address.
 
         Raises:
             UnauthenticatedError: it is unknown, or its time has passed.
@@ -134,7 +134,7 @@ class AccessPolicy:
         return self.cookies.make(self.identify(head, token).name)
 
     def check(self, head: RequestHead) -> Caller:
-        """Return the caller of an admitted request.
+        """Check host, origin, type and credentials of a request; return its caller or raise.
 
         Raises:
             PermissionDeniedError: the Host or Origin is not one of this listener.
@@ -156,7 +156,7 @@ class AccessPolicy:
         return self.identify(head, _token_of(head))
 
     def _caller_of_cookie(self, head: RequestHead) -> Caller | None:
-        """Return the caller of the page's cookie; None: a token was sent, or it is not valid."""
+        """Return the caller of a valid page cookie; None: there is none, or a token was sent."""
         assert self.authenticator is not None, "__post_init__ made one"
         if head.authorization or not head.cookie_token:
             return None
@@ -164,7 +164,7 @@ class AccessPolicy:
         return self.authenticator.find_named(name) if name else None
 
     def _loopback_reader(self, head: RequestHead) -> Caller:
-        """Return the caller of a read on loopback: `READER` without valid credentials."""
+        """Return the caller of a read on loopback; `READER` if there are no valid credentials."""
         assert self.authenticator is not None, "__post_init__ made one"
         found = self._caller_of_cookie(head) or self.authenticator.find_caller(
             _token_of(head), head.certificate_name
@@ -172,7 +172,7 @@ class AccessPolicy:
         return effective_caller(found or READER, head.on_behalf_of)
 
     def identify(self, head: RequestHead, token: str) -> Caller:
-        """Return the caller whose credentials are given.
+        """Return the caller of a token or client certificate; raise if it is missing or unknown.
 
         Raises:
             UnauthenticatedError: the credentials are missing or unknown.

@@ -21,7 +21,7 @@ async def take_until(
     items: AsyncGenerator[Item, None],
     heartbeat_s: float | None = None,
 ) -> AsyncGenerator[Item | None, None]:
-    """Yield ``items`` until they end or ``stopped`` returns; ``items`` is closed in any case.
+    """Yield ``items`` until they end or ``stopped`` returns, None as a heartbeat; close them.
 
     Args:
         stopped: waits until the listener closes.
@@ -52,7 +52,7 @@ async def take_until(
 
 
 async def end_on_error(items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
-    """Yield ``items`` until they end or raise a `ServiceError`, which is logged.
+    """Yield ``items``; end the stream quietly, with a log line, at a `ServiceError`.
 
     A response that has begun can no longer carry an error; the client requests the rest anew.
     """

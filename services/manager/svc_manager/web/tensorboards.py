@@ -34,7 +34,7 @@ _SEPARATORS: Final = frozenset(",:")
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardRun:
-    """Event files of one trial, a *run* in TensorBoard."""
+    """Folder of one trial's event files, shown by TensorBoard as a run."""
 
     trial_id: str
     sequence_id: int
@@ -49,7 +49,7 @@ class TensorBoardRun:
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardTask:
-    """TensorBoard process."""
+    """Running TensorBoard process of an experiment: its runs, port and process."""
 
     id: str
     experiment_id: str
@@ -64,7 +64,7 @@ class TensorBoardTask:
 
 
 class TensorBoards:
-    """Registry of TensorBoard processes; belongs to one event loop.
+    """Starter and registry of TensorBoard processes, by experiment.
 
     Args:
         program: command that takes TensorBoard's options; None = the `tensorboard` package of
@@ -76,7 +76,7 @@ class TensorBoards:
         self._tasks: dict[str, TensorBoardTask] = {}
 
     async def start(self, experiment_id: str, runs: Sequence[TensorBoardRun]) -> TensorBoardTask:
-        """Start a process over the runs, or return the one that has the same runs.
+        """Start a TensorBoard process over trials' folders, or return one with the same trials.
 
         Raises:
             FailedPreconditionError: TensorBoard is not installed, or a trial has no event files.
@@ -114,7 +114,7 @@ class TensorBoards:
         return [task for task in self._tasks.values() if task.experiment_id == experiment_id]
 
     async def stop(self, experiment_id: str, task_id: str) -> TensorBoardTask:
-        """Stop one task.
+        """End a TensorBoard process of the experiment by its id; raise if it is unknown.
 
         Raises:
             NotFoundError: the experiment has no such task.
@@ -127,7 +127,7 @@ class TensorBoards:
         return task
 
     async def stop_all(self, experiment_id: str | None = None) -> None:
-        """Stop the tasks of one experiment, or (None) of all; idempotent."""
+        """End all TensorBoard processes of one experiment or, for None, of all."""
         ending = [
             task for task in self._tasks.values() if experiment_id in {None, task.experiment_id}
         ]
@@ -158,7 +158,7 @@ def _installed_program() -> tuple[str, ...]:
 
 
 def _check_folders(runs: Sequence[TensorBoardRun]) -> None:
-    """Raise FailedPreconditionError unless TensorBoard can open the folder of every run."""
+    """Raise FailedPreconditionError if a trial's folder is missing or its path has `,` or `:`."""
     for run in runs:
         if not run.directory.is_dir():
             raise FailedPreconditionError(

@@ -60,7 +60,7 @@ def _analyses(call: Call) -> AnalysisUseCases:
 
 
 def _objectives(text: str) -> list[metric_pb2.Objective]:
-    """Return the objectives of the text `metric:mode,metric:mode`.
+    """Parse objectives from `metric:mode,metric:mode`; raise InvalidArgumentError if malformed.
 
     Raises:
         InvalidArgumentError: the text has another form.

@@ -35,7 +35,7 @@ _OMITTED: Final = frozenset({"config", "environment_sha256", "interpreter"})
 
 
 async def follow_events(call: Call) -> Response:
-    """Stream the events after a position; with `follow` (the default) also later ones."""
+    """Respond with a server-sent event stream of the log behind a position."""
     text = call.last_event_id or call.query.get("after", "")
     follow = call.query.get("follow", True)
     await call.dependencies.experiments.get(
@@ -52,7 +52,7 @@ async def follow_events(call: Call) -> Response:
 
 
 def parse_position(text: str) -> event_pb2.EventPosition:
-    """Return the log position of an event id, or the end of the log for `latest`.
+    """Parse an event id `sequence-index` to a log position; `latest` is the end of the log.
 
     Raises:
         InvalidArgumentError: the text is not the id of an event.
@@ -67,7 +67,7 @@ def parse_position(text: str) -> event_pb2.EventPosition:
 
 
 def event_text(message: FollowEventsResponse) -> str:
-    """Return the text of one server-sent event."""
+    """Return a server-sent event of a log event: id, kind, and its fields as JSON."""
     kind = message.event.WhichOneof("kind") or "unknown"
     data: dict[str, Any] = {"kind": kind, "time": to_ms(message.time)}
     if kind != "unknown":
@@ -77,7 +77,7 @@ def event_text(message: FollowEventsResponse) -> str:
 
 
 def fields_of(message: Message) -> dict[str, Any]:
-    """Return the set fields of an event by their camelCase names."""
+    """Return an event's set fields as a JSON dictionary with camelCase names."""
     return {
         field.json_name: _json_value(item, field.enum_type)
         for field, item in message.ListFields()
@@ -114,7 +114,7 @@ def _json_value(item: Any, enum: EnumDescriptor | None) -> Any:  # noqa: ANN401 
 
 
 def _enum_name(number: int, enum: EnumDescriptor) -> str | int:
-    """Return e.g. `RUNNING` for `TRIAL_STATE_RUNNING`; the number if it has no name here."""
+    """Return an enum number's name without the enum's prefix, e.g. `RUNNING`; else the number."""
     known = enum.values_by_number.get(number)
     if known is None:
         return number

@@ -22,7 +22,7 @@ from svc_manager.web.route import Call, json_response
 
 
 async def version(call: Call) -> Response:
-    """Respond with the versions, the listener's experiment and the gRPC address."""
+    """Respond with NNI's version, this experiment's id, the gRPC address and agents' versions."""
     return json_response(
         {
             "version": call.dependencies.version,
@@ -49,7 +49,7 @@ async def get_profile(call: Call) -> Response:
 
 
 async def create(call: Call) -> Response:
-    """Create an experiment from a configuration in schema v2."""
+    """Create an experiment from the body, a configuration in schema v2; respond with its id."""
     new = NewExperiment(
         config=config_from_json(call.body),
         request_id=call.request_id,
@@ -74,7 +74,7 @@ async def create(call: Call) -> Response:
 
 
 async def update(call: Call) -> Response:
-    """Change one value of the configuration; respond with the new profile."""
+    """Change the part of the configuration that `update_type` names; respond with the profile."""
     kind = call.query.get("update_type")
     if kind is None:
         raise InvalidArgumentError("update_type", "must be one of " + ", ".join(UPDATES))
@@ -90,7 +90,7 @@ async def update(call: Call) -> Response:
 
 
 async def import_data(call: Call) -> Response:
-    """Import samples into the algorithm; respond with warnings."""
+    """Import the body's samples into the experiment's algorithm; respond with warnings."""
     warnings = await call.dependencies.experiments.import_data(
         call.experiment_id, value_from(call.body, "body"), call.request_id
     )
@@ -98,7 +98,7 @@ async def import_data(call: Call) -> Response:
 
 
 async def export_data(call: Call) -> Response:
-    """Respond with parameters and results of the trials that have a result."""
+    """Respond with the trials that have a result: parameters, value, on request all metrics."""
     intermediate = bool(call.query.get("intermediate", False))
 
     async def fetch(size: int, token: str) -> Page[experiment_service_pb2.ExportedTrial]:
@@ -115,7 +115,7 @@ async def export_data(call: Call) -> Response:
 
 
 async def experiments_info(call: Call) -> Response:
-    """Respond with all experiments, newest first; with `all=false` without stopped ones."""
+    """Respond with a list of all experiments, newest first; with `all=false` of running ones."""
 
     async def fetch(size: int, token: str) -> Page[experiment_pb2.Experiment]:
         return await call.dependencies.experiments.list(
@@ -130,7 +130,7 @@ async def experiments_info(call: Call) -> Response:
 
 
 async def _urls(call: Call, experiment_id: str) -> list[str]:
-    """Return the addresses of an experiment's page; none if another manager owns it."""
+    """Return the addresses of an experiment's page; empty if another manager owns it."""
     try:
         return (await call.dependencies.experiments.get(experiment_id)).urls
     except OwnedElsewhereError:
@@ -153,7 +153,7 @@ async def _experiment(call: Call) -> experiment_pb2.Experiment:
 
 
 def _count(params: Mapping[str, Any], *names: str) -> int:
-    """Return the first present field of ``names`` as an integer >= 1."""
+    """Return the first of the named fields as an integer; raise InvalidArgumentError if < 1."""
     name, value = _field(params, *names)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
         raise InvalidArgumentError(name, "must be an integer >= 1", value)
@@ -161,7 +161,7 @@ def _count(params: Mapping[str, Any], *names: str) -> int:
 
 
 def _field(params: Mapping[str, Any], *names: str) -> tuple[str, Any]:
-    """Return name and value of the first present field; raise InvalidArgumentError if none is."""
+    """Return name and value of the first of ``names`` in ``params``; raise if there is none."""
     for name in names:
         if name in params:
             return name, params[name]

@@ -32,7 +32,7 @@ _SHOWN_AS_TEXT: Final = frozenset({".log", ".txt", ".cfg", ".json", ".csv", ".sh
 
 
 async def get_log(call: Call) -> Response:
-    """Respond with the manager's or the dispatcher's log of this experiment."""
+    """Respond with the log named in the path (manager's or dispatcher's) of the experiment."""
     name = call.path["name"]
     if name not in LOG_SOURCES:
         raise NotFoundError("log", name[:80])
@@ -40,7 +40,7 @@ async def get_log(call: Call) -> Response:
 
 
 async def get_trial_file(call: Call) -> Response:
-    """Respond with a file of a trial's directory; its output also while it grows."""
+    """Respond with a trial's file; stdout and stderr like a log, others as stored in the folder."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     name = call.path["name"]
     if name in TRIAL_SOURCES:
@@ -62,7 +62,7 @@ async def get_trial_file(call: Call) -> Response:
 
 
 def file_inside(directory: str, name: str) -> Path:
-    """Return the path of the file ``name`` of a trial's ``directory``.
+    """Return the path of a plain file name in a trial's directory; raise for a path or hidden.
 
     Raises:
         InvalidArgumentError: the name is a path or hidden.
@@ -76,7 +76,7 @@ def file_inside(directory: str, name: str) -> Path:
 
 
 async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
-    """Stream a log; the first chunk is awaited, so that a missing log is a plain 404."""
+    """Respond with a log as text, from an offset; with `follow` also what is written later."""
     chunks = call.dependencies.experiments.follow_logs(
         call.experiment_id,
         source,
@@ -113,7 +113,7 @@ async def _live(
 
 
 def _open_regular(folders: FolderOpener, directory: Path, name: str) -> tuple[BinaryIO, int]:
-    """Open a file of an experiment without following links.
+    """Open a regular file of an experiment's folder, never a link; return it with its size.
 
     Raises:
         NotFoundError: it does not exist, is no regular file, or is a link.
@@ -127,7 +127,7 @@ def _open_regular(folders: FolderOpener, directory: Path, name: str) -> tuple[Bi
 
 
 async def _content(file: BinaryIO, size: int) -> AsyncGenerator[bytes, None]:
-    """Yield exactly ``size`` bytes, the length in the header, even if the file has grown.
+    """Yield the first ``size`` bytes of a file in chunks, even if it has grown since.
 
     A file that has shrunk ends early, which breaks the connection.
     """

@@ -22,7 +22,7 @@ Fetch = Callable[[int, str], Awaitable[Page[Item]]]
 
 
 async def whole_list(fetch: Fetch[Item], record: Callable[[Item], Any]) -> Response:
-    """Respond with a JSON array of all items, sent page by page.
+    """Respond with all items of a paged list as one JSON array, streamed page by page.
 
     An error of the first page becomes an error response; a later error breaks the connection, so
     that a client never mistakes a part for the complete list.
@@ -48,7 +48,7 @@ async def _array(
 
 
 async def streamed_list(records: AsyncGenerator[Any, None]) -> Response:
-    """Respond with a JSON array of an iterator's records; errors are those of `whole_list`."""
+    """Respond with all records of an async generator as one JSON array, streamed if long."""
     first = await _next_chunk(records)
     if len(first) < STREAM_PAGE_SIZE:
         return json_response(first)
@@ -67,7 +67,7 @@ async def _chunks(
 
 
 async def _next_chunk(records: AsyncGenerator[Any, None]) -> list[Any]:
-    """Return the next `STREAM_PAGE_SIZE` records; fewer at the end."""
+    """Read up to `STREAM_PAGE_SIZE` records from an async generator; fewer at its end."""
     chunk: list[Any] = []
     async for record in records:
         chunk.append(record)
@@ -79,7 +79,7 @@ async def _next_chunk(records: AsyncGenerator[Any, None]) -> list[Any]:
 async def one_page(
     call: Call, size: int, fetch: Fetch[Item], record: Callable[[Item], Any]
 ) -> Response:
-    """Respond with one page; `Link` names the next page, `X-Total-Count` the number of items."""
+    """Respond with one page as JSON; header `Link` has the next page, `X-Total-Count` the total."""
     page = await fetch(size, str(call.query.get("cursor", "")))
     headers = {"X-Total-Count": str(page.total)}
     if page.next_token:
@@ -90,14 +90,14 @@ async def one_page(
 async def listing(
     call: Call, fetch: Fetch[Item], record: Callable[[Item], Any], default_size: int = 100
 ) -> Response:
-    """Respond with one page if the request has `limit` or `cursor`, else with the whole list."""
+    """Respond with one page if the query has `limit` or `cursor`, else with the whole list."""
     if "limit" in call.query or "cursor" in call.query:
         return await one_page(call, call.query.get("limit", default_size), fetch, record)
     return await whole_list(fetch, record)
 
 
 async def all_items(fetch: Fetch[Item]) -> AsyncGenerator[Item, None]:
-    """Yield every item of a list, page by page."""
+    """Fetch a list page by page and yield every item."""
     page = await fetch(STREAM_PAGE_SIZE, "")
     while True:
         for item in page.items:
@@ -109,7 +109,7 @@ async def all_items(fetch: Fetch[Item]) -> AsyncGenerator[Item, None]:
 
 
 def next_address(call: Call, token: str) -> str:
-    """Return the address of the page of ``token``, with the other query parameters unchanged."""
+    """Return the URL of the next page: the request's query with ``token`` as its cursor."""
     query: Mapping[str, Any] = {**call.query, "cursor": token}
     written = {
         key: str(value).lower() if isinstance(value, bool) else value

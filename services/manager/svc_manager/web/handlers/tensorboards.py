@@ -22,7 +22,7 @@ TRIALS_LIMIT: Final = 100
 
 
 async def start_tensorboard(call: Call) -> Response:
-    """Start a TensorBoard over the named trials, or respond with the running one over them."""
+    """Start a TensorBoard process over the named trials, or reuse one; respond with its URL."""
     runs = []
     found = await call.dependencies.experiments.get(call.experiment_id)
     directory = Path(found.experiment.directory)
@@ -37,7 +37,7 @@ async def start_tensorboard(call: Call) -> Response:
 
 
 async def list_tensorboards(call: Call) -> Response:
-    """Respond with the running TensorBoards of this experiment."""
+    """Respond with the running TensorBoard processes of the experiment."""
     await call.dependencies.experiments.get(call.experiment_id)
     tasks = call.dependencies.tensorboards.list(call.experiment_id)
     return json_response([_record(task) for task in tasks])
@@ -50,14 +50,14 @@ async def stop_tensorboard(call: Call) -> Response:
 
 
 async def stop_tensorboards(call: Call) -> Response:
-    """Stop all TensorBoards of this experiment."""
+    """Stop all TensorBoard processes of the experiment; respond with an empty list."""
     await call.dependencies.experiments.get(call.experiment_id)
     await call.dependencies.tensorboards.stop_all(call.experiment_id)
     return json_response([])
 
 
 def _check_links(folders: FolderOpener, directory: Path, name: str) -> None:
-    """Raise FailedPreconditionError if TensorBoard would follow a link that a trial has made."""
+    """Raise FailedPreconditionError if a trial's folder of event files holds a symbolic link."""
     try:
         with folders.open(directory) as experiment, experiment.folder(name) as events:
             links = (link for link, status in events.walk() if stat.S_ISLNK(status.st_mode))
@@ -74,7 +74,7 @@ def _check_links(folders: FolderOpener, directory: Path, name: str) -> None:
 
 
 def _trial_ids(body: Any) -> list[str]:  # noqa: ANN401 - any JSON value
-    """Return the trial ids of a request: a list, or text separated by commas."""
+    """Return the body's `trials` as a list of ids without repetitions; accept comma text."""
     given = body.get("trials") if isinstance(body, dict) else None
     if isinstance(given, str):
         given = [name for name in given.split(",") if name]

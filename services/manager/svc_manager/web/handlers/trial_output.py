@@ -31,7 +31,7 @@ _OFFSET_DIGITS: Final = 15
 
 
 async def follow_output(call: Call) -> Response:
-    """Stream the output of a trial until the trial ends; with `follow=false` until its end now."""
+    """Respond with a server-sent event stream of a trial's stdout or stderr."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     source = STREAMS[call.query.get("stream", "stdout")]
     chunks = call.dependencies.experiments.follow_logs(
@@ -58,14 +58,14 @@ def _offset(call: Call) -> int:
 
 
 class OffsetDecoder:
-    """Incremental UTF-8 decoder that tracks the byte offset of its output."""
+    """Decoder of UTF-8 chunks that may split characters, which knows the byte offset reached."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._next = 0
 
     def decode(self, data: bytes, offset: int) -> tuple[str, int]:
-        """Return the text of the next chunk, and the offset of the first byte not yet decoded.
+        """Decode the next chunk; return its text and the offset of the first undecoded byte.
 
         Args:
             data: the chunk; may begin and end inside a character.

@@ -35,7 +35,7 @@ METRIC_TYPES: Final = {
 
 
 async def list_trials(call: Call) -> Response:
-    """Respond with trials: all of them without parameters, one page with `limit`."""
+    """Respond with the trials by ids, or by state and other filters, whole or as one page."""
     if "ids" in call.query:
         return json_response(await _named_trials(call, call.query["ids"]))
     chosen = TrialFilter(
@@ -55,11 +55,7 @@ async def get_trial(call: Call) -> Response:
 
 
 async def add_trial(call: Call) -> Response:
-    """Queue a trial with parameters of the user; respond with its parameter id.
-
-    NNI's clients send the parameters as JSON text or as an object, either bare or under
-    `parameters`.
-    """
+    """Queue a trial with the parameters in the body; respond with its parameter id."""
     given = _parsed(call.body)
     if isinstance(given, dict) and set(given) <= {"parameters", "parameter_id"} and given:
         given = _parsed(given.get("parameters"))
@@ -74,7 +70,7 @@ async def add_trial(call: Call) -> Response:
 
 
 async def kill_trial(call: Call) -> Response:
-    """Cancel a live trial; respond with its new record."""
+    """Cancel a live trial as the user's wish; respond with its new record."""
     trial = await call.dependencies.trials.kill(
         call.experiment_id, call.path["trial_id"], call.request_id
     )
@@ -110,7 +106,7 @@ async def latest_metric_data(call: Call) -> Response:
 
 
 async def metric_data_range(call: Call) -> Response:
-    """Respond with the metrics of the trials in a range of sequence ids, ends included."""
+    """Respond with all metrics of the trials whose sequence ids are from `first` to `last`."""
     return await streamed_list(
         _between(call, _sequence_id(call, "first"), _sequence_id(call, "last"))
     )
@@ -158,7 +154,7 @@ def _fetch_metrics(call: Call, trial_id: str) -> Fetch[trial_service_pb2.TrialMe
 
 
 async def _named_trials(call: Call, ids: str) -> list[dict[str, Any]]:
-    """Return the trials of a comma-separated list of ids, without unknown ids."""
+    """Return the records of the trials with these comma-separated ids; skip unknown ids."""
     wanted = [name for name in ids.split(",") if name]
     if len(wanted) > IDS_LIMIT:
         raise InvalidArgumentError("ids", f"must name at most {IDS_LIMIT} trials", len(wanted))

@@ -22,7 +22,7 @@ _PER_ADDRESS_LIMIT: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class ConnectionQuota:
-    """Numbers of connections and requests of one process."""
+    """Limits of connections and of requests without credentials, for one process."""
 
     connections: int
     """Most connections; further ones are closed at once. Other descriptors of the process are for
@@ -36,7 +36,7 @@ class ConnectionQuota:
 
     @classmethod
     def of_descriptors(cls, descriptors: int) -> ConnectionQuota:
-        """Return the quota of a process that may have this many open files."""
+        """Derive the limits of connections and anonymous requests from the limit of open files."""
         connections = min(_CONNECTIONS_LIMIT, descriptors // 2)
         anonymous = min(_ANONYMOUS_LIMIT, connections // 2)
         return cls(
@@ -45,7 +45,7 @@ class ConnectionQuota:
 
 
 class ConnectionLimits:
-    """Counters of connections and requests of all listeners of a process.
+    """Counters of open connections and anonymous requests, compared with a process's quota.
 
     Args:
         quota: the limits.
@@ -76,7 +76,7 @@ class ConnectionLimits:
 
     @contextmanager
     def anonymous_request(self, address: str) -> Iterator[None]:
-        """Count a request without credentials while it is served.
+        """Context manager that counts a request without a token; raise if there are too many.
 
         Raises:
             ResourceExhaustedError: there are too many of this address, or in all.
@@ -106,7 +106,7 @@ def _refusal(cause: str) -> ResourceExhaustedError:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the limit of open files of this process to the hard limit; return it."""
+    """Raise this process's soft limit of open files to its hard limit; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return hard

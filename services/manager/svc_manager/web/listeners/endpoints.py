@@ -45,7 +45,7 @@ _FIRST_ERROR: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class EndpointContext:
-    """Dependencies and limits that the endpoints of one listener share."""
+    """Use cases, access policy, stop signal and limits that a listener's endpoints share."""
 
     dependencies: WebDependencies
     policy: AccessPolicy
@@ -62,7 +62,7 @@ class EndpointContext:
 
 
 def http_routes(context: EndpointContext, routes: Sequence[Route]) -> list[HttpRoute]:
-    """Return Starlette's routes: each path for the listener's experiment and below any id."""
+    """Build a listener's HTTP routes: each also below an experiment's id, and the OpenAPI file."""
     by_path: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes:
         by_path[API_ROOT + route.path][route.method] = route
@@ -86,7 +86,7 @@ def _http_route(path: str, context: EndpointContext, methods: Mapping[str, Route
 
 
 def is_page(path: str) -> bool:
-    """Return whether a path is one of the page's, whose files contain no user data.
+    """Return whether a path is of the web page: neither API nor metrics, so without user data.
 
     Every path that is neither below the API nor that of the metrics is the page's or unknown.
     """
@@ -94,7 +94,7 @@ def is_page(path: str) -> bool:
 
 
 def head_of(request: Request, policy: AccessPolicy) -> RequestHead:
-    """Return the parts of a request that the access policy decides on."""
+    """Extract from a request what the access policy needs: headers, cookie, path, address."""
     headers = request.headers
     # Never `request.url`: it contains the Host header, which the client chooses.
     path: str = request.scope["path"]
@@ -150,7 +150,7 @@ def _audit(
     response: Response,
     call: CurrentCall,
 ) -> None:
-    """Write audited and forbidden requests to the audit trail."""
+    """Append a request to the audit trail if its route is audited or it was forbidden."""
     authenticator = context.policy.authenticator
     status = response.status_code
     if authenticator is None or not (route.rule.audited or status == _FORBIDDEN):
@@ -176,7 +176,7 @@ def _audit(
 async def _forward(
     context: EndpointContext, request: Request, moved: OwnedElsewhereError
 ) -> Response:
-    """Forward a request to the manager that owns the experiment."""
+    """Forward a request to the experiment's owner; respond with its response or an error."""
     forwarder = context.dependencies.forwarder
     try:
         # The listener of an experiment is open at its owner only, or about to close.
@@ -218,7 +218,7 @@ async def _call_handler(context: EndpointContext, route: Route, request: Request
 
 
 async def _read_body(request: Request, route: Route, timeout_s: float) -> bytes:
-    """Return the body of a request within the limits of its route.
+    """Read a request's body; raise if it exceeds the route's size or the time limit.
 
     Raises:
         BodyTooLargeError: it is larger than the route allows.

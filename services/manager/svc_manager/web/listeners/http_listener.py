@@ -34,7 +34,7 @@ HEAD_LIMIT_BYTES: Final = 32 * 1024
 
 
 class _TimeLimitedProtocol(H11Protocol):
-    """HTTP/1.1 protocol that closes connections of idle and slow clients.
+    """HTTP/1.1 protocol that closes idle, slow and surplus connections.
 
     It also passes the common name of the client certificate to the application.
     """
@@ -53,7 +53,7 @@ class _TimeLimitedProtocol(H11Protocol):
         self._counted = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
-        """See `asyncio.Protocol`."""
+        """Count a new connection and start its timer; abort it if the process has too many."""
         super().connection_made(transport)
         if self._limits.full:
             transport.abort()  # its descriptor is needed for files, the bus and children
@@ -69,7 +69,7 @@ class _TimeLimitedProtocol(H11Protocol):
         self._start_head_timer()
 
     def handle_events(self) -> None:
-        """Time the head of a request from its first byte to its last; bytes do not extend it."""
+        """Parse received bytes; run the time-out while a request's head is incomplete."""
         super().handle_events()
         if self.conn.their_state is not h11.IDLE:
             self._stop_head_timer()
@@ -77,14 +77,14 @@ class _TimeLimitedProtocol(H11Protocol):
             self._start_head_timer()
 
     def on_response_complete(self) -> None:
-        """Schedule the end of a connection whose client still sends after the response."""
+        """After a response, schedule the end of a connection whose client still sends its body."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             # Not at once: the client may not have read the response yet.
             self._linger_timer = self.loop.call_later(LINGER_S, self._end_linger, self.cycle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Stop the connection's timers and uncount it."""
         self._stop_head_timer()
         if self._counted:
             self._counted = False
@@ -111,7 +111,7 @@ class _TimeLimitedProtocol(H11Protocol):
 
 
 def _common_name(certificate: object) -> str:
-    """Return the common name of a certificate as `ssl` decodes it; empty: there is none."""
+    """Return the common name of a decoded TLS client certificate; empty: it has none."""
     if not isinstance(certificate, dict):
         return ""
     parts = (pair for part in certificate.get("subject", ()) for pair in part)
@@ -119,7 +119,7 @@ def _common_name(certificate: object) -> str:
 
 
 class HttpListener:
-    """HTTP server on one socket, from `start` to `close`; belongs to one event loop."""
+    """HTTP server on one bound socket, with limits of time and connections."""
 
     def __init__(self, server: asyncio.Server, state: ServerState, stopped: asyncio.Event) -> None:
         self._server = server
@@ -137,7 +137,7 @@ class HttpListener:
         head_timeout_s: float = HEAD_TIMEOUT_S,
         limits: ConnectionLimits | None = None,
     ) -> HttpListener:
-        """Serve ``app`` on ``bound``; return once connections are accepted.
+        """Start uvicorn for ``app`` on a bound socket; return once connections are accepted.
 
         Args:
             app: the application.
@@ -186,14 +186,14 @@ class HttpListener:
         return bool(self._state.tasks)
 
     def close(self) -> None:
-        """Free the port at once and end streams; requests in progress still get responses."""
+        """Close the listening socket and end streams; requests in progress still get responses."""
         self._stopped.set()
         self._server.close()
         for connection in list(self._state.connections):
             connection.shutdown()
 
     async def drain(self, grace_s: float) -> None:
-        """Wait ``grace_s`` seconds for the requests in progress after `close`; then cancel them."""
+        """After `close`, wait ``grace_s`` seconds for requests in progress; then cancel them."""
         tasks = set(self._state.tasks)
         if not tasks:
             return

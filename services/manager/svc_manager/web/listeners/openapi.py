@@ -23,7 +23,7 @@ _CREATED: Final = frozenset({"create", "add_trial", "start_tensorboard"})
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
-    """Return the OpenAPI document of ``routes``.
+    """Build the OpenAPI document from the route declarations.
 
     Args:
         routes: all routes; routes of one experiment appear a second time, below its id.

@@ -39,7 +39,7 @@ _IMMUTABLE: Final = "public, max-age=31536000, immutable"
 
 
 def page_routes(policy: AccessPolicy) -> list[HttpRoute]:
-    """Return the routes of the page; each file is read once for all listeners."""
+    """Build the routes of the web page: its static files, and its document at each page path."""
     files = sorted(
         path for path in (PAGE_FOLDER / _STATIC).iterdir() if path.suffix in _MEDIA_TYPES
     )
@@ -72,7 +72,7 @@ def _file_endpoint(path: Path, caching: str) -> Callable[[Request], Awaitable[Re
 def _token_login(
     document: Callable[[Request], Awaitable[Response]], policy: AccessPolicy
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Exchange token or login code in the address for a cookie; redirect to the rest of it."""
+    """Wrap the page's endpoint: a token in the address becomes a cookie, by a redirect."""
 
     async def serve(request: Request) -> Response:
         token = request.query_params.get(TOKEN_QUERY)

@@ -23,7 +23,7 @@ _LIMIT_CHARACTERS: Final = 64
 
 @dataclass(slots=True)
 class RequestRecord:
-    """Id and outcome of one request in progress."""
+    """Id and HTTP status of one request, for its log lines and metrics."""
 
     request_id: str
     status: int = 500
@@ -39,7 +39,7 @@ class RequestRecord:
 def measured_request(
     instruments: Instruments | None, route: Route, request: Request
 ) -> Iterator[RequestRecord]:
-    """Bind the ids of a request to the log lines of the block; update its metrics at the end.
+    """Context manager of a request: binds its id to log lines, counts it and its duration.
 
     Args:
         instruments: metrics to update; None: no metrics.

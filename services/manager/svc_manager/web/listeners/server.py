@@ -35,7 +35,7 @@ _SO_COOKIE_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _ExperimentListener:
-    """The listener of one experiment."""
+    """Port, path prefix and server of one experiment's listener."""
 
     port: int
     url_prefix: str
@@ -43,7 +43,7 @@ class _ExperimentListener:
 
 
 class WebServer:
-    """Opens and closes listeners; belongs to one event loop.
+    """Manager of the base HTTP server and of one more server per experiment with a port.
 
     Call order: `serve` once, then `open_listener` and `close_listener` as experiments come and
     go, `aclose` at the end. `urls` may be called at any time.
@@ -104,7 +104,7 @@ class WebServer:
     async def serve(
         self, dependencies: WebDependencies, port: int = 0, bound: socket.socket | None = None
     ) -> int:
-        """Open the base listener and return its port.
+        """Start the base listener, which serves all experiments; return its port.
 
         Args:
             dependencies: dependencies of all listeners.
@@ -119,7 +119,7 @@ class WebServer:
         return self._base.port
 
     async def open_listener(self, port: int, experiment_id: str, url_prefix: str) -> None:
-        """Open the listener of one experiment; see `svc_manager.ports.Listeners`."""
+        """Serve an experiment on a port of its own, replacing its listener on another port."""
         listener = self._by_experiment.get(experiment_id)
         if listener and (listener.port, listener.url_prefix) == (port, url_prefix):
             return
@@ -136,7 +136,7 @@ class WebServer:
         self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server)
 
     async def close_listener(self, experiment_id: str) -> None:
-        """Close the listener of one experiment; see `svc_manager.ports.Listeners`."""
+        """Free the port of an experiment's listener and stop its TensorBoards."""
         listener = self._by_experiment.pop(experiment_id, None)
         if listener is None:
             return
@@ -146,13 +146,13 @@ class WebServer:
         await self._dependencies.tensorboards.stop_all(experiment_id)
 
     def urls(self, port: int, url_prefix: str) -> list[str]:
-        """Return the addresses of a listener, loopback first."""
+        """Return the URLs of a listener by port and prefix: the loopback's, then the host's."""
         path = f"/{url_prefix}/" if url_prefix else ""
         names = [LOOPBACK] if is_loopback(self._host) else [LOOPBACK, self._host]
         return [f"{self.scheme}://{name}:{port}{path}" for name in names]
 
     async def aclose(self, grace_s: float = 2.0) -> None:
-        """Close all listeners; wait for the requests in progress, cancel them after ``grace_s``."""
+        """Close all listeners and TensorBoards; cancel requests still running after ``grace_s``."""
         for experiment_id in list(self._by_experiment):
             await self.close_listener(experiment_id)
         if self._base is not None:
@@ -195,7 +195,7 @@ class WebServer:
         )
 
     def _listener_id(self, bound: socket.socket, experiment_id: str) -> ListenerId:
-        """Return the identity of a listener, to which the page's cookies are bound.
+        """Return what ties the page's cookies to a listener: port, experiment, socket without TLS.
 
         Where TLS proves who listens, a cookie is valid at every manager and after restarts.
         """
@@ -237,7 +237,7 @@ class WebServer:
 
 
 def program_on_port(port: int) -> str:
-    """Return the program that listens on a port, e.g. `program nginx (pid 12)`; empty: unknown.
+    """Find the process that listens on a port; return `program nginx (pid 12)`; empty: none.
 
     Reads the system's tables of sockets and processes: some milliseconds, so call it in a thread.
     """

@@ -29,7 +29,7 @@ _HIDDEN: Final = "/api/"
 
 
 def create_site(context: EndpointContext, url_prefix: str = "") -> ASGIApp:
-    """Return the application of one listener.
+    """Build the ASGI application of a listener: API, metrics and page, behind access checks.
 
     Args:
         context: dependencies and limits of the endpoints.
@@ -48,7 +48,7 @@ def create_site(context: EndpointContext, url_prefix: str = "") -> ASGIApp:
 
 
 def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
-    """Return the route of `/metrics`; none without instruments."""
+    """Return a route `/metrics` with the Prometheus text; empty list without instruments."""
     if instruments is None:
         return []
 
@@ -69,7 +69,7 @@ async def _http_error(_request: Request, error: Exception) -> Response:
 
 
 class AccessMiddleware:
-    """ASGI middleware: applies the access policy, adds the security headers.
+    """ASGI middleware that admits or refuses each request and adds the security headers.
 
     Args:
         site: the protected application.
@@ -83,7 +83,7 @@ class AccessMiddleware:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
+        """Check a request's access; refuse it with an error, or pass it on with its caller."""
         if scope["type"] != "http":  # the site has no web sockets
             return
 

@@ -58,7 +58,7 @@ _MODES: Final = {
 
 
 def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
-    """Return the JSON of a configuration, with masked secrets and without unset fields."""
+    """Convert a proto configuration to JSON in schema v2; secrets masked, unset fields left out."""
     out: dict[str, Any] = {}
     for key, name in _PLAIN_FIELDS.items():
         value = getattr(config, name)
@@ -90,7 +90,7 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
 
 
 def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
-    """Return `minimize` or `maximize`: the direction of the first objective."""
+    """Return the first objective's direction, else the algorithm's, else `maximize`."""
     if config.objectives and config.objectives[0].mode:
         return _mode_name(config.objectives[0].mode)
     for name in ("tuner", "advisor", "assessor"):
@@ -101,7 +101,7 @@ def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
 
 
 def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return ``data`` with the values of secret keys replaced by `MASK`."""
+    """Return JSON data with the values of keys that name a secret replaced by `MASK`."""
     if isinstance(data, Mapping):
         return {
             key: MASK if names_secret(key) and item is not None else mask_secrets(item)
@@ -113,7 +113,7 @@ def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def config_from_json(data: object) -> config_pb2.ExperimentConfig:
-    """Return the configuration of JSON in schema v2.
+    """Convert a configuration in JSON (schema v2) to its proto message; check the structure.
 
     Checks the structure only; the use case checks the values.
 
@@ -134,7 +134,7 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
 
 
 def _check_annotation(given: Mapping[str, Any]) -> None:
-    """Raise InvalidArgumentError for annotated code without a space: only clients convert it."""
+    """Raise InvalidArgumentError if `useAnnotation` comes without a search space."""
     if given.get("useAnnotation") and given.get("searchSpace") is None:
         raise InvalidArgumentError(
             "useAnnotation",

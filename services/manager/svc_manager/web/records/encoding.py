@@ -14,7 +14,7 @@ from svc_common.errors import InvalidArgumentError
 
 
 def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
-    """Return ``data`` as compact JSON text in ASCII."""
+    """Return ``data`` as compact ASCII JSON; NaN and infinities are written as text."""
     try:
         return json.dumps(data, allow_nan=False, separators=(",", ":"))
     except ValueError:  # rare: the usual data needs no second walk
@@ -27,7 +27,7 @@ def to_json_bytes(data: Any) -> bytes:  # noqa: ANN401 - any JSON value
 
 
 def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of a request body.
+    """Parse a request body as JSON; raise InvalidArgumentError if it is malformed.
 
     Bare `NaN` and `Infinity` are accepted, since Python clients write them.
 

@@ -18,7 +18,7 @@ NOT_ENDED: Final = "N/A"
 
 
 def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
-    """Return the profile of an experiment: configuration, progress and best result."""
+    """Return an experiment as NNI's profile JSON: configuration, state, progress, best result."""
     out: dict[str, Any] = {
         "id": experiment.id,
         "revision": experiment.revision,
@@ -42,7 +42,7 @@ def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
 
 
 def status(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
-    """Return the state of an experiment, its errors, and the reason for waiting."""
+    """Return JSON of an experiment's state, its errors, and the reason for waiting."""
     return {
         "status": experiment_state_name(experiment.state),
         "errors": list(experiment.errors),
@@ -51,7 +51,7 @@ def status(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
 
 
 def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -> dict[str, Any]:
-    """Return the entry of an experiment in the list of experiments.
+    """Return an experiment's JSON for the list of experiments: id, name, port, state, times.
 
     Args:
         experiment: the experiment.
@@ -80,7 +80,7 @@ def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -
 def exported(
     message: experiment_service_pb2.ExportedTrial, *, intermediate: bool
 ) -> dict[str, Any]:
-    """Return a trial with a result in the form that `import-data` accepts."""
+    """Return an exported trial as `{"parameter", "value", "id"}`, which `import-data` accepts."""
     out = {
         "parameter": value_of(message.parameters),
         "value": value_of(message.value),

@@ -39,7 +39,7 @@ def duration_text(duration: Duration) -> str:
 
 
 def parse_duration(value: object, field: str) -> Duration:
-    """Return the duration of a JSON value.
+    """Parse a duration from seconds or text such as `90s` or `0.5h`; raise if not positive.
 
     Args:
         value: a number of seconds, or text such as `90s`, `30m`, `0.5h`, `2d`.
@@ -61,7 +61,7 @@ def parse_duration(value: object, field: str) -> Duration:
 
 
 def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of ``message``; for a value in the blob store a text that says so."""
+    """Convert a proto value to JSON; for a value in the byte store return a text that says so."""
     try:
         return from_value(message)
     except LookupError as error:
@@ -69,7 +69,7 @@ def value_of(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def value_from(data: object, field: str) -> value_pb2.Value:
-    """Return the message of a JSON value.
+    """Convert a JSON value to a proto value; raise InvalidArgumentError if it cannot be stored.
 
     Raises:
         InvalidArgumentError: the value is nested too deeply, or contains text outside UTF-8.

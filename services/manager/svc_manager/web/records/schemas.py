@@ -31,7 +31,7 @@ ERROR: Final[Schema] = {
 
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object with required and optional fields."""
+    """Return the OpenAPI schema of an object with required and optional fields."""
     return {
         "type": "object",
         "required": list(required),

@@ -17,7 +17,7 @@ _LIMITS: Final = {
 
 
 def search_to_json(search: config_pb2.SearchConfig) -> dict[str, Any]:
-    """Return the JSON of the section in schema v2, without unset fields and samples."""
+    """Convert the proto `search` section to JSON in schema v2, without unset fields and samples."""
     out: dict[str, Any] = {
         "duplicates": search.duplicates,
         "enqueue": [value_of(item) for item in search.enqueue],
@@ -32,7 +32,7 @@ def search_to_json(search: config_pb2.SearchConfig) -> dict[str, Any]:
 
 
 def search_from_json(given: Mapping[str, Any]) -> config_pb2.SearchConfig:
-    """Return the section of JSON in schema v2.
+    """Convert the JSON `search` section to its proto message; raise for unknown fields.
 
     Raises:
         InvalidArgumentError: a field is unknown or of the wrong type.

@@ -17,7 +17,7 @@ from svc_manager.web.records.scalars import (
 
 
 def trial(message: trial_pb2.Trial) -> dict[str, Any]:
-    """Return the record of a trial, with all of its parameters."""
+    """Convert a proto trial to the JSON record of NNI's REST API."""
     parameters = {
         "parameter_id": message.parameter_id,
         "parameter_source": source_name(message.source),
@@ -70,7 +70,7 @@ def _add_details(out: dict[str, Any], message: trial_pb2.Trial) -> None:
 
 
 def metric(trial_id: str, parameter_id: int, message: metric_pb2.Metric) -> dict[str, Any]:
-    """Return the record of a metric, with the six documented fields."""
+    """Convert a proto metric to NNI's JSON record: time, trial, type, sequence, data."""
     return {
         "timestamp": to_ms(message.reported_at),
         "trialJobId": trial_id,
@@ -87,7 +87,7 @@ def trial_metric(message: trial_service_pb2.TrialMetric) -> dict[str, Any]:
 
 
 def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, Any]:
-    """Return the explanation of a trial's state; fields that do not apply are null."""
+    """Convert the explanation of a trial's state to JSON; fields that do not apply are null."""
     exists = bool(message.trial_id)
     return {
         "trialJobId": message.trial_id or None,
