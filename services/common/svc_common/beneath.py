@@ -21,14 +21,14 @@ FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class UnsafePathError(FileNotFoundError):
-    """A name leads out of its folder, or through a link: nothing exists there for its user."""
+    """Error of a relative name that leads out of its folder or through a symbolic link."""
 
     def __init__(self, name: str) -> None:
         super().__init__(errno.ELOOP, "leads out of its folder or through a symbolic link", name)
 
 
 def plain_parts(name: str) -> list[str]:
-    """Return the parts of a relative path.
+    """Split a relative path; raise UnsafePathError if it is absolute or has a part `..`.
 
     Raises:
         UnsafePathError: it is absolute or empty, or a part is empty, `.` or `..`.
@@ -50,7 +50,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @cache
 def has_openat2() -> bool:
-    """Return whether the kernel has `openat2`, and no filter of a container forbids it."""
+    """Return whether the system call `openat2` works here, by trying it."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -61,7 +61,7 @@ def has_openat2() -> bool:
 
 
 def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
-    """Open a name relative to a descriptor without following links.
+    """Open a name below a folder's descriptor without following links; raise if one is met.
 
     Args:
         root: descriptor of a folder.
@@ -87,7 +87,7 @@ def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
 
 
 def _open_by_parts(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
-    """Open a name part by part: for kernels without `openat2`."""
+    """Open a path below a descriptor one part at a time, each without following links."""
     current = os.dup(root)
     try:
         for part in parts[:-1]:

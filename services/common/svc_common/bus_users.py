@@ -36,7 +36,7 @@ _PASSWORD_BYTES: Final = 24
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files that the arguments name; return the exit code."""
+    """Command line that writes NATS users and passwords for pools and agents to a folder."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.bus_users", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of the files; created if missing")
     parser.add_argument("--pool", action="append", default=[], help="a user for agents of a pool")
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) -> None:
-    """Write the configuration and one file of variables per user.
+    """Write the NATS configuration of all users, and a file with the password for each.
 
     Args:
         folder: created if missing.
@@ -88,7 +88,7 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _password(path: Path) -> str:
-    """Return the password in a file of variables, or a new one if there is none."""
+    """Return the password stored in a user's file of variables; without one draw a new one."""
     start = f"{NNI_NATS_PASSWORD}="
     try:
         lines = path.read_text("utf-8").splitlines()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Source of the time, and of waits."""
+    """Interface of a clock: time of day, monotonic time, sleep; replaced in tests."""
 
     def now(self) -> datetime:
         """Return the time of day as an aware datetime in UTC."""
@@ -25,7 +25,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """`Clock` of this machine."""
+    """Clock of this machine: system time, monotonic time and `asyncio.sleep`."""
 
     def now(self) -> datetime:
         """Return the time of day as an aware datetime in UTC."""
@@ -41,7 +41,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """`Clock` that stands still until a test calls `advance`.
+    """Test clock that stands still until `advance` is called, which wakes due sleepers.
 
     Args:
         start: time of day at the beginning.
@@ -62,7 +62,7 @@ class ManualClock:
         return self._elapsed_s
 
     async def sleep(self, duration_s: float) -> None:
-        """See `Clock.sleep`; ends when `advance` has passed the moment."""
+        """Sleep until `advance` has moved this clock by ``duration_s`` in total."""
         if duration_s <= 0:
             await asyncio.sleep(0)
             return
@@ -76,7 +76,7 @@ class ManualClock:
         return sum(1 for _, _, waker in self._sleepers if not waker.done())
 
     def advance(self, duration_s: float) -> None:
-        """Advance the time and wake the sleepers that are due, in the order of their times."""
+        """Move this clock forward and wake the tasks whose sleep is over, earliest first."""
         self._elapsed_s += duration_s
         while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
             _, _, waker = heapq.heappop(self._sleepers)

@@ -27,7 +27,7 @@ _LIMIT_BYTES = 1_000_000
 
 
 def memory_file(content: Mapping[str, str] | bytes) -> int:
-    """Return the descriptor of a file in memory, at its beginning; the caller closes it.
+    """Write bytes, or variables as JSON, to a file in memory; return its descriptor.
 
     Args:
         content: bytes, or variables, which are written as a JSON object.
@@ -41,7 +41,7 @@ def memory_file(content: Mapping[str, str] | bytes) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the secrets, become the user and execute the command; return only after an error."""
+    """Load secrets, change to the given user and execute the command in place of this process."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.entry_point", description=__doc__)
     parser.add_argument("--user", default="", metavar="UID[:GID]", help="user of the service")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="program and its arguments")

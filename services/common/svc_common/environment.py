@@ -142,7 +142,7 @@ _secrets: Final[dict[str, str]] = {}
 
 
 def load_secrets() -> None:
-    """Read the secrets of descriptor and files, and drop all traces of them from the environment.
+    """Move secrets from descriptor, files and environment into this process's memory.
 
     To be called once, at the start of a process. Values of the descriptor win over those of files,
     and these over variables of the environment.
@@ -164,7 +164,7 @@ def load_secrets() -> None:
 
 
 def read_secrets(path: Path) -> dict[str, str]:
-    """Return the variables in a file of lines `NAME=value`; lines that begin with `#` are comments.
+    """Parse a file of `NAME=value` lines to a dictionary; raise if a line has another form.
 
     Raises:
         InvalidArgumentError: the file cannot be read, or a line has another form.
@@ -190,7 +190,7 @@ def read_secrets(path: Path) -> dict[str, str]:
 
 
 def text(name: str, default: str | None = None) -> str:
-    """Return the value of a variable.
+    """Return a secret or environment variable, or the default; raise if it must be set.
 
     Args:
         name: one of the constants of this module, or a service's own.
@@ -207,7 +207,7 @@ def text(name: str, default: str | None = None) -> str:
 
 
 def number(name: str, default: float | None = None) -> float:
-    """Return the value of a variable as a number.
+    """Return an environment variable as a float, or the default; raise if it is no number.
 
     Raises:
         InvalidArgumentError: it is required and not set, or is no number.
@@ -220,7 +220,7 @@ def number(name: str, default: float | None = None) -> float:
 
 
 def integer(name: str, default: int | None = None) -> int:
-    """Return the value of a variable as a whole number.
+    """Return an environment variable as an int, or the default; raise if it is no whole number.
 
     Raises:
         InvalidArgumentError: it is required and not set, or is no whole number.
@@ -233,7 +233,7 @@ def integer(name: str, default: int | None = None) -> int:
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    """Return the value of a variable as a boolean (`1`, `true`, `yes`; `0`, `false`, `no`).
+    """Return an environment variable as a boolean: `1`, `true`, `yes` or `0`, `false`, `no`.
 
     Raises:
         InvalidArgumentError: it is neither.

@@ -36,7 +36,7 @@ class ServiceError(Exception):
 
 
 class InvalidArgumentError(ServiceError):
-    """A field of a request breaks a rule.
+    """Error of a request's field that breaks a rule; names field, rule, value and remedy.
 
     Args:
         field: path of the field as the caller wrote it, e.g. `search_space.lr._value`.
@@ -62,7 +62,7 @@ class InvalidArgumentError(ServiceError):
 
     @classmethod
     def restored(cls, message: str, facts: Mapping[str, str]) -> Self:
-        """Return the error of another process from its message, with the value, and its facts."""
+        """Rebuild this error from a message and facts that another process sent."""
         error = cls(facts["field"], facts.get("rule", ""), None, facts.get("remedy", ""))
         error.message = message
         error.args = (message,)
@@ -79,7 +79,7 @@ class PermissionDeniedError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """No object of this kind has this id.
+    """Error of a request for an object that does not exist; names its kind and id.
 
     Args:
         kind: kind of the object, e.g. `experiment`.
@@ -93,7 +93,7 @@ class NotFoundError(ServiceError):
 
 
 class AlreadyExistsError(ServiceError):
-    """An object of this kind has this id already.
+    """Error of a request to create an object whose id is taken; names its kind and id.
 
     Args:
         kind: kind of the object.
@@ -115,7 +115,7 @@ class AbortedError(ServiceError):
 
 
 class LostOwnershipError(AbortedError):
-    """Another manager has appended to the experiment's log, so this one no longer owns it.
+    """Error of an append to an experiment's log to which another manager has appended.
 
     Args:
         experiment_id: the experiment.
@@ -157,7 +157,7 @@ class UnavailableError(ServiceError):
 
 
 class DataLossError(ServiceError):
-    """The content of a blob is not what was stored: it was damaged or changed.
+    """Error of a read blob whose hash is not that of the stored content.
 
     Args:
         key: of the blob.

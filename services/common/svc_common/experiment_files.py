@@ -10,7 +10,7 @@ from svc_common.safe_folders import SafeFolder
 
 
 class ExperimentRoots:
-    """Opener of experiment folders on this machine.
+    """Opener of experiment folders that follows no links in or below configured roots.
 
     A folder below a root is opened relative to it, so that no link in or below the root is
     followed: those who write there are not trusted. The parent of any other folder is trusted, for
@@ -26,7 +26,7 @@ class ExperimentRoots:
         self._roots = sorted(spelled | real, key=lambda root: -len(root.parts))
 
     def open(self, directory: Path) -> SafeFolder:
-        """Open an experiment's folder; the caller closes it.
+        """Open an existing experiment folder without following links; the caller closes it.
 
         Raises:
             FileNotFoundError: it does not exist, or lies behind a link.
@@ -37,7 +37,7 @@ class ExperimentRoots:
             return above.folder(name)
 
     def make(self, directory: Path) -> SafeFolder:
-        """Open an experiment's folder; create it, and those above it, if they are missing.
+        """Open an experiment folder without following links; create missing folders on the way.
 
         Raises:
             OSError: it cannot be created or opened.
@@ -47,7 +47,7 @@ class ExperimentRoots:
             return above.make_folder(name)
 
     def open_parent(self, directory: Path, *, create: bool = False) -> tuple[SafeFolder, str]:
-        """Open the folder that holds an experiment's folder; return it with the name in it.
+        """Open the parent of an experiment's folder; return it with the folder's name in it.
 
         Args:
             directory: the experiment's folder; it need not exist.
@@ -65,7 +65,7 @@ class ExperimentRoots:
             return (above.make_folder(way) if create else above.folder(way)), last
 
     def _place(self, directory: Path) -> tuple[Path, str]:
-        """Return a trusted folder, and the name of ``directory`` relative to it.
+        """Return the configured root above a path, or its parent, and the name relative to it.
 
         Raises:
             UnsafePathError: the path is not absolute, or has a part `..`.
@@ -79,7 +79,7 @@ class ExperimentRoots:
 
 
 def open_inside(root: Path, path: Path) -> BinaryIO:
-    """Open a regular file below ``root`` for reading.
+    """Open a regular file below ``root`` for reading; raise if a link is on the way.
 
     A trial may replace its output by a link, which would be read with the rights of this process;
     the process may read secrets that the trial must not see. A link is therefore treated as a

@@ -16,7 +16,7 @@ MAX_PASS_INTERVAL: Final = 1024
 
 
 class GcFreezer:
-    """Garbage collector callback that freezes the survivors of full collections."""
+    """Callback of Python's garbage collector that freezes objects surviving full collections."""
 
     def __init__(self) -> None:
         self._remaining = self._interval = 2

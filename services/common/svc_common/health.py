@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 3.0
 
 
 def failure_reason(address: str, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Return why a service is not serving; None: it is.
+    """Call a service's gRPC health check; return why it is not serving; None: it is.
 
     Args:
         address: `host:port` of its gRPC server.
@@ -52,7 +52,7 @@ def _open(address: str) -> grpc.Channel:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the address that is given as the only argument; return the exit code."""
+    """Command line that checks the health of one gRPC address; exit code 0 if it serves."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2

@@ -7,7 +7,7 @@ _PR_SET_DUMPABLE: Final = 4
 
 
 def forbid_inspection() -> None:
-    """Forbid other processes of this user to trace this one, or to read its memory or environment.
+    """Forbid other processes of this user to read this one's memory or environment.
 
     The kernel's flag ends with `exec`, so child processes can be inspected. The price is that core
     dumps and debuggers work for root only.

@@ -42,7 +42,7 @@ Build: TypeAlias = Callable[["Service"], Awaitable[Mapping[str, str]]]
 
 
 class Service:
-    """Resources, tasks and stop handlers of a running service process.
+    """Running service process: its adapters, tasks and servers, stopped in a fixed order.
 
     Attributes:
         adapters: exit stack; code that opens a resource registers its closing here.
@@ -87,7 +87,7 @@ class Service:
         await self._stopping.wait()
 
     async def aclose(self) -> None:
-        """Stop the service in the order that the module describes; may be called twice."""
+        """Stop the service: health, consumers, servers, tasks, adapters; may be called twice."""
         self._stopping.set()
         health, self._health = self._health, []
         await self._within_grace("health", [notify_peers() for notify_peers in health])
@@ -119,7 +119,7 @@ class Service:
 
 
 class Heartbeat:
-    """Periodic sign to the supervisor that the event loop of this process runs.
+    """Periodic byte to the supervisor's pipe while the event loop runs.
 
     Args:
         loop: the event loop.
@@ -153,7 +153,7 @@ class Heartbeat:
 async def run(
     build: Build, grace_s: float = GRACE_S, loop_watchdog: LoopWatchdog | None = None
 ) -> int:
-    """Build a service, run it until TERM, INT or a failed task, and stop it.
+    """Build a service, run it until a signal or failed task, stop it; return the exit code.
 
     Returns:
         Exit code: 0 after a signal, 1 if the build or a task failed.
@@ -183,7 +183,7 @@ async def run(
 
 
 def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
-    """Run a service as this process: logging, loop, signals, readiness; return the exit code.
+    """Run a service as this process: logging, secrets, loop, signals; return the exit code.
 
     Args:
         name: of the service, for its log lines.
@@ -211,18 +211,12 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
 
 
 def announce_ready(facts: Mapping[str, str]) -> None:
-    """Notify the supervisor, if there is one, that this process is ready.
-
-    Writes `{"ready": true, **facts}` as one line to the pipe of `NNI_READY_FD` and closes it.
-    """
+    """Write `{"ready": true, …}` with addresses to the supervisor's pipe, and close it."""
     _announce({"ready": True, **facts})
 
 
 def announce_failure(message: str) -> None:
-    """Notify the supervisor, if there is one, that the start failed.
-
-    Writes `{"ready": false, "error": …}`.
-    """
+    """Write `{"ready": false, "error": …}` to the supervisor's pipe, and close it."""
     _announce({"ready": False, "error": message})
 
 
@@ -238,7 +232,7 @@ def _announce(line: Mapping[str, object]) -> None:
 
 
 async def _build_unless_stopped(service: Service, build: Build) -> bool:
-    """Run `build` unless the service stops first; return whether it completed."""
+    """Build the service and announce readiness unless it stops first; return whether it did."""
     try:
         await result_unless(service.wait_stopping(), _build_and_announce(service, build))
     except StoppedError:

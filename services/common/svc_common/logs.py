@@ -36,7 +36,7 @@ _LEVELS: Final = {
 
 
 class LineWriter:
-    """Text stream that drops the lines that its target cannot take.
+    """Line-buffered text stream that drops lines its target cannot take, such as a full disk.
 
     Args:
         target: stream that is written and flushed line by line.
@@ -48,7 +48,7 @@ class LineWriter:
         self._dropped = 0
 
     def write(self, text: str) -> int:
-        """Write the complete lines of the text; keep the rest for the next call."""
+        """Write the complete lines of the text to the target; keep the rest for the next call."""
         self._line += text
         lines, newline, self._line = self._line.rpartition("\n")
         if newline:
@@ -72,7 +72,7 @@ class LineWriter:
 
 
 def configure(service: str, level: str = "info", stream: TextIO | None = None) -> None:
-    """Configure logging of this process; `lifecycle.run_process` calls it once.
+    """Configure structlog to write JSON lines of this service from a level on.
 
     Args:
         service: name of the service, in every line.

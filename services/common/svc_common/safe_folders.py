@@ -23,7 +23,7 @@ _REMOVED: Final = ".removed-"
 
 
 class SafeFolder:
-    """Open folder whose operations neither follow links nor leave it; use it in a `with` block.
+    """Open folder for work with untrusted names: follows no links and never leaves the folder.
 
     Names are relative paths with `/`. Operations block: call them in a thread. A missing file or
     folder raises FileNotFoundError; a link on the way, or a name that leads out, its subclass
@@ -40,7 +40,7 @@ class SafeFolder:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Self:
-        """Open a folder whose path is trusted: links in it are followed.
+        """Open a folder by a trusted path, with links followed; create it on request.
 
         Args:
             path: of the folder.
@@ -59,7 +59,7 @@ class SafeFolder:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor; may be called twice."""
+        """Close the folder's descriptor; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -69,7 +69,7 @@ class SafeFolder:
         return type(self)(self._open(name, FOLDER), self.path / name)
 
     def make_folder(self, name: str, mode: int = 0o777) -> Self:
-        """Open a folder below; create it, and those on the way, if they are missing."""
+        """Open a subfolder by a relative name; create missing folders on the way."""
         current = type(self)(os.dup(self._descriptor), self.path)
         for part in plain_parts(name):
             with current as above:
@@ -79,7 +79,7 @@ class SafeFolder:
         return current
 
     def create_folder(self, name: str, mode: int = 0o777) -> None:
-        """Create a folder below.
+        """Create a subfolder by a relative name; raise FileExistsError if the name is in use.
 
         Raises:
             FileExistsError: the name is in use.
@@ -88,7 +88,7 @@ class SafeFolder:
             os.mkdir(last, mode, dir_fd=above)
 
     def read_file(self, name: str) -> BinaryIO:
-        """Open a regular file for reading.
+        """Open a regular file of the folder for reading; raise FileNotFoundError for others.
 
         Raises:
             FileNotFoundError: it does not exist, or is no regular file.
@@ -101,7 +101,7 @@ class SafeFolder:
         return os.fdopen(descriptor, "rb")
 
     def create_file(self, name: str, mode: int = 0o644) -> BinaryIO:
-        """Create a file and open it for writing.
+        """Create a new file in the folder for writing; raise FileExistsError if the name is used.
 
         Raises:
             FileExistsError: the name is in use, be it by a link.
@@ -110,7 +110,7 @@ class SafeFolder:
         return os.fdopen(self._open(name, flags, mode), "wb")
 
     def append_file(self, name: str, mode: int = 0o644) -> FileIO:
-        """Open a regular file for appending; create it if it is missing."""
+        """Open a regular file of the folder for appending, without a buffer; create if missing."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = self._open(name, flags, mode)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -119,7 +119,7 @@ class SafeFolder:
         return FileIO(descriptor, "a")
 
     def replace_file(self, name: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a file durably; it replaces what has the name, a link included, in one step."""
+        """Write data to a temporary file, sync it, and rename it over the name in the folder."""
         draft = f"{_DRAFT}{secrets.token_hex(8)}"
         with self.parent_of(name) as (above, last):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -135,7 +135,7 @@ class SafeFolder:
                 raise
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return the status of a file or folder, or of a link itself; None: there is none."""
+        """Return the `stat` of a name in the folder, of a link itself; None: it does not exist."""
         try:
             with self.parent_of(name) as (above, last):
                 return os.stat(last, dir_fd=above, follow_symlinks=False)
@@ -153,7 +153,7 @@ class SafeFolder:
         return status is not None and stat.S_ISREG(status.st_mode)
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Return name and status of all direct entries, sorted by name; links as links."""
+        """Return (name, `stat`) of the folder's direct entries, sorted; links are not followed."""
         found = []
         descriptor = os.open(".", _LIST, dir_fd=self._descriptor)
         try:
@@ -167,7 +167,7 @@ class SafeFolder:
         return found
 
     def walk(self, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield name and status of everything below, each folder before its content.
+        """Yield (name, `stat`) of everything below the folder, without following links.
 
         Folders that cannot be read, or whose path is too long, are yielded without content.
 
@@ -206,7 +206,7 @@ class SafeFolder:
             os.link(last, new, src_dir_fd=above, dst_dir_fd=there, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Delete a file, a link, or a folder with its content; nothing happens if it is missing.
+        """Delete a file, link or whole tree in the folder; nothing happens if it is missing.
 
         Works for trees of any depth, and for folders that their owner may not write.
 
@@ -238,7 +238,7 @@ class SafeFolder:
         return open_beneath(self._descriptor, plain_parts(name), flags, mode)
 
     def parent_of(self, name: str) -> "ParentOf":
-        """Return a context with the descriptor of the folder that holds a name, and its last part.
+        """Return a context manager that opens the parent of a name: (descriptor, last part).
 
         For system calls that this class does not offer.
         """
@@ -246,7 +246,7 @@ class SafeFolder:
 
 
 class ParentOf:
-    """Descriptor of the folder that holds a name, and the name in it."""
+    """Context manager that opens the parent folder of a name: (descriptor, last part)."""
 
     def __init__(self, root: int, parts: list[str]) -> None:
         self._root, self._parts = root, parts
@@ -262,7 +262,7 @@ class ParentOf:
 
 
 def _remove(above: int, name: str) -> None:
-    """Delete an entry of an open folder with its content.
+    """Delete an entry of an open folder with its content, of any depth, without recursion.
 
     A folder that is not empty is moved to the top before its content is deleted: neither the depth
     of the tree nor the number of open files or the length of a path limits the work.
@@ -291,7 +291,7 @@ def _remove(above: int, name: str) -> None:
 
 
 def _empty(top: int, name: str) -> list[str]:
-    """Delete the files of a folder below ``top``; return the names of its former subfolders."""
+    """Delete a folder's files and move its subfolders to ``top``; return their new names."""
     folder = _writable(top, name) if name else os.dup(top)
     moved = []
     failed: OSError | None = None
@@ -332,7 +332,7 @@ def _is_folder(above: int, name: str) -> bool:
 
 
 def _writable(above: int, name: str) -> int:
-    """Open a folder, and give its owner all rights: a trial may have taken them away."""
+    """Open a folder's descriptor; give its owner read, write and search permission first."""
     descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=above)
     mode = os.fstat(descriptor).st_mode
     if mode & stat.S_IRWXU != stat.S_IRWXU:

@@ -58,7 +58,7 @@ _CHECKED_LIMIT: Final = 100_000
 
 
 def check_id(field: str, value: str) -> str:
-    """Return `value`; raise unless it is a valid id, which is one token of a subject.
+    """Return an id if it is valid as a token of a subject; raise InvalidArgumentError else.
 
     Args:
         field: name of the id, for the error.
@@ -88,7 +88,7 @@ def event_subject(experiment_id: str) -> str:
 
 
 def experiment_of_event(subject: str) -> str:
-    """Return the experiment id of the subject of a log.
+    """Return the experiment id in the subject of a log's message; raise for other subjects.
 
     Raises:
         InvalidArgumentError: the subject is none of a log.
@@ -112,7 +112,7 @@ def inbox_filter(experiment_id: str) -> str:
 
 
 def parse_inbox(subject: str) -> tuple[str, str]:
-    """Return the experiment id and the source of an INBOX subject.
+    """Return (experiment id, source) of an INBOX subject; raise for other subjects.
 
     Raises:
         InvalidArgumentError: the subject is none of the INBOX.
@@ -127,7 +127,7 @@ def task_subject(pool: str) -> str:
 
 
 def pool_of_task(subject: str) -> str:
-    """Return the pool of the subject of a task.
+    """Return the pool in the subject of a task; raise for other subjects.
 
     Raises:
         InvalidArgumentError: the subject is none of a task.
@@ -151,7 +151,7 @@ def log_filter(experiment_id: str) -> str:
 
 
 def parse_log(subject: str) -> tuple[str, str]:
-    """Return the experiment id and the trial id of a subject of output lines.
+    """Return (experiment id, trial id) of the subject of a trial's output; raise for others.
 
     Raises:
         InvalidArgumentError: the subject is none of output lines.
@@ -171,7 +171,7 @@ def presence_subject(runner_id: str) -> str:
 
 
 def runner_of_presence(subject: str) -> str:
-    """Return the agent id of the subject of a presence message.
+    """Return the agent id in the subject of a presence message; raise for other subjects.
 
     Raises:
         InvalidArgumentError: the subject is none of a presence message.

@@ -42,7 +42,7 @@ async def result_unless(stop: Awaitable[object], work: Awaitable[T]) -> T:
 
 
 async def _first_of(futures: Sequence[_AnyFuture]) -> set[_AnyFuture]:
-    """Return the futures that completed first, after the others have ended.
+    """Wait for the first of the futures, cancel the others; return those that completed.
 
     Raises:
         Exception: the error of the first of them, in the order given, if that has one.
@@ -58,7 +58,7 @@ async def _first_of(futures: Sequence[_AnyFuture]) -> set[_AnyFuture]:
 
 
 class TaskOwner:
-    """Owner of named asyncio tasks: reports their failures and cancels them when it is closed.
+    """Owner of background tasks: reports their failures, and cancels them at its close.
 
     A `TaskGroup` bounds tasks by a block; an owner bounds them by the lifetime of an object, and
     the failure of one does not cancel the others: `on_failure` decides.
@@ -73,7 +73,7 @@ class TaskOwner:
         self._closed = False
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        """Start `work` as a task that runs until it ends or `aclose` cancels it.
+        """Start a coroutine as a named task owned by this object; raise if the owner is closed.
 
         Raises:
             RuntimeError: the owner is closed.

@@ -21,7 +21,7 @@ _TEXT_LIMIT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """Audit record of one call that was made or refused."""
+    """Caller, role, address, method, outcome and objects of one call, for the audit trail."""
 
     caller: str
     """Name of the caller; empty: not authenticated."""
@@ -45,7 +45,7 @@ class AuditRecord:
 
 
 class AuditTrail:
-    """Writer of audit records; belongs to one event loop.
+    """Writer of audit records to the log and to a file of JSON lines.
 
     Args:
         folder: folder of the file; None: records are only logged.
@@ -70,7 +70,7 @@ class AuditTrail:
         self._descriptor = os.open(path, flags, 0o600)
 
     def record(self, record: AuditRecord) -> None:
-        """Write a record; an error of the file is only logged, since it must not stop the work."""
+        """Log an audit record and append it to the file as JSON; a failed write is only logged."""
         facts = {
             name: text[:_TEXT_LIMIT] for name in record.__slots__ if (text := getattr(record, name))
         }
@@ -84,7 +84,7 @@ class AuditTrail:
             get_logger().error("audit file cannot be written", error=str(error))
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
+        """Close the audit file; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -16,7 +16,7 @@ UNAUTHENTICATED: Final = "UNAUTHENTICATED"
 
 
 class Authenticator:
-    """Authenticator of callers, shared by all servers of a process.
+    """Authenticator of callers by token, certificate or cookie, with limit and audit of failures.
 
     Args:
         keyring: finds callers by their credentials.
@@ -43,7 +43,7 @@ class Authenticator:
         return cls(Keyring(token), AuditTrail())
 
     def identify(self, address: str, token: str, common_name: str, what: str) -> Caller:
-        """Return the caller with these credentials; count and audit wrong ones.
+        """Return the caller of a token or certificate; count, audit and refuse wrong credentials.
 
         Args:
             address: of the caller, without port.
@@ -73,7 +73,7 @@ class Authenticator:
         )
 
     def find_caller(self, token: str, common_name: str) -> Caller | None:
-        """Return the caller with these credentials; None: they are unknown or missing.
+        """Return the caller of a token or certificate without counting failures; None: unknown.
 
         For calls that need no credentials: nothing is counted or audited.
         """

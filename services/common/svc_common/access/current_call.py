@@ -11,7 +11,7 @@ from svc_common.access.roles import SERVICES_NAME, Caller, Role
 
 @dataclass(slots=True)
 class CurrentCall:
-    """Caller of a call, and what its use case reports for the audit record."""
+    """Current call of a task: its caller, and the folders and blob to name in the audit record."""
 
     caller: Caller
     folders: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ _CALL: Final[ContextVar[CurrentCall | None]] = ContextVar("call", default=None)
 
 @contextmanager
 def serving(caller: Caller) -> Iterator[CurrentCall]:
-    """Make a call the current one of this task until the block ends."""
+    """Context manager that sets the current call of this task to one of ``caller``."""
     call = CurrentCall(caller)
     token = _CALL.set(call)
     try:
@@ -35,14 +35,14 @@ def serving(caller: Caller) -> Iterator[CurrentCall]:
 
 
 def start_serving(caller: Caller) -> CurrentCall:
-    """Make a call the current one of this task, for good."""
+    """Set the current call of this task to one of ``caller``, without a later reset; return it."""
     call = CurrentCall(caller)
     _CALL.set(call)
     return call
 
 
 def is_owner() -> bool:
-    """Return whether the caller holds the installation's own token, as its owner does.
+    """Return whether the current call was made with the installation's own token.
 
     False outside of a call.
     """
@@ -60,14 +60,14 @@ def caller_name() -> str:
 
 
 def audit_blob(key: str) -> None:
-    """Name a blob in the audit record of the current call; without one, nothing happens."""
+    """Set the blob key in the audit record of the current call; do nothing without a call."""
     call = _CALL.get()
     if call is not None:
         call.blob = key
 
 
 def audit_folder(folder: str) -> None:
-    """Name a folder in the audit record of the current call; without one, nothing happens."""
+    """Add a folder to the audit record of the current call; do nothing without a call."""
     call = _CALL.get()
     if call is not None and folder not in call.folders:
         call.folders.append(folder)

@@ -18,7 +18,7 @@ ON_BEHALF_KEY: Final = "nni-on-behalf-of"
 
 
 class Delegation:
-    """Factory of the metadata that names the caller on whose behalf a service calls another one.
+    """Factory of call metadata by which a service calls another one on behalf of a caller.
 
     Args:
         authenticator: finds callers by their certificates.
@@ -35,7 +35,7 @@ class Delegation:
         return () if caller is None else self.metadata_of(caller)
 
     def metadata_of(self, caller: Caller) -> tuple[tuple[str, str], ...]:
-        """Return the metadata that names a caller that this process has identified."""
+        """Return call metadata with the installation's token and the role and name of a caller."""
         return (
             *bearer(self._token),
             (ON_BEHALF_KEY, f"{caller.role.word} {caller.by} {caller.name}"),
@@ -43,7 +43,7 @@ class Delegation:
 
 
 def effective_caller(caller: Caller, on_behalf_of: str) -> Caller:
-    """Return the caller whose permissions apply to a call.
+    """Return whom a call is made for: the delegated caller if a service calls, else its caller.
 
     Args:
         caller: owner of the credentials of the call.

@@ -26,7 +26,7 @@ class _Count:
 
 
 class FailureLimit:
-    """Rate limit of failed authentications by address.
+    """Counter of wrong credentials by address, which blocks an address over the limit.
 
     Args:
         allowed: failures of one address within the window.
@@ -47,7 +47,7 @@ class FailureLimit:
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, address: str, caller: str | None, now_s: float) -> None:
-        """Raise if ``address`` has exceeded the limit.
+        """Raise if an address has too many failures, unless this caller succeeded there before.
 
         Args:
             address: of the caller, without port.
@@ -73,7 +73,7 @@ class FailureLimit:
             )
 
     def failed(self, address: str, now_s: float) -> None:
-        """Count a failed authentication."""
+        """Count a failed authentication of an address; drop the oldest address beyond a limit."""
         count = self._counts.pop(address, None) or _Count(0, now_s)
         count.failures += 1
         self._counts[address] = count
@@ -81,7 +81,7 @@ class FailureLimit:
             self._counts.popitem(last=False)
 
     def succeeded(self, address: str, caller: str) -> None:
-        """Remember a successful authentication, which exempts this caller at this address."""
+        """Remember that a caller authenticated at an address, so that `check` lets it pass."""
         self._good[address, caller] = None
         self._good.move_to_end((address, caller))
         if len(self._good) > self._addresses_limit:

@@ -33,7 +33,7 @@ _COMMON_NAME: Final = "x509_common_name"
 
 
 class AccessInterceptor(grpc.aio.ServerInterceptor):
-    """Server interceptor that refuses calls without permission; health checks are open.
+    """gRPC server interceptor that authenticates, authorizes and audits each call.
 
     It follows the interceptor that maps errors to statuses.
 
@@ -49,7 +49,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """See `grpc.aio.ServerInterceptor`."""
+        """Replace a method's handler by one that checks its caller; health checks stay open."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith(_OPEN_PREFIX):
@@ -61,7 +61,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
 @dataclass(frozen=True, slots=True)
 class _Credentials:
-    """Token of a call, and the caller for whom it is made; empty: the metadata has none."""
+    """Bearer token of a call, and the caller on whose behalf a service makes the call."""
 
     token: str = field(repr=False)
     on_behalf_of: str
@@ -78,7 +78,7 @@ def bearer_token(metadata: Metadata | None) -> str:
 
 
 def metadata_value(metadata: Metadata | None, wanted: str) -> str:
-    """Return the first value of a metadata key of a call; empty: none."""
+    """Return the first value of a key in a gRPC call's metadata as text; empty: none."""
     for key, value in metadata or ():
         if key == wanted:
             return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -86,7 +86,7 @@ def metadata_value(metadata: Metadata | None, wanted: str) -> str:
 
 
 class _CheckedCall:
-    """Handler of one call that checks its caller before it runs the inner handler."""
+    """gRPC handler that checks caller and permission before the inner one, and audits the call."""
 
     def __init__(
         self, authenticator: Authenticator, method: str, credentials: _Credentials, inner: Handler
@@ -98,7 +98,7 @@ class _CheckedCall:
         self._rule: Rule = rule_of_method(method)
 
     def handler(self) -> Handler:
-        """Return the gRPC handler that replaces the inner one."""
+        """Build a gRPC handler of the inner one's kind (unary or stream) with the checks added."""
         inner = self._inner
         make: Any
         call: Any
@@ -116,7 +116,7 @@ class _CheckedCall:
         return made
 
     def _limited_read(self, payload: bytes) -> Any:  # noqa: ANN401 - any message
-        """Return a message of a stream; its deserializer captures the error of a large one."""
+        """Decode a message of a request stream; raise if it exceeds the method's size limit."""
         check_size(self._method, payload)
         read = self._inner.request_deserializer
         return payload if read is None else read(payload)
@@ -147,7 +147,7 @@ class _CheckedCall:
         self._audit(call, context, _OK, message, None)
 
     async def _admit(self, request: Any, context: Context) -> tuple[Caller, Any]:  # noqa: ANN401 - any message
-        """Return the caller and the decoded request, which is read after the caller was checked.
+        """Identify the caller, check its role for the method, decode the request; return both.
 
         Raises:
             ServiceError: the caller has no permission, or the request is malformed or too large.
@@ -192,7 +192,7 @@ class _CheckedCall:
 
 
 def _decoded(read: Any, payload: Any) -> Any:  # noqa: ANN401 - a function of generated code
-    """Return the decoded request.
+    """Decode a request with the inner handler's function; raise InvalidArgumentError if it fails.
 
     Raises:
         InvalidArgumentError: the request is malformed.
@@ -213,21 +213,21 @@ def _outcome(error: BaseException) -> str:
 
 
 def _text(message: object, field: str) -> str:
-    """Return the text of a field of a message; empty: no such field."""
+    """Return a message's field as text for the audit record; empty: it has no such field."""
     if not isinstance(message, Message) or field not in message.DESCRIPTOR.fields_by_name:
         return ""
     return str(getattr(message, field))
 
 
 def _named(request: object) -> str:
-    """Return the id of the experiment in the header of a request; empty: none."""
+    """Return the experiment id in the `header` of a streamed request; empty: it has none."""
     if not isinstance(request, Message) or "header" not in request.DESCRIPTOR.fields_by_name:
         return ""
     return _text(request.header, "experiment_id")  # type: ignore[attr-defined] # looked up above
 
 
 def _created(answer: object) -> str:
-    """Return the id of the experiment in a response; empty: none."""
+    """Return the id of the `experiment` in a response; empty: it has none."""
     if not isinstance(answer, Message) or "experiment" not in answer.DESCRIPTOR.fields_by_name:
         return ""
     return _text(answer.experiment, "id")  # type: ignore[attr-defined] # looked up one line above

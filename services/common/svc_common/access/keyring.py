@@ -35,7 +35,7 @@ _Stamp = tuple[int, int, int]
 
 
 class Keyring:
-    """Registry of callers by their credentials. The access file is read again when it has changed.
+    """Finder of callers by token, certificate or name, in an access file that is read on change.
 
     Args:
         token: of the installation; its holder is an administrator.
@@ -66,7 +66,7 @@ class Keyring:
             self._stamp, self._entries = _read(file)
 
     def of_token(self, token: str) -> Caller | None:
-        """Return the caller with this token; None: unknown.
+        """Return the caller of a token (services, agents, access file); compare in constant time.
 
         Takes equally long for every wrong token: all fingerprints are compared in constant time.
         """
@@ -84,14 +84,14 @@ class Keyring:
         return found
 
     def of_certificate(self, common_name: str) -> Caller | None:
-        """Return the caller with this client certificate, which TLS has verified; None: unknown."""
+        """Return the caller whose access entry names a certificate's common name; None: unknown."""
         for entry in self._current():
             if common_name and entry.common_name == common_name and self._is_valid(entry):
                 return Caller(entry.name, Role.of_word(entry.role), BY_CERTIFICATE)
         return None
 
     def of_name(self, name: str) -> Caller | None:
-        """Return the caller with this name, whose page has proved it; None: unknown or revoked."""
+        """Return the caller with a name that a page cookie has proved; None: unknown or revoked."""
         if name == SERVICES_NAME:
             return Caller(SERVICES_NAME, Role.ADMIN, BY_PAGE)
         for entry in self._current():
@@ -103,7 +103,7 @@ class Keyring:
         return entry.expires is None or self._now() < entry.expires
 
     def _current(self) -> tuple[AccessEntry, ...]:
-        """Return the entries; read a changed file again, so that revocation needs no restart."""
+        """Return the access file's entries, read again if it changed; the old ones on an error."""
         if self._file is None:
             return ()
         try:
@@ -119,7 +119,7 @@ class Keyring:
 
 
 def _read(file: Path) -> tuple[_Stamp, tuple[AccessEntry, ...]]:
-    """Return the entries of an access file that only its owner may write.
+    """Read and parse an access file; raise if it is malformed or others may write it.
 
     Raises:
         InvalidArgumentError: the file cannot be read, is writable by others, or is malformed.

@@ -9,7 +9,7 @@ from svc_common.errors import PermissionDeniedError
 
 
 class Role(enum.IntEnum):
-    """Role of a caller; from `VIEWER` on, each role includes the one before."""
+    """Role of a caller (AGENT, VIEWER, USER, ADMIN); a higher one includes those from VIEWER."""
 
     AGENT = 1
     """Upload and download blobs of trials: all that an agent, which runs user code, needs."""
@@ -22,7 +22,7 @@ class Role(enum.IntEnum):
 
     @classmethod
     def of_word(cls, word: str) -> Self:
-        """Return the role with this name in an access file.
+        """Return the role of its name in an access file; raise ValueError if there is none.
 
         Raises:
             ValueError: no role has this name.
@@ -37,7 +37,7 @@ class Role(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Permission that a call requires."""
+    """Role that a method or route requires, and whether its calls are audited."""
 
     role: Role
     """Lowest role with the permission."""
@@ -49,7 +49,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Authenticated caller."""
+    """Authenticated caller of a service: name, role, and kind of credentials."""
 
     name: str
     role: Role
@@ -57,7 +57,7 @@ class Caller:
     """Kind of credentials: `token`, `certificate`, or `nothing` for readers on loopback."""
 
     def check(self, rule: Rule, what: str) -> None:
-        """Raise unless the caller has the permission.
+        """Raise PermissionDeniedError unless the caller's role suffices for a method's rule.
 
         Args:
             rule: required permission.

@@ -18,7 +18,7 @@ _LOG_FOLDER: Final = "log"
 
 @dataclass(frozen=True, slots=True)
 class BusLogin:
-    """Credentials of this process at the bus."""
+    """Credentials of this process at NATS: user and password, TLS, expected owner of the port."""
 
     user: str = ""
     """Empty: the bus has no users, only the installation's token."""
@@ -31,7 +31,7 @@ class BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """Security settings of a process."""
+    """TLS settings, access file, bus login and agents' token of a service process."""
 
     transport: Transport = PLAIN
     access_file: Path | None = None
@@ -46,7 +46,7 @@ ON_LOOPBACK: Final = SecuritySettings()
 
 
 def read_security_settings() -> SecuritySettings:
-    """Return the security settings of the environment: `NNI_TLS_…`, `NNI_ACCESS_FILE` and others.
+    """Read TLS files, access file and bus login from the environment; raise if they conflict.
 
     Raises:
         InvalidArgumentError: a certificate without its key, or a key without its certificate.
@@ -89,7 +89,7 @@ def _read_bus_login() -> BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Authenticator and transport of the servers of a process."""
+    """Authenticator and TLS settings that all servers of a process share."""
 
     authenticator: Authenticator
     transport: Transport = PLAIN
@@ -97,7 +97,7 @@ class Guard:
 
     @classmethod
     def open(cls, settings: SecuritySettings, token: str, home: Path) -> Self:
-        """Return the guard of a service; its caller closes it.
+        """Build keyring, audit trail and failure limit of a service; the caller closes the guard.
 
         Args:
             settings: see `read_security_settings`.
@@ -125,7 +125,7 @@ class Guard:
         return cls(Authenticator.of_token(token))
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Raise unless a server may listen on ``host``.
+        """Raise if a server on ``host`` would be unencrypted off loopback, or its token too short.
 
         Raises:
             FailedPreconditionError: the connections would not be encrypted.

@@ -29,7 +29,7 @@ _ENCRYPTED_SCHEMES: Final = frozenset({"https", "rediss", "tls", "wss"})
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """TLS settings of the connections of a process; files are read when they are used."""
+    """TLS settings of a process: makes server and client contexts, refuses plain text elsewhere."""
 
     certificate: Path | None = None
     """PEM certificate chain of this process; None: its servers are not encrypted."""
@@ -50,7 +50,7 @@ class Transport:
         return self.certificate is not None
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Raise unless this process may listen on ``host``.
+        """Raise if a server on ``host`` would accept plain text from other machines.
 
         Args:
             setting: name of the variable that holds the address, for the message.
@@ -69,7 +69,7 @@ class Transport:
         )
 
     def check_peer(self, setting: str, host: str, *, encrypted: bool) -> None:
-        """Raise unless this process may call ``host``.
+        """Raise if a call to ``host`` would carry secrets in plain text to another machine.
 
         Raises:
             FailedPreconditionError: secrets would travel in plain text.
@@ -84,7 +84,7 @@ class Transport:
         )
 
     def check_url(self, setting: str, url: str | None) -> None:
-        """Raise unless all addresses of ``url`` may be called; several are separated by commas.
+        """Raise if an address in a comma-separated list of URLs is elsewhere and unencrypted.
 
         Raises:
             FailedPreconditionError: see `check_peer`.
@@ -108,7 +108,7 @@ class Transport:
         )
 
     def grpc_server_credentials(self) -> grpc.ServerCredentials | None:
-        """Return the credentials of a gRPC server; None: plain text.
+        """Load certificate, key and client authority into gRPC server credentials; None: no TLS.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -121,7 +121,7 @@ class Transport:
         return grpc.ssl_server_credentials([pair], client_ca, client_ca is not None)
 
     def grpc_channel_credentials(self) -> grpc.ChannelCredentials | None:
-        """Return the credentials of a gRPC channel; None: plain text.
+        """Load authority and own certificate into gRPC channel credentials; None: no TLS.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -134,7 +134,7 @@ class Transport:
         return grpc.ssl_channel_credentials(_pem(NNI_TLS_CA_FILE, self.ca), *own)
 
     def http_server_context(self) -> ssl.SSLContext | None:
-        """Return the TLS context of an HTTP server; None: plain text.
+        """Build the TLS context of an HTTP server, with optional client certificates; None: no TLS.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -150,7 +150,7 @@ class Transport:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Return the TLS context of clients of the bus and of stores.
+        """Build a TLS context for the bus and stores, which verifies servers and has a certificate.
 
         Servers are verified against `ca`, or against the authorities of the system.
 

@@ -46,7 +46,7 @@ _EXPERIMENT_TEXTS: Final = {
 
 
 def end_text(end: EndReason) -> str:
-    """Return the cause of an end as text; empty: the trial succeeded."""
+    """Return the cause of a trial's end as a phrase, such as `exit code 1: …`; empty: success."""
     match end.cause:
         case EndCause.EXIT_CODE:
             return _with_detail(f"exit code {end.exit_code}", end.stderr_tail)
@@ -73,7 +73,7 @@ def _last_loss(end: EndReason) -> str:
 
 
 def stop_text(stop: StopReason) -> str:
-    """Return the cause of a stop as text."""
+    """Return why a trial was stopped as a phrase, such as `killed by the user`."""
     match stop.cause:
         case StopCause.USER:
             return "killed by the user"
@@ -88,7 +88,7 @@ def stop_text(stop: StopReason) -> str:
 
 
 def loss_text(loss: LossReason) -> str:
-    """Return the cause of a loss as text."""
+    """Return why an attempt was lost as a phrase, such as how long its agent was silent."""
     silence_s = (loss.silence_ms or 0) / _MS_PER_S
     match loss.cause:
         case LossCause.AGENT_SILENT:

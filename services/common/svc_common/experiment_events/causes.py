@@ -11,7 +11,7 @@ from typing import Final
 
 
 class StopCause(IntEnum):
-    """Origin of the request to stop a trial."""
+    """Origin of the request to stop a trial: user, assessor, experiment's stop or agent."""
 
     UNSPECIFIED = 0
     USER = 1
@@ -22,7 +22,7 @@ class StopCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Cause of a stop."""
+    """Origin of a trial's stop, with the assessor's text."""
 
     cause: StopCause
     detail: str = ""
@@ -30,7 +30,7 @@ class StopReason:
 
 
 class EndCause(IntEnum):
-    """Cause of the end of a trial."""
+    """Kind of a trial's end: success, exit code, signal, time limit, stop, loss, …."""
 
     UNSPECIFIED = 0
     SUCCEEDED = 1
@@ -46,7 +46,7 @@ class EndCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndReason:
-    """Cause of the end of a trial, with its facts."""
+    """Why a trial ended: kind, exit code or signal, stderr, stop or last loss."""
 
     cause: EndCause
     exit_code: int = 0
@@ -66,7 +66,7 @@ class EndReason:
 
 
 class LossCause(IntEnum):
-    """Cause of the loss of an attempt."""
+    """Kind of the loss of a trial's attempt: agent restarted, silent, failed, …."""
 
     UNSPECIFIED = 0
     AGENT_RESTARTED = 1
@@ -96,7 +96,7 @@ of the environment."""
 
 @dataclass(frozen=True, slots=True)
 class LossReason:
-    """Cause of the loss of an attempt, with its facts."""
+    """Why a trial's attempt was lost: kind, length of silence, error, agent."""
 
     cause: LossCause
     silence_ms: int | None = None
@@ -126,7 +126,7 @@ class WaitCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GpuUser:
-    """User of a GPU: trials of the same experiment, another experiment, or a process."""
+    """User of a GPU for which a trial waits: trials, another experiment, or a process."""
 
     index: int
     trial_ids: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class GpuUser:
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """Cause of a delay, with its facts."""
+    """Why an agent delays a trial's task: GPUs and their users, or a missing blob."""
 
     cause: WaitCause
     gpu_count: int = 0
@@ -156,14 +156,14 @@ class WaitReason:
 
 
 class IgnoreCause(IntEnum):
-    """Cause for which a report has no effect."""
+    """Why a trial's report has no effect: a final metric was counted already."""
 
     UNSPECIFIED = 0
     FINAL_COUNTED = 1
 
 
 class ExperimentCause(IntEnum):
-    """Kind of cause of a change of an experiment's state."""
+    """Kind of cause of an experiment's change of state: created, limits, user, algorithm, …."""
 
     UNSPECIFIED = 0
     CREATED = 1
@@ -181,7 +181,7 @@ class ExperimentCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentReason:
-    """Cause of a change of an experiment's state."""
+    """Why an experiment changed its state: kind, and the algorithm's message."""
 
     cause: ExperimentCause
     detail: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmRequested:
-    """The algorithm is to be constructed: at creation and at each resume."""
+    """Event: the algorithm is to be constructed, at creation and at each resume."""
 
     generation: int
     """1 at creation, one more at each resume."""
@@ -19,7 +19,7 @@ class AlgorithmRequested:
 
 @dataclass(frozen=True, slots=True)
 class TrialsRequested:
-    """Parameters were requested, one set for each id."""
+    """Event: the algorithm is asked for one set of parameters for each of these ids."""
 
     request_id: str
     parameter_ids: tuple[int, ...]
@@ -27,7 +27,7 @@ class TrialsRequested:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentMoved:
-    """The folder of the experiment moved."""
+    """Event: the folder of the experiment, or of its trials' code, moved."""
 
     directory: str
     """New folder; empty: unchanged."""

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class CallbackQueue(Generic[T]):
-    """FIFO queue with one reader; cheaper than `asyncio.Queue`, and can be closed.
+    """Closable FIFO queue with one reader, filled by callbacks; cheaper than `asyncio.Queue`.
 
     It has no limit: the source bounds what is under way (flow control, credit, interest).
     """
@@ -19,7 +19,7 @@ class CallbackQueue(Generic[T]):
         self._closed = False
 
     def put(self, item: T) -> None:
-        """Add an item; drop it if the queue is closed."""
+        """Append an item and wake the reader; drop the item if the queue is closed."""
         if self._closed:
             return
         self._items.append(item)
@@ -35,13 +35,13 @@ class CallbackQueue(Generic[T]):
         return len(self._items)
 
     def take_all(self) -> list[T]:
-        """Remove and return all waiting items, without waiting."""
+        """Remove and return all items in the queue at once, without waiting."""
         items = list(self._items)
         self._items.clear()
         return items
 
     async def get(self) -> T:
-        """Wait for an item; remove and return the oldest.
+        """Wait for an item, remove and return the oldest; StopAsyncIteration: closed and empty.
 
         Raises:
             StopAsyncIteration: the queue is closed and empty.
@@ -50,7 +50,7 @@ class CallbackQueue(Generic[T]):
         return self._items.popleft()
 
     async def get_some(self, limit: int) -> list[T]:
-        """Wait for at least one item; remove and return up to `limit` of them.
+        """Wait for an item, then remove and return up to `limit`; StopAsyncIteration at the end.
 
         Raises:
             StopAsyncIteration: the queue is closed and empty.

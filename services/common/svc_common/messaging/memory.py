@@ -34,7 +34,7 @@ from svc_common.tasks import wait_first
 
 
 class InMemoryEventLog:
-    """`EventLog` in memory."""
+    """`EventLog` in memory, over the streams of an `InMemoryBroker`, for tests."""
 
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
@@ -49,7 +49,7 @@ class InMemoryEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append one message behind `expected_sequence` and return its stream sequence."""
+        """Append to an experiment's log if it ends at `expected_sequence`; else raise."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready(payload)
         last = await self.last(experiment_id)
@@ -68,7 +68,7 @@ class InMemoryEventLog:
         )
 
     async def last(self, experiment_id: str) -> LogMessage | None:
-        """Return the last message of a log; None if the log is empty."""
+        """Return the last message of an experiment's log; None if the log is empty."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         found = self._stream.matching(subject, 0)
@@ -77,7 +77,7 @@ class InMemoryEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
+        """Yield an experiment's log behind `after_sequence` up to its end at the call."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         for sequence, record in self._stream.matching(subject, after_sequence):
@@ -86,14 +86,14 @@ class InMemoryEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence`, then each new one; never end."""
+        """Yield an experiment's log behind `after_sequence`, then each new message, for ever."""
         subject = subjects.event_subject(experiment_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
                 yield _log_message(sequence, record)
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Yield like `follow`, from the logs of all experiments in the order of the appends."""
+        """Yield the messages of all experiments' logs in append order, then new ones, for ever."""
         async for batch in self._bus.follow(self._stream, subjects.ALL_EVENTS, after_sequence):
             for sequence, record in batch:
                 yield _log_message(sequence, record)
@@ -105,14 +105,14 @@ class InMemoryEventLog:
         return sorted({subjects.experiment_of_event(record.subject) for record in records})
 
     async def delete(self, experiment_id: str) -> None:
-        """Delete a log; nothing happens if there is none."""
+        """Delete an experiment's log; nothing happens if there is none."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready()
         self._stream.purge(subject)
 
 
 class InMemoryInbox:
-    """`Inbox` in memory."""
+    """`Inbox` in memory, over a stream of an `InMemoryBroker`, for tests."""
 
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
@@ -121,7 +121,7 @@ class InMemoryInbox:
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """Send a message to the manager; return its sequence once the bus has it on disk."""
+        """Store a message to the experiment's manager, once per message id; return its sequence."""
         subject = subjects.inbox_subject(experiment_id, source)
         await self._bus.ready(payload)
         return self._stream.add(Record(subject, payload, message_id))
@@ -129,7 +129,7 @@ class InMemoryInbox:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield all messages behind `after_sequence`, then new ones as they come; never end."""
+        """Yield lists of messages to an experiment's manager behind `after_sequence`, for ever."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._bus.follow(self._stream, pattern, after_sequence):
             yield [
@@ -157,7 +157,7 @@ class InMemoryInbox:
 
 
 class InMemoryTaskFeed:
-    """`TaskFeed` in memory."""
+    """Iterator over a pool's tasks that an in-memory broker delivers as credit is granted."""
 
     def __init__(self, broker: InMemoryBroker, pool: str) -> None:
         self.pool = pool
@@ -190,7 +190,7 @@ class InMemoryTaskFeed:
         return await self._box.get()
 
     async def aclose(self) -> None:
-        """Stop delivery; give back at once the tasks that have not been read."""
+        """Stop delivery; return delivered but unread tasks to the broker's queue."""
         self._credit = 0
         if self in self._broker.feeds:
             self._broker.feeds.remove(self)
@@ -200,13 +200,13 @@ class InMemoryTaskFeed:
 
 
 class InMemoryTaskQueue:
-    """`TaskQueue` in memory."""
+    """`TaskQueue` in memory, over an `InMemoryBroker`, for tests."""
 
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
-        """Queue a task; return its sequence once the bus has it on disk."""
+        """Queue a task for a pool's agents, once per message id; return its sequence."""
         subjects.task_subject(pool)
         await self._bus.ready(payload)
         broker = self._bus.broker
@@ -228,7 +228,7 @@ class InMemoryTaskQueue:
         await self._finish(f"ack.{sequence}")
 
     async def pull(self, pool: str) -> InMemoryTaskFeed:
-        """Open a feed of the tasks of a pool."""
+        """Return a feed that receives tasks of a pool as credit is granted."""
         subjects.pool_consumer(pool)
         await self._bus.ready()
         feed = InMemoryTaskFeed(self._bus.broker, pool)
@@ -240,7 +240,7 @@ class InMemoryTaskQueue:
         await self._finish(ack_subject)
 
     async def nak(self, ack_subject: str, delay_s: float = 0.0) -> None:
-        """Return a task to the queue for delivery after `delay_s`."""
+        """Return a delivered task to the queue, at once or after `delay_s`."""
         await self._bus.ready()
         sequence = _sequence(ack_subject)
         if delay_s <= 0:
@@ -269,7 +269,7 @@ class InMemoryTaskQueue:
 
 
 class InMemorySignals:
-    """`Signals` in memory."""
+    """`Signals` in memory: unstored publish, request and subscribe, for tests."""
 
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
@@ -279,7 +279,7 @@ class InMemorySignals:
         return self._send(Signal(subject, payload, ""))[0]
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """Send a request and return the first answer."""
+        """Publish a request and return the first answer; raise UnavailableError if none comes."""
         broker = self._bus.broker
         reply_subject = f"answer.{next(broker.numbers)}"
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -296,7 +296,7 @@ class InMemorySignals:
             del broker.answers[reply_subject]
 
     def reply(self, signal: Signal, payload: bytes) -> bool:
-        """Answer a signal sent by `request`; return False if the answer was dropped."""
+        """Send an answer to the requester of a signal; return False if it was dropped."""
         answer = self._bus.broker.answers.get(signal.reply_subject)
         if answer is None or answer.done() or not self._bus.connected:
             return False
@@ -304,7 +304,7 @@ class InMemorySignals:
         return True
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """Subscribe to a subject or pattern made by `svc_common.subjects`."""
+        """Return a generator of the signals published to a subject or pattern from now on."""
         box: CallbackQueue[Signal] = CallbackQueue()
         subscriber = (subject, box)
         self._bus.broker.subscribers.append(subscriber)
@@ -322,7 +322,7 @@ class InMemorySignals:
         return signals()
 
     def _send(self, signal: Signal) -> tuple[bool, int]:
-        """Deliver; return whether the bus is connected, and the number of subscribers."""
+        """Pass a signal to all matching subscribers; return whether connected, and their number."""
         if not self._bus.connected:
             return False, 0
         boxes = [
@@ -334,14 +334,14 @@ class InMemorySignals:
 
 
 class InMemoryLogLines:
-    """`LogLines` in memory."""
+    """`LogLines` in memory: trials' output on a stream of limited length, for tests."""
 
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
         self._stream = bus.broker.log_lines
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Send output of a trial; return False if the bus is away or busy and drops it."""
+        """Store trial output up to a limit per trial; return False if the bus is disconnected."""
         subject = subjects.log_subject(experiment_id, trial_id)
         if not self._bus.connected:
             return False
@@ -353,14 +353,14 @@ class InMemoryLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield the stored output behind `after_sequence`, then new output; never end."""
+        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._bus.follow(self._stream, subject, after_sequence):
             for sequence, record in batch:
                 yield LogChunk(trial_id, sequence, record.payload)
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
-        """Return the sequence of the last stored output of a trial; 0 if there is none."""
+        """Return the sequence of a trial's last stored output; 0 if there is none."""
         await self._bus.ready()
         found = self._stream.matching(subjects.log_subject(experiment_id, trial_id), 0)
         return found[-1][0] if found else 0
@@ -372,7 +372,7 @@ class InMemoryLogLines:
 
 
 class InMemoryBus:
-    """`Bus` of one client of a broker."""
+    """In-memory `Bus`: one client's logs, inbox, tasks and signals at a shared broker."""
 
     def __init__(self, broker: InMemoryBroker | None = None) -> None:
         self.broker = broker or InMemoryBroker()
@@ -396,7 +396,7 @@ class InMemoryBus:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close this bus at the end of its `async with` block."""
         await self.aclose()
 
     @property
@@ -405,7 +405,7 @@ class InMemoryBus:
         return self.broker.up.is_set() and not self._closed.is_set()
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the bus can be reached; with False, until it cannot."""
+        """Wait until the broker is reachable, or with False until it is not; raise if closed."""
         if not connected:
             await self.broker.down.wait()
             return
@@ -415,7 +415,7 @@ class InMemoryBus:
             raise UnavailableError("the connection to the bus is closed")
 
     async def streams(self) -> list[StreamFacts]:
-        """Return the state of each stream, in the order of `svc_common.subjects`."""
+        """Return number and size of messages of each stream, as the diagnosis shows them."""
         await self.ready()
         broker = self.broker
         tasks = [queued.payload for queued in broker.tasks.values()]
@@ -431,7 +431,7 @@ class InMemoryBus:
         ]
 
     async def aclose(self) -> None:
-        """Close; may be called twice. Waiting calls raise `UnavailableError`, iterators end."""
+        """Close this bus: waiting calls raise `UnavailableError`, iterators end; may repeat."""
         self._closed.set()
         for changed in self._followers:
             changed.set()
@@ -441,7 +441,7 @@ class InMemoryBus:
             await feed.aclose()
 
     async def ready(self, payload: bytes = b"") -> None:
-        """Wait until the broker can be reached.
+        """Raise if `payload` exceeds the bus's limit; wait until the broker is reachable.
 
         Raises:
             ResourceExhaustedError: `payload` is larger than a bus allows.
@@ -457,7 +457,7 @@ class InMemoryBus:
     async def follow(
         self, stream: Stream, pattern: str, after: int
     ) -> AsyncGenerator[list[tuple[int, Record]], None]:
-        """Yield matching messages behind `after`, then new ones, until this bus is closed."""
+        """Yield batches of a stream's messages matching a pattern behind `after`, until closed."""
         changed = asyncio.Event()
         stream.grown.append(changed.set)
         self._followers.append(changed)

@@ -13,7 +13,7 @@ from svc_common.messaging.ports import Signal, Task
 
 
 class TaskReceiver(Protocol):
-    """Feed of tasks, as the broker uses it."""
+    """Interface of a task feed towards the in-memory broker: its pool, its credit, delivery."""
 
     pool: str
 
@@ -29,7 +29,7 @@ class TaskReceiver(Protocol):
 
 @dataclass(slots=True)
 class Record:
-    """Message of a stream."""
+    """Stored message of an in-memory stream: subject, payload, message id, epoch."""
 
     subject: str
     payload: bytes
@@ -39,7 +39,7 @@ class Record:
 
 @dataclass(slots=True)
 class QueuedTask:
-    """Task on the queue; `feed` is None while it waits for delivery."""
+    """Task in the in-memory broker's queue; `feed` is None while it waits for delivery."""
 
     pool: str
     payload: bytes
@@ -49,7 +49,7 @@ class QueuedTask:
 
 
 class Stream:
-    """Messages in order, with callbacks for new ones."""
+    """In-memory stream of messages in order, deduplicated by id, that notifies of new ones."""
 
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
@@ -58,7 +58,7 @@ class Stream:
         self.grown: list[Callable[[], None]] = []
 
     def add(self, record: Record) -> int:
-        """Store a message, once per message id; return its sequence."""
+        """Store a message unless its message id is known; notify followers; return the sequence."""
         if record.message_id and record.message_id in self.ids:
             return self.ids[record.message_id]
         self.last += 1
@@ -70,7 +70,7 @@ class Stream:
         return self.last
 
     def matching(self, pattern: str, after: int) -> list[tuple[int, Record]]:
-        """Return the messages behind `after` whose subject matches."""
+        """Return (sequence, message) behind `after` for subjects that match the pattern."""
         return [
             (sequence, record)
             for sequence, record in self.records.items()
@@ -78,14 +78,14 @@ class Stream:
         ]
 
     def purge(self, pattern: str, before: int = 0) -> None:
-        """Delete matching messages with a sequence below `before`; 0: all of them."""
+        """Delete messages that match a pattern, below sequence `before`; 0: all of them."""
         for sequence, record in tuple(self.records.items()):
             if matches(pattern, record.subject) and (not before or sequence < before):
                 del self.records[sequence]
 
 
 class InMemoryBroker:
-    """In-memory server, shared by the buses of a test.
+    """In-memory server of streams, tasks and signals that tests can stop and restart.
 
     A test can make it unreachable (`stop`, `start`) and have it deliver every unfinished task
     again (`redeliver`).
@@ -111,7 +111,7 @@ class InMemoryBroker:
         self.down.set()
 
     def start(self) -> None:
-        """Become reachable again."""
+        """Make the broker reachable again; deliver waiting tasks and wake followers."""
         self.down.clear()
         self.up.set()
         self.offer()
@@ -125,7 +125,7 @@ class InMemoryBroker:
             self.give_back(sequence)
 
     def give_back(self, sequence: int) -> None:
-        """Make a task available for delivery again."""
+        """Return a delivered task to the queue and offer it to feeds with credit."""
         queued = self.tasks.get(sequence)
         if queued is not None:
             stop_timer(queued)
@@ -133,7 +133,7 @@ class InMemoryBroker:
             self.offer()
 
     def offer(self) -> None:
-        """Deliver waiting tasks to feeds with credit, oldest first."""
+        """Deliver waiting tasks, oldest first, to feeds of their pool that have credit."""
         if not self.up.is_set():
             return
         for sequence, queued in self.tasks.items():
@@ -145,7 +145,7 @@ class InMemoryBroker:
                     break
 
     def renew(self, sequence: int) -> None:
-        """Restart the timer after which this broker delivers a task again."""
+        """Restart the time-out after which a delivered task is delivered again."""
         queued = self.tasks.get(sequence)
         if queued is not None and queued.feed is not None:
             stop_timer(queued)
@@ -166,7 +166,7 @@ class InMemoryBroker:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Return whether a subject matches a pattern."""
+    """Return whether a subject matches a NATS pattern in which `*` is one token."""
     # `*` of the bus is one token and ids hold no dots, so the shell's `*` would match too much.
     return pattern == subject or (
         pattern.count(".") == subject.count(".") and fnmatchcase(subject, pattern)
@@ -174,7 +174,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 def stop_timer(queued: QueuedTask) -> None:
-    """Cancel the time-out of a delivered task."""
+    """Cancel the timer that would redeliver a delivered task."""
     if queued.timer is not None:
         queued.timer.cancel()
         queued.timer = None

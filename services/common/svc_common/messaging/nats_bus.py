@@ -26,7 +26,7 @@ _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class NatsInbox:
-    """`Inbox` on the stream `INBOX`."""
+    """`Inbox` over NATS: messages to experiments' managers on the stream `INBOX`."""
 
     def __init__(self, jetstream: JetStream) -> None:
         self._js = jetstream
@@ -34,14 +34,14 @@ class NatsInbox:
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """Send a message to the manager; return its sequence once the bus has it on disk."""
+        """Store a message to an experiment's manager, once per id; return its sequence."""
         subject = subjects.inbox_subject(experiment_id, source)
         return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})
 
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield all messages behind `after_sequence`, then new ones as they come; never end."""
+        """Yield lists of messages to an experiment's manager behind `after_sequence`, for ever."""
         pattern = subjects.inbox_filter(experiment_id)
         async for batch in self._js.follow(subjects.STREAM_INBOX, pattern, after_sequence):
             yield [
@@ -60,7 +60,7 @@ class NatsInbox:
         return 0 if stored is None else stored.sequence
 
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
-        """Delete the messages to an experiment up to and including `through_sequence`."""
+        """Delete the messages to an experiment's manager up to and including a sequence."""
         await self._js.purge(
             subjects.STREAM_INBOX, subjects.inbox_filter(experiment_id), through_sequence + 1
         )
@@ -71,7 +71,7 @@ class NatsInbox:
 
 
 class NatsSignals:
-    """`Signals` on core NATS."""
+    """`Signals` over core NATS: unstored publish, request and subscribe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -86,13 +86,13 @@ class NatsSignals:
         return answer
 
     def reply(self, signal: Signal, payload: bytes) -> bool:
-        """Answer a signal sent by `request`; return False if the answer was dropped."""
+        """Send an answer to the requester of a signal; return False if it was dropped."""
         return bool(signal.reply_subject) and self._connection.publish(
             signal.reply_subject, payload
         )
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """Subscribe to a subject or pattern made by `svc_common.subjects`."""
+        """Return a generator of signals to a subject or pattern, once the server knows of it."""
         box: CallbackQueue[Signal] = CallbackQueue()
 
         def receive(subject: str, reply: str, _headers: Mapping[str, str], payload: bytes) -> None:
@@ -126,13 +126,13 @@ class NatsSignals:
 
 
 class NatsLogLines:
-    """`LogLines` on the stream `LOGS`; publishing is not acknowledged."""
+    """`LogLines` over NATS: trials' output on the stream `LOGS`, not acknowledged."""
 
     def __init__(self, jetstream: JetStream) -> None:
         self._js = jetstream
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Send output of a trial; return False if the bus is away or busy and drops it."""
+        """Send trial output to its stream; return False if disconnected or too much is unsent."""
         connection = self._js.connection
         if connection.congested:  # reports and acknowledgements go first
             return False
@@ -141,14 +141,14 @@ class NatsLogLines:
     async def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield the stored output behind `after_sequence`, then new output; never end."""
+        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
         subject = subjects.log_subject(experiment_id, trial_id)
         async for batch in self._js.follow(subjects.STREAM_LOGS, subject, after_sequence):
             for stored in batch:
                 yield LogChunk(trial_id, stored.sequence, stored.payload)
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
-        """Return the sequence of the last stored output of a trial; 0 if there is none."""
+        """Return the sequence of a trial's last stored output; 0 if there is none."""
         subject = subjects.log_subject(experiment_id, trial_id)
         stored = await self._js.last(subjects.STREAM_LOGS, subject)
         return 0 if stored is None else stored.sequence
@@ -159,7 +159,7 @@ class NatsLogLines:
 
 
 class NatsBus:
-    """All ports on one connection: `async with NatsBus(settings) as bus`.
+    """All bus ports on one NATS connection: `async with NatsBus(settings) as bus`.
 
     Entering waits for the server as long as it takes and makes the streams. In a client that does
     not own them, calls wait until the manager has made them.
@@ -182,7 +182,7 @@ class NatsBus:
         self.log_lines = NatsLogLines(self._js)
 
     async def __aenter__(self) -> Self:
-        """Connect; make the streams if this client owns them."""
+        """Connect to NATS; create or update the streams if this client owns them."""
         await self._connection.open()
         if not self._owns_streams:
             return self
@@ -200,7 +200,7 @@ class NatsBus:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close the NATS connection at the end of the `async with` block."""
         await self.aclose()
 
     @property
@@ -209,14 +209,14 @@ class NatsBus:
         return self._connection.connected
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
-        """Wait until the bus can be reached; with False, until it cannot."""
+        """Wait until the NATS server is reachable, or with False until it is not."""
         if connected:
             await self._connection.wait_connected()
         else:
             await self._connection.wait_disconnected()
 
     async def streams(self) -> list[StreamFacts]:
-        """Return the state of each stream, in the order of `svc_common.subjects`."""
+        """Return size, message count and replicas of each existing stream, for the diagnosis."""
         found = []
         for name in stream_configs(self._replicas):
             with suppress(JetStreamError):  # it does not exist
@@ -229,7 +229,7 @@ class NatsBus:
 
 
 def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
-    """Return the configuration of every stream by name."""
+    """Return the JetStream configuration of each stream by name: subjects, retention, limits."""
     common: dict[str, object] = {
         "storage": "file",
         "num_replicas": replicas,

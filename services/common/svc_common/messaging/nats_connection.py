@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class _Delivery(asyncio.Future[Msg]):
-    """Subscriber in the place of the future that nats-py completes with an answer.
+    """Future that nats-py completes with each message of a subscription, passed to a callback.
 
     A callback of nats-py costs a queue and a task switch, and messages of two subscriptions would
     overtake each other. nats-py drops the messages of a cancelled future.
@@ -77,7 +77,7 @@ class _Delivery(asyncio.Future[Msg]):
 
 
 class Connection:
-    """Client connection; all methods belong to the loop that opened it.
+    """NATS connection that reconnects by itself, with requests and subscriptions.
 
     While the server is away, `publish` drops and requests fail at once with `DisconnectedError`:
     a caller that must not lose a message repeats it after `wait_connected`.
@@ -106,7 +106,7 @@ class Connection:
         self.max_payload = 1024 * 1024
 
     async def open(self) -> None:
-        """Connect, waiting for the server as long as it takes.
+        """Start connecting, and return once connected; raise on wrong credentials or TLS.
 
         Raises:
             UnauthenticatedError: the server refuses the credentials.
@@ -122,7 +122,7 @@ class Connection:
             raise
 
     async def aclose(self) -> None:
-        """Send what is waiting and close; may be called twice."""
+        """Send what is buffered, close the connection and notify callbacks; may be called twice."""
         self._closing.set()
         self._lose(self._client)
         if self._keeper is not None:
@@ -142,7 +142,7 @@ class Connection:
         return self._up.is_set() and not self.closed
 
     async def wait_connected(self) -> None:
-        """Wait until the server can be reached.
+        """Wait until the NATS server can be reached; raise if the connection was closed.
 
         Raises:
             UnavailableError: the connection was closed.
@@ -164,7 +164,7 @@ class Connection:
     def publish(
         self, subject: str, payload: bytes, *, reply: str = "", headers: Headers | None = None
     ) -> bool:
-        """Send a message; return False if the server is away and the message was dropped.
+        """Send a message without waiting; return False if the server is away and it was dropped.
 
         Raises:
             ResourceExhaustedError: the message is larger than the server allows.
@@ -186,13 +186,13 @@ class Connection:
         return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
-        """Wait while too much is unsent."""
+        """Flush repeatedly while too many bytes are unsent."""
         while self.congested:
             with suppress(UnavailableError):
                 await self.flush()
 
     def subscribe(self, subject: str, receive: Receive) -> int:
-        """Subscribe to a subject or pattern, also after reconnections; return an id."""
+        """Subscribe a callback to a subject, also after reconnections; return an id to end it."""
         sid = next(self._numbers)
         self._subjects[sid] = (subject, receive)
         if self._client is not None:
@@ -205,7 +205,7 @@ class Connection:
             raise PermissionDeniedError(f"the bus forbids this user to listen to {subject}")
 
     def unsubscribe(self, sid: int) -> None:
-        """End a subscription; nothing happens if that was done already."""
+        """End a subscription by its id; nothing happens if it has ended."""
         self._subjects.pop(sid, None)
         if sid in self._subscriptions:
             subscription, delivery = self._subscriptions.pop(sid)
@@ -214,7 +214,7 @@ class Connection:
                 _run(subscription.unsubscribe())
 
     async def drain(self, sid: int) -> None:
-        """End a subscription when all that the server has sent to it has arrived.
+        """End a subscription after all messages that the server has sent to it have arrived.
 
         Raises:
             UnavailableError: the server is away; what it had sent is lost.
@@ -241,7 +241,7 @@ class Connection:
     def request(
         self, subject: str, payload: bytes, *, timeout_s: float, headers: Headers | None = None
     ) -> Answer:
-        """Send a message and return the future of its answer: headers and payload.
+        """Send a request; return a future of the first answer, which fails at a time-out or loss.
 
         The future raises `DisconnectedError`, `NoRespondersError`, `PermissionDeniedError` or
         `RequestTimeoutError`.
@@ -252,7 +252,7 @@ class Connection:
         return answer
 
     async def flush(self, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the server has handled everything sent before.
+        """Wait for an answer of the server, so that everything sent before was handled.
 
         Raises:
             UnavailableError: the server is away or does not answer.
@@ -261,7 +261,7 @@ class Connection:
             await self.request(self.new_inbox(), b"", timeout_s=timeout_s)
 
     async def _keep(self) -> None:
-        """Connect again whenever the connection is lost."""
+        """Connect to the servers in turn, and again after each loss with back-off, until closed."""
         wait_s, opened = 0.0, False
         for server in itertools.cycle(self._servers):
             client = Client()
@@ -288,7 +288,7 @@ class Connection:
             wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
 
     def _check_owner(self, server: Server) -> None:
-        """Raise unless the bus on this machine belongs to the expected user.
+        """Raise unless the process that listens at the bus's local port is the expected user's.
 
         Raises:
             UnavailableError: another user has the port; the bus may get another one.
@@ -302,7 +302,7 @@ class Connection:
             raise UnavailableError(str(error)) from error
 
     async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
-        """Open a client after a pause; see `open` for the errors."""
+        """Connect a nats-py client after a pause; never send a secret to a server without TLS."""
         await asyncio.sleep(wait_s)
         settings = self._settings
         tls = settings.tls and settings.tls()
@@ -353,7 +353,7 @@ class Connection:
             raise _translated(error, server, encrypted=tls is not None) from error
 
     async def _serve(self, client: Client) -> None:
-        """Use a client until its connection is lost.
+        """Subscribe a new client to all subjects, announce it, and wait until it is lost.
 
         Raises:
             UnavailableError: the server does not answer.
@@ -377,7 +377,7 @@ class Connection:
             await self.flush(self._settings.heartbeat_s)
 
     def _lose(self, client: Client | None) -> None:
-        """Fail and drop what depends on a client, unless it is no longer in use."""
+        """Drop a lost client: fail pending requests, clear subscriptions, mark as disconnected."""
         if client is None or client is not self._client:
             return
         if not self.closed:
@@ -413,7 +413,7 @@ class Connection:
 
 
 def _run(coroutine: Coroutine[object, None, T]) -> T:
-    """Run a coroutine of nats-py that only fills its buffers, which have no limit here."""
+    """Run a nats-py coroutine that never waits to its end; return its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -423,7 +423,7 @@ def _run(coroutine: Coroutine[object, None, T]) -> T:
 
 
 def _translated(error: Exception, server: Server, *, encrypted: bool) -> Exception:
-    """Return the error of `Connection.open` for one of nats-py."""
+    """Return our error (credentials, encryption, unavailable) for one that nats-py raised."""
     place = f"the bus at {server.host}:{server.port}"
     match error:
         case ssl.SSLError() if not encrypted:

@@ -45,7 +45,7 @@ _NO_RESPONDERS: Final = "503"
 
 
 class NatsEventLog:
-    """`EventLog` on the stream `EXPERIMENTS`."""
+    """`EventLog` over NATS: experiments' logs on the stream `EXPERIMENTS`."""
 
     def __init__(self, jetstream: JetStream) -> None:
         self._js = jetstream
@@ -59,7 +59,7 @@ class NatsEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append one message behind `expected_sequence` and return its stream sequence."""
+        """Append to an experiment's log if it ends at `expected_sequence`; settle lost answers."""
         subject = subjects.event_subject(experiment_id)
         headers = {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
         in_doubt = False
@@ -86,7 +86,7 @@ class NatsEventLog:
             # the second breaks the expected sequence and the last message is this append.
 
     async def last(self, experiment_id: str) -> LogMessage | None:
-        """Return the last message of a log; None if the log is empty."""
+        """Return the last message of an experiment's log; None if the log is empty."""
         stored = await self._js.last(
             subjects.STREAM_EXPERIMENTS, subjects.event_subject(experiment_id)
         )
@@ -95,7 +95,7 @@ class NatsEventLog:
     async def read(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence` up to the end of the log at the call."""
+        """Yield an experiment's log behind `after_sequence` up to its end at the call."""
         subject = subjects.event_subject(experiment_id)
         async with aclosing(self._read(subject, after_sequence)) as messages:
             async for stored in messages:
@@ -104,7 +104,7 @@ class NatsEventLog:
     async def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence`, then each new one; never end."""
+        """Yield an experiment's log behind `after_sequence`, then each new message, for ever."""
         subject = subjects.event_subject(experiment_id)
         copies = subjects.copy_subject(experiment_id)
         async with aclosing(self._follow(subject, copies, after_sequence)) as messages:
@@ -112,14 +112,14 @@ class NatsEventLog:
                 yield message
 
     async def follow_all(self, after_sequence: int = 0) -> AsyncGenerator[LogMessage, None]:
-        """Yield like `follow`, from the logs of all experiments in the order of the appends."""
+        """Yield the messages of all experiments' logs in append order, then new ones, for ever."""
         pattern, copies = subjects.ALL_EVENTS, subjects.ALL_COPIES
         async with aclosing(self._follow(pattern, copies, after_sequence)) as messages:
             async for message in messages:
                 yield message
 
     async def experiments(self) -> list[str]:
-        """Return the sorted ids of all experiments that have a log."""
+        """Return the sorted ids of all experiments with a log, from the stream's paged subjects."""
         found: set[str] = set()
         while True:
             answer = await self._js.api(
@@ -138,7 +138,7 @@ class NatsEventLog:
     async def _follow(
         self, pattern: str, copies: str, after: int
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages of a subject or pattern behind `after` in order; never end."""
+        """Read stored messages behind `after`, then live copies; fill gaps by reading again."""
         connection, loop = self._js.connection, asyncio.get_running_loop()
         box: CallbackQueue[Stored | None] = CallbackQueue()
         """Copies; None: messages may be missing."""
@@ -181,7 +181,7 @@ class NatsEventLog:
             connection.unsubscribe(sid)
 
     async def _read(self, pattern: str, after: int) -> AsyncGenerator[Stored, None]:
-        """Yield the messages of a subject or pattern behind `after` up to the end at the call."""
+        """Yield stored messages of a pattern up to the end at the call, by the permitted method."""
         end = await self._js.last(subjects.STREAM_EXPERIMENTS, pattern)
         if end is None or end.sequence <= after:
             return
@@ -193,7 +193,7 @@ class NatsEventLog:
     async def _read_by_consumer(
         self, pattern: str, after: int, end: Stored
     ) -> AsyncGenerator[Stored, None]:
-        """Yield the messages up to `end`; three times as fast as direct get."""
+        """Yield stored messages up to `end` through a JetStream consumer, the fast method."""
         follower = self._js.follow(subjects.STREAM_EXPERIMENTS, pattern, after)
         async with aclosing(follower) as batches:
             async for batch in batches:
@@ -205,7 +205,7 @@ class NatsEventLog:
     async def _read_direct(
         self, pattern: str, after: int, end: Stored
     ) -> AsyncGenerator[Stored, None]:
-        """Yield the messages up to `end`, in batches."""
+        """Yield stored messages up to `end` in batches of direct gets, which need no consumer."""
         last: Stored | None = end
         while last is not None and after < min(end.sequence, last.sequence):
             batch = await self._batch(pattern, after)
@@ -220,7 +220,7 @@ class NatsEventLog:
                 last = await self._js.last(subjects.STREAM_EXPERIMENTS, pattern)
 
     async def _batch(self, pattern: str, after: int) -> list[Stored]:
-        """Return the next messages of a subject or pattern behind `after`; [] if there are none.
+        """Return the next stored messages of a pattern behind `after`; retry until answered.
 
         Raises:
             JetStreamError: the server refuses.
@@ -245,7 +245,7 @@ class NatsEventLog:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def _get(self, request: bytes) -> tuple[list[Stored], str]:
-        """Return the messages of one direct get, and its status; empty if the answer broke off."""
+        """Send one batched direct get; return its messages and final status; empty: broke off."""
         connection = self._js.connection
         batch: list[Stored] = []
         status: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -283,7 +283,7 @@ def _stored(headers: Headers, payload: bytes) -> Stored:
 
 
 def _previous(copy: Stored, pattern: str) -> int:
-    """Return the sequence of the message of the pattern that comes before a copy."""
+    """Return the sequence of the pattern's message before a live copy, from its headers."""
     if pattern == subjects.ALL_EVENTS:
         return copy.sequence - 1  # the whole stream
     return int(copy.headers["Nats-Last-Sequence"])

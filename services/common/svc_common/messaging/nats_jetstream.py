@@ -58,7 +58,7 @@ _FLOW_LIMIT_MESSAGES: Final = 2_000
 
 
 class JetStreamError(ServiceError):
-    """Refusal of an operation by the server.
+    """Error that a JetStream server returned for an operation, with its error code.
 
     Attributes:
         code: its error code, e.g. `WRONG_LAST_SEQUENCE`.
@@ -71,7 +71,7 @@ class JetStreamError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Message of a stream."""
+    """Message stored in a JetStream stream: subject, sequence, payload, headers, time."""
 
     subject: str
     sequence: int
@@ -81,7 +81,7 @@ class Stored:
 
 
 class JetStream:
-    """JetStream operations on one connection.
+    """JetStream operations on a NATS connection: publish, read, follow, streams, purge.
 
     Args:
         connection: open, or opening.
@@ -97,7 +97,7 @@ class JetStream:
         """First part of the subjects of the API."""
 
     async def publish(self, subject: str, payload: bytes, headers: Headers | None = None) -> int:
-        """Store a message and return its sequence; repeat until the server has answered.
+        """Store a message on its stream, repeating until answered; return its sequence.
 
         Raises:
             JetStreamError: the server refuses the message.
@@ -118,7 +118,7 @@ class JetStream:
     async def publish_once(
         self, subject: str, payload: bytes, headers: Headers | None = None
     ) -> int:
-        """Store a message and return its sequence; raise if the outcome is in doubt.
+        """Store a message once; return its sequence, or raise if the outcome is unknown.
 
         Raises:
             DisconnectedError: the server went away; the message may be stored.
@@ -137,7 +137,7 @@ class JetStream:
         return int(_checked(answer)["seq"])
 
     async def api(self, operation: str, request: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - JSON of the server
-        """Call the API and return the answer; repeat while the server is away.
+        """Call a JetStream API operation and return its JSON; repeat while the server is away.
 
         Only for operations that may be repeated.
 
@@ -165,7 +165,7 @@ class JetStream:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def ensure_stream(self, name: str, config: Mapping[str, object]) -> None:
-        """Create a stream, or update it to this configuration."""
+        """Create a stream, or update an existing one to this configuration."""
         wanted = {"name": name, **config}
         try:
             await self.api(f"STREAM.CREATE.{name}", wanted)
@@ -175,7 +175,7 @@ class JetStream:
             await self.api(f"STREAM.UPDATE.{name}", wanted)
 
     async def last(self, stream: str, subject: str) -> Stored | None:
-        """Return the last message of a subject or pattern from the leader of the stream."""
+        """Return the last stored message of a subject or pattern; None: there is none."""
         try:
             answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
         except JetStreamError as error:
@@ -185,7 +185,7 @@ class JetStream:
         return _stored(answer["message"])
 
     async def purge(self, stream: str, subject: str, before: int = 0) -> None:
-        """Delete the messages of a subject or pattern.
+        """Delete a stream's messages of a subject or pattern, all or below a sequence.
 
         Args:
             stream: name of the stream.
@@ -200,7 +200,7 @@ class JetStream:
     async def follow(
         self, stream: str, subject: str, after_sequence: int
     ) -> AsyncGenerator[list[Stored], None]:
-        """Yield the messages behind `after_sequence` in order, each once, in non-empty lists."""
+        """Yield a stream's messages behind `after_sequence` in batches, in order, for ever."""
         follower = _Follower(self, stream, subject, after_sequence)
         try:
             while True:
@@ -212,7 +212,7 @@ class JetStream:
 
 
 class _Follower:
-    """Ordered push consumer, made again from its last position after a gap, silence or outage."""
+    """Ordered JetStream consumer that is created again after a gap, silence or outage."""
 
     def __init__(self, stream_api: JetStream, stream: str, subject: str, after: int) -> None:
         self._js = stream_api
@@ -232,7 +232,7 @@ class _Follower:
         self._maker = self._loop.create_task(self._make(), name=f"follow {subject}")
 
     async def next_batch(self) -> list[Stored]:
-        """Wait for messages; see `JetStream.follow`."""
+        """Wait for messages and return up to 1,000; reply to a deferred flow-control request."""
         batch = await self._box.get_some(1_000)
         if self._flow_reply and len(self._box) < _FLOW_LIMIT_MESSAGES:
             self._connection.publish(self._flow_reply, b"")
@@ -240,7 +240,7 @@ class _Follower:
         return batch
 
     async def aclose(self) -> None:
-        """Unsubscribe; the server deletes the consumer after `INACTIVE_S`."""
+        """End the subscription and its tasks; the server drops the consumer after `INACTIVE_S`."""
         self._watch.cancel()
         self._remove_callback()
         self._connection.unsubscribe(self._sid)
@@ -254,7 +254,7 @@ class _Follower:
         self._incomplete.set()
 
     async def _make(self) -> None:
-        """Make the consumer, and make it again whenever messages may be missing."""
+        """Create the consumer, and again from the last sequence when messages may be missing."""
         while not self._connection.closed:
             self._incomplete.clear()
             self._connection.unsubscribe(self._sid)
@@ -308,7 +308,7 @@ class _Follower:
             self._box.put(Stored(subject, sequence, payload, headers, int(parts[-2])))
 
     def _control(self, reply: str, headers: Headers) -> None:
-        """Handle a heartbeat or a flow control request."""
+        """Handle a heartbeat or flow-control message; mark a gap if messages were lost."""
         if reply:
             if len(self._box) < _FLOW_LIMIT_MESSAGES:
                 self._connection.publish(reply, b"")
@@ -332,7 +332,7 @@ class _Follower:
 
 
 def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
-    """Return the decoded answer of the server.
+    """Decode a JetStream answer; raise the error that it reports.
 
     Raises:
         RequestTimeoutError: the server is temporarily unavailable.

@@ -25,7 +25,7 @@ class NoRespondersError(UnavailableError):
 
 
 class RequestTable:
-    """Pending requests by the token that ends their reply subject.
+    """Table of pending NATS requests by token, which one periodic sweep times out.
 
     A timer for each request would cost more than the request: one sweep a second finds those that
     are overdue, so a time-out may come up to a second late.
@@ -41,7 +41,7 @@ class RequestTable:
         self._sweeper: asyncio.TimerHandle | None = None
 
     def add(self, timeout_s: float, subject: str) -> tuple[str, Answer]:
-        """Register a request to ``subject``; return its token and the future of its answer."""
+        """Register a request with its deadline; return its token and the future of its answer."""
         loop = asyncio.get_running_loop()
         token, answer = str(next(self._tokens)), loop.create_future()
         self._pending[token] = (answer, loop.time() + timeout_s, subject)
@@ -50,14 +50,14 @@ class RequestTable:
         return token, answer
 
     def complete(self, token: str, headers: Headers, payload: bytes) -> None:
-        """Complete a request; an answer that is no longer awaited is dropped."""
+        """Resolve a request's future by an answer; fail it if there was no subscriber."""
         if headers.get("Status") == "503":
             self.fail(token, NoRespondersError("the subject has no subscriber"))
         elif (pending := self._pending.pop(token, None)) and not pending[0].done():
             pending[0].set_result((headers, payload))
 
     def fail(self, token: str, error: UnavailableError | PermissionDeniedError) -> None:
-        """Fail a request."""
+        """Remove a pending request and set an error on its future."""
         if (pending := self._pending.pop(token, None)) and not pending[0].done():
             pending[0].set_exception(error)
             pending[0].exception()  # retrieved: the task that waited for it may be gone
@@ -68,7 +68,7 @@ class RequestTable:
             self.fail(token, DisconnectedError("the bus went away"))
 
     def forbid(self, subject: str) -> None:
-        """Fail all requests to ``subject``, which nats-py has put in lower case."""
+        """Fail all requests to a subject to which the server forbids publishing."""
         for token, (_, _, asked) in tuple(self._pending.items()):
             if asked.lower() == subject:
                 text = f"the bus forbids this user to publish to {asked}"

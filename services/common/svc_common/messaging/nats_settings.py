@@ -15,7 +15,7 @@ DEFAULT_PORT: Final = 4222
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of the bus, and the credentials for it: user and password, a token, or none."""
+    """Host, port and credentials of one NATS server."""
 
     host: str
     port: int
@@ -26,7 +26,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class NatsSettings:
-    """Settings of one client of the bus."""
+    """Settings of one NATS client: addresses, credentials, TLS, replicas, heartbeat."""
 
     url: str
     """`nats://host:port` (or `tls://`), or several of them separated by commas. User information
@@ -57,7 +57,7 @@ class NatsSettings:
     def confined(
         cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
     ) -> Self:
-        """Return the settings of a process other than the manager, which makes no streams.
+        """Build the settings of a process that is not the manager, so makes no streams.
 
         Where the bus knows no users, every process may make them, and does.
         """
@@ -68,7 +68,7 @@ class NatsSettings:
     def of(
         cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
     ) -> Self:
-        """Return the settings of a process with these security settings.
+        """Build NATS settings from address and security settings; raise for remote plain text.
 
         Raises:
             FailedPreconditionError: the bus is another machine and would be called in plain text.
@@ -94,7 +94,7 @@ class NatsSettings:
         )
 
     def servers(self) -> list[Server]:
-        """Return the servers that the address names.
+        """Parse the comma-separated address to servers; raise InvalidArgumentError if malformed.
 
         Raises:
             InvalidArgumentError: the text is not such an address.

@@ -45,7 +45,7 @@ _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class NatsTaskQueue:
-    """`TaskQueue` on the stream `TASKS`, one durable consumer per pool.
+    """`TaskQueue` over NATS: the stream `TASKS` with one durable consumer per pool.
 
     Args:
         jetstream: of an open connection.
@@ -58,14 +58,14 @@ class NatsTaskQueue:
         self._opened: set[str] = set()
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
-        """Queue a task; return its sequence once the bus has it on disk."""
+        """Queue a task for a pool's agents, once per message id; return its sequence."""
         await self.open_pool(pool)
         return await self._js.publish(
             subjects.task_subject(pool), payload, {_MESSAGE_ID: message_id}
         )
 
     async def delete(self, sequence: int) -> None:
-        """Remove a task from the queue; do nothing if it is gone already."""
+        """Delete a task from the stream by its sequence; do nothing if it is gone already."""
         request: dict[str, object] = {"seq": sequence, "no_erase": True}
         try:
             await self._js.api(f"STREAM.MSG.DELETE.{subjects.STREAM_TASKS}", request)
@@ -74,13 +74,13 @@ class NatsTaskQueue:
                 raise
 
     async def pull(self, pool: str) -> "NatsTaskFeed":
-        """Open a feed of the tasks of a pool."""
+        """Return a feed of a pool's tasks; create the pool's consumer if this user may."""
         if not self._confined:
             await self._make_consumer(pool)
         return NatsTaskFeed(self._js, pool)
 
     async def open_pool(self, pool: str) -> None:
-        """Make a pool, so that agents can pull before the first task; may be repeated."""
+        """Create the consumer of a pool's tasks once, so that agents can pull; may be repeated."""
         if pool in self._opened:
             return
         await self._make_consumer(pool)
@@ -121,7 +121,7 @@ class NatsTaskQueue:
         await self._acknowledge(ack_subject, _TERM)
 
     async def _acknowledge(self, ack_subject: str, kind: bytes) -> None:
-        """Send an acknowledgement of some kind; repeat until the server has answered.
+        """Send an acknowledgement and wait for the server's answer; repeat with longer time-outs.
 
         After a kill, the server may have lost the delivery; then it answers no acknowledgement
         before it has delivered the task again.
@@ -144,7 +144,7 @@ class NatsTaskQueue:
 
 
 class NatsTaskFeed:
-    """`TaskFeed` made of pull requests that stand at the server."""
+    """`TaskFeed` over NATS, made of pull requests that wait at the server."""
 
     def __init__(self, jetstream: JetStream, pool: str) -> None:
         self._connection = jetstream.connection
@@ -184,7 +184,7 @@ class NatsTaskFeed:
         return await self._box.get()
 
     async def aclose(self) -> None:
-        """Stop delivery; give back at once the tasks that have not been read."""
+        """Withdraw the pull requests and return delivered but unread tasks to the queue."""
         if self._closed:
             return
         self._closed = True
@@ -204,7 +204,7 @@ class NatsTaskFeed:
             self._box.close()
 
     def _changed(self) -> None:
-        """Request again all that was standing: the server dropped it with the connection."""
+        """After a reconnection, send pull requests for all grants that are still open."""
         if self._connection.closed:
             self._box.close()
             return
@@ -213,7 +213,7 @@ class NatsTaskFeed:
         self._request_soon()
 
     def _request_soon(self) -> None:
-        """Schedule one request for all grants of this turn of the loop."""
+        """Schedule one pull request for all grants made in this turn of the event loop."""
         if self._wanted > 0 and not self._requesting and not self._closed:
             self._requesting = True
             self._loop.call_soon(self._request)

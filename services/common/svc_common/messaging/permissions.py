@@ -61,7 +61,7 @@ _EXPORTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BusUser:
-    """User of the bus with the subjects that it may use."""
+    """NATS user: its account, and the subjects it may publish and subscribe to."""
 
     name: str
     publish: tuple[str, ...]
@@ -84,7 +84,7 @@ def manager_user(name: str = MANAGER) -> BusUser:
 
 
 def dispatcher_user(name: str = DISPATCHER) -> BusUser:
-    """Return the user of dispatchers: reads all logs, publishes to INBOXes under its name."""
+    """Return the NATS user of dispatchers: reads all logs, publishes to all INBOXes."""
     answers = _answers(name)
     operations = (_LIST, _READ_LAST, _READ_BATCH)
     return BusUser(
@@ -99,7 +99,7 @@ def dispatcher_user(name: str = DISPATCHER) -> BusUser:
 
 
 def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
-    """Return the user of an agent.
+    """Return the NATS user of an agent or a pool's agents, with the subjects they may use.
 
     Args:
         name: of the user, one token of a subject.
@@ -141,7 +141,7 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
 
 
 def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
-    """Return the part of a server's configuration that admits these users only.
+    """Return the `accounts` block of a NATS configuration for these users and passwords.
 
     Args:
         users: each with its password; one that starts with `$` is the name of a variable of the
@@ -164,7 +164,7 @@ def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
 
 
 def _account_lines(user: BusUser) -> list[str]:
-    """Return the lines of the user's account except its users."""
+    """Return the lines of a user's account: exports of the main account, or imports from it."""
     if user.account == ACCOUNT:
         exports = "".join(f"      {export}\n" for export in _EXPORTS)
         return ["    jetstream: enabled\n", f"    exports: [\n{exports}    ]\n"]
@@ -175,7 +175,7 @@ def _account_lines(user: BusUser) -> list[str]:
 
 
 def _service(subject: str) -> str:
-    """Return the import of a service by the name that it has in the user's account."""
+    """Return the import line of a subject as a service, renamed if it is of JetStream's API."""
     prefix = f"{subjects.IMPORTED_API}."
     if not subject.startswith(prefix):
         return f"{{service: {_remote(subject)}}}"

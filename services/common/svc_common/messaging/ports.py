@@ -23,7 +23,7 @@ LOADING: Final = "loading-"
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """Append to an experiment's log."""
+    """Message appended to an experiment's log: payload, sequence, epoch and append id."""
 
     experiment_id: str
     sequence: int
@@ -44,7 +44,7 @@ class LogMessage:
 
 @dataclass(frozen=True, slots=True)
 class InboxMessage:
-    """Request or report to the manager of an experiment."""
+    """Message to an experiment's manager from an agent, host or client."""
 
     experiment_id: str
     source: str
@@ -56,7 +56,7 @@ class InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Task delivered to this agent, which holds it until `ACK_WAIT_S` pass without a renewal."""
+    """Trial's task delivered to an agent, which must renew it within `ACK_WAIT_S`."""
 
     pool: str
     sequence: int
@@ -71,7 +71,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Message that is not stored."""
+    """Unstored message on the bus: subject, payload and address for an answer."""
 
     subject: str
     payload: bytes
@@ -81,7 +81,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Piece of the output of a trial."""
+    """Piece of a trial's output on the bus, with its sequence."""
 
     trial_id: str
     sequence: int
@@ -90,7 +90,7 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """State of a stream of the bus."""
+    """Messages, bytes and replicas of one stream of the bus, for the diagnosis."""
 
     name: str
     messages: int
@@ -103,7 +103,7 @@ class StreamFacts:
 
 
 class EventLog(Protocol):
-    """Ordered, durable log of each experiment; only the experiment's manager appends."""
+    """Interface of experiments' ordered, durable logs; only the manager appends."""
 
     async def append(
         self,
@@ -114,7 +114,7 @@ class EventLog(Protocol):
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append one message behind `expected_sequence` and return its stream sequence.
+        """Append to an experiment's log, exactly once, if it ends at `expected_sequence`.
 
         Returns once the bus has it on disk. An append whose acknowledgement was lost is
         recognised by (`epoch`, `append_id`) in the last message of the log, so it is stored
@@ -143,7 +143,7 @@ class EventLog(Protocol):
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogMessage, None]:
-        """Yield the messages behind `after_sequence`, then each new one; never end.
+        """Yield an experiment's log behind `after_sequence`, then each new message, for ever.
 
         In order, each exactly once, also across reconnections.
         """
@@ -163,12 +163,12 @@ class EventLog(Protocol):
 
 
 class Inbox(Protocol):
-    """Messages to the manager of an experiment, stored until they have been consumed."""
+    """Interface of stored messages to experiments' managers, until they have been handled."""
 
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
-        """Send a message to the manager; return its sequence once the bus has it on disk.
+        """Store a message to an experiment's manager; return its sequence once it is on disk.
 
         Calls may overlap (they are pipelined); without a reconnection their order is kept.
         After a lost acknowledgement the message is sent again, so it may be stored twice:
@@ -185,7 +185,7 @@ class Inbox(Protocol):
     def follow(
         self, experiment_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[list[InboxMessage], None]:
-        """Yield all messages behind `after_sequence`, then new ones as they come; never end.
+        """Yield lists of messages to an experiment's manager behind a sequence, for ever.
 
         Each item is the non-empty list of the messages that have arrived since the last one, in
         order, each message exactly once, also across reconnections. A slow reader gets longer
@@ -207,7 +207,7 @@ class Inbox(Protocol):
 
 
 class TaskFeed(Protocol):
-    """Asynchronous iterator of the tasks of a pool.
+    """Async iterator over a pool's tasks; each delivery needs a grant.
 
     No task is delivered before `grant`. One reader at a time.
     """
@@ -226,7 +226,7 @@ class TaskFeed(Protocol):
         ...
 
     async def __anext__(self) -> Task:
-        """Wait for the next task.
+        """Wait for the next task that the bus delivers; StopAsyncIteration: the feed is closed.
 
         Raises:
             StopAsyncIteration: the feed was closed.
@@ -239,10 +239,10 @@ class TaskFeed(Protocol):
 
 
 class TaskQueue(Protocol):
-    """Queue of tasks for pools of agents; each is delivered to one of them, at least once."""
+    """Interface of the queue of trials' tasks, each delivered to one of a pool's agents."""
 
     async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
-        """Queue a task; return its sequence once the bus has it on disk.
+        """Queue a task for a pool's agents; return its sequence once it is on disk.
 
         Calls may overlap. A task whose acknowledgement was lost may be queued twice.
 
@@ -254,7 +254,7 @@ class TaskQueue(Protocol):
         ...
 
     async def open_pool(self, pool: str) -> None:
-        """Make a pool, so that agents can pull before the first task; may be repeated.
+        """Create a pool's queue, so that agents can pull before its first task; may be repeated.
 
         `publish` does so as well. Needed where agents have no right to make consumers.
         """
@@ -286,14 +286,14 @@ class TaskQueue(Protocol):
 
 
 class Signals(Protocol):
-    """Messages that are not stored: orders to agents, presence, live views."""
+    """Interface of unstored messages on the bus: orders to agents, presence, live views."""
 
     def publish(self, subject: str, payload: bytes) -> bool:
         """Send to the present subscribers; return False if the bus is away and drops the signal."""
         ...
 
     async def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes:
-        """Send a request and return the first answer.
+        """Send a request to a subject and return its first answer; raise if none comes in time.
 
         Raises:
             UnavailableError: the subject has no subscriber, or no answer came within `timeout_s`.
@@ -305,7 +305,7 @@ class Signals(Protocol):
         ...
 
     async def subscribe(self, subject: str) -> AsyncGenerator[Signal, None]:
-        """Subscribe to a subject or pattern made by `svc_common.subjects`.
+        """Return a generator of the signals to a subject or pattern, from the return on.
 
         Returns once the bus has the subscription: all later signals arrive.
         """
@@ -313,10 +313,10 @@ class Signals(Protocol):
 
 
 class LogLines(Protocol):
-    """Recent output of trials, for the page and the command line."""
+    """Interface of trials' recent output on the bus, for the page and the command line."""
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Send output of a trial; return False if the bus is away or busy and drops it.
+        """Send a piece of a trial's output without waiting; return False if it was dropped.
 
         The files of the agent are the record; this is a live view.
         """
@@ -325,7 +325,7 @@ class LogLines(Protocol):
     def follow(
         self, experiment_id: str, trial_id: str, after_sequence: int = 0
     ) -> AsyncGenerator[LogChunk, None]:
-        """Yield the stored output behind `after_sequence`, then new output; never end."""
+        """Yield a trial's stored output behind `after_sequence`, then new output, for ever."""
         ...
 
     async def last_sequence(self, experiment_id: str, trial_id: str) -> int:
@@ -338,7 +338,7 @@ class LogLines(Protocol):
 
 
 class Bus(Protocol):
-    """Ports of one connection to the bus; open it with `async with`."""
+    """Interface of one connection to the bus: logs, inbox, tasks, signals, output."""
 
     @property
     def events(self) -> EventLog:
@@ -375,14 +375,14 @@ class Bus(Protocol):
         ...
 
     async def streams(self) -> list[StreamFacts]:
-        """Return the state of each stream, in the order of `svc_common.subjects`.
+        """Return messages, bytes and replicas of each existing stream of the bus.
 
         A missing stream is left out.
         """
         ...
 
     async def __aenter__(self) -> Self:
-        """Connect, waiting for the bus as long as it takes.
+        """Connect to the bus at the start of `async with`, waiting for it as long as it takes.
 
         Raises:
             UnauthenticatedError: the bus refuses the credentials.
@@ -395,7 +395,7 @@ class Bus(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close the connection to the bus at the end of the `async with` block."""
         ...
 
     async def aclose(self) -> None:

@@ -25,7 +25,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class CallMetrics:
-    """Metrics of the gRPC calls of a process.
+    """Prometheus counter and histogram of the gRPC calls of a process.
 
     Args:
         registry: renders them.
@@ -43,7 +43,7 @@ class CallMetrics:
 
 
 class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
-    """Server interceptor that counts, times and labels calls; outermost, so that it sees statuses.
+    """gRPC server interceptor that counts and times calls, and binds ids to their log lines.
 
     Args:
         metrics: counts the calls; None: they are not counted.
@@ -57,7 +57,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """See `grpc.aio.ServerInterceptor`."""
+        """Replace a method's handler by one that measures the call; health and reflection not."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith("/grpc."):
@@ -109,7 +109,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
 
 
 def log_fields(request: Any, context: Context) -> dict[str, str]:  # noqa: ANN401 - any message
-    """Return the log fields of a call: request id, and ids of the objects in the request."""
+    """Return a call's log fields: its request id, and experiment and trial id of its request."""
     facts = {"request": _request_id(request, context)}
     for key, field in _IDS.items():
         value = getattr(request, field, "")

@@ -34,7 +34,7 @@ _ERROR_BY_STATUS: Final[dict[grpc.StatusCode, type[errors.ServiceError]]] = {
 def open_channel(
     address: str, transport: Transport = PLAIN, tls_name: str = ""
 ) -> grpc.aio.Channel:
-    """Return a channel with the limits of all services; close it, e.g. with `async with`.
+    """Open a gRPC channel to a service with TLS as configured and our message size limits.
 
     Args:
         address: `host:port`.
@@ -64,7 +64,7 @@ def token_metadata(token: str | None) -> Metadata:
 
 
 def service_error(error: grpc.aio.AioRpcError) -> errors.ServiceError:
-    """Return the error that the server raised, restored from the status of a failed call.
+    """Convert a failed call's status and details to the `ServiceError` that the server raised.
 
     Use it at the boundary: `except AioRpcError as error: raise service_error(error) from error`.
     """

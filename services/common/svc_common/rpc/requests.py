@@ -24,7 +24,7 @@ class MalformedRequest:
 
 
 def capture_malformed(read: Read | None) -> Read | None:
-    """Return a deserializer that returns a `MalformedRequest` instead of raising.
+    """Wrap a deserializer so that it returns a `MalformedRequest` instead of raising.
 
     gRPC would answer an error of the deserializer with UNKNOWN and a traceback.
     """
@@ -41,7 +41,7 @@ def capture_malformed(read: Read | None) -> Read | None:
 
 
 def checked_requests(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of them
-    """Return a request, or a stream of requests, whose malformed messages raise.
+    """Raise InvalidArgumentError for a malformed request, or at such a message of a stream.
 
     Raises:
         InvalidArgumentError: the request is malformed; in a stream, when that message is read.
@@ -61,7 +61,7 @@ async def _each(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 async def read_to_end(requests: AsyncIterator[Any]) -> None:
-    """Read and discard what a client sends, up to its end or to the limits; never raises.
+    """Read and discard the rest of a client's stream, within limits, before a refusal.
 
     gRPC lets a server refuse at any time. But a client of `grpc.aio` that is just sending learns
     from its own library that its message went nowhere, and calls that INTERNAL, if the refusal is

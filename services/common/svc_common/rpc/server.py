@@ -65,7 +65,7 @@ Register: TypeAlias = Callable[[grpc.aio.Server], None]
 
 
 class GrpcServer:
-    """gRPC server with the interceptors, health and reflection that all services have.
+    """gRPC server of a service, with access, errors, telemetry, health and reflection.
 
     Args:
         services: full names of its services, for health and reflection.
@@ -107,7 +107,7 @@ class GrpcServer:
         add(self._server)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        """Start to listen and serve; return the port.
+        """Bind host and port with TLS as configured, and start serving; return the port.
 
         Raises:
             FailedPreconditionError: the port is taken or not allowed, or other machines could
@@ -142,14 +142,14 @@ class GrpcServer:
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Server interceptor that maps errors of handlers to statuses."""
+    """gRPC server interceptor that turns a handler's `ServiceError` into a status."""
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """See `grpc.aio.ServerInterceptor`."""
+        """Wrap a method's handler so that its errors become statuses; health and reflection not."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return handler
@@ -162,7 +162,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
 
 
 def _shortened(message: str) -> str:
-    """Return a message without its middle, if it does not fit into the trailing metadata."""
+    """Return a message with its middle cut out until it fits into the trailing metadata."""
     kept = len(message)
     while _written_length(message) > _MESSAGE_LIMIT_BYTES:
         kept = kept // 2
@@ -176,7 +176,7 @@ def _written_length(message: str) -> int:
 
 
 def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
-    """Return the trailing metadata with class and facts of an error."""
+    """Return trailing metadata with a `ServiceError`'s class name and facts as JSON."""
     kind = type(error).__name__
     details = json.dumps({"type": kind, **error.facts}).encode()
     if len(details) > _DETAILS_LIMIT_BYTES:

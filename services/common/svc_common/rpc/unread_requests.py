@@ -47,7 +47,7 @@ def limit_of_method(method: str) -> int:
 
 
 def check_size(method: str, payload: bytes) -> None:
-    """Raise ResourceExhaustedError if a message is larger than its method allows."""
+    """Raise ResourceExhaustedError if a gRPC message exceeds its method's size limit."""
     limit = limit_of_method(method)
     if len(payload) > limit:
         name = method.rpartition("/")[2]
@@ -57,7 +57,7 @@ def check_size(method: str, payload: bytes) -> None:
 
 
 class UnreadRequest:
-    """The only message of a call, which is not read yet.
+    """Request message of a unary call that is still to be read, after the caller was checked.
 
     Args:
         messages: stream of the call.
@@ -67,7 +67,7 @@ class UnreadRequest:
         self._messages = messages
 
     async def read(self) -> bytes:
-        """Wait for the message and return it.
+        """Wait for the call's only message and return its bytes; raise if there is none.
 
         Raises:
             InvalidArgumentError: the call has none.
@@ -79,7 +79,7 @@ class UnreadRequest:
 
 
 class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
-    """Server interceptor that gives inner handlers an `UnreadRequest` instead of a message.
+    """gRPC interceptor that passes unary handlers an `UnreadRequest`, to be read later.
 
     It comes first of all. The handler inside must have no deserializer: that of
     `svc_common.access.interceptor` reads the request itself.
@@ -90,7 +90,7 @@ class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """See `grpc.aio.ServerInterceptor`."""
+        """Wrap a unary handler so that its request is read after the check; leave others."""
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming or handler.request_deserializer:
             return handler

@@ -30,7 +30,7 @@ class ArchiveError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """Limits of an archive."""
+    """Limits of an archive to unpack: number of entries and total unpacked size."""
 
     files: int
     """Number of files and folders."""
@@ -39,7 +39,7 @@ class ArchiveLimits:
 
 
 def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
-    """Unpack a tar archive (plain, gzip, xz) of regular files and folders.
+    """Unpack an untrusted tar archive into a new folder; remove all if it breaks a rule.
 
     Owners and special modes are not restored; the executable bit and times of files are. An
     absolute name stays inside, without its first slash.
@@ -68,7 +68,7 @@ def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
 
 
 class _Extraction:
-    """One run of `extract`."""
+    """State of one unpacking: target folder, limits and counts so far."""
 
     def __init__(self, target: SafeFolder, limits: ArchiveLimits) -> None:
         self._target = target
@@ -79,7 +79,7 @@ class _Extraction:
         self._size_bytes = 0
 
     def run(self, reader: TarReader) -> None:
-        """Write all members."""
+        """Write all archive members to the folder; raise if any is no regular file or folder."""
         refused: list[Member] = []
         try:
             for member in reader:
@@ -125,7 +125,7 @@ class _Extraction:
                 os.utime(file.fileno(), ns=(member.time_ns, member.time_ns))
 
     def _make_folders(self, name: str) -> None:
-        """Create a folder and those above it; each counts against the limit."""
+        """Create the folders of a path that are missing; count each against the limit."""
         parts = name.split("/")
         for end in range(1, len(parts) + 1):
             above = "/".join(parts[:end])
@@ -158,7 +158,7 @@ def _refusal(refused: list[Member]) -> str:
 
 
 def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-    """Write a folder to a plain tar archive of regular files and folders.
+    """Pack a folder's regular files and folders into a tar archive; return their number.
 
     A link to a regular file in the same folder is packed as that file. Other links, sockets and
     devices are left out. Owners are not recorded. Times are, since programs select the newest file
@@ -190,7 +190,7 @@ def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> 
 
 
 def _add_file(tar: tarfile.TarFile, source: SafeFolder, name: str) -> int:
-    """Add a file, or the file that a link leads to; return the number of added files."""
+    """Add a file to a tar archive, a link as its target in the folder; return 1, or 0 if gone."""
     real = name
     for _ in range(_LINKS):
         status = source.status(real)
@@ -212,14 +212,14 @@ def _add_file(tar: tarfile.TarFile, source: SafeFolder, name: str) -> int:
 
 
 class _Padded:
-    """Reader of exactly so many bytes of a file, which may shrink meanwhile: zeros follow."""
+    """File reader of a fixed number of bytes; zeros replace those a shrunk file lacks."""
 
     def __init__(self, file: BinaryIO, size_bytes: int) -> None:
         self._file = file
         self._left = size_bytes
 
     def read(self, count: int) -> bytes:
-        """Return the next bytes."""
+        """Read up to ``count`` of the remaining bytes; pad with zeros if the file has shrunk."""
         wanted = min(count, self._left)
         self._left -= wanted
         return self._file.read(wanted).ljust(wanted, b"\0")

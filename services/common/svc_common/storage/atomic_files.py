@@ -19,7 +19,7 @@ _OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file to write; it replaces `path` when the block ends without an error.
+    """Context manager with a temporary file to write, renamed to `path` if no error occurs.
 
     The folder must exist.
     """
@@ -33,7 +33,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def storage_error(error: OSError) -> ServiceError:
-    """Return the service error for an error of the file system."""
+    """Convert an OSError to ResourceExhaustedError (no space) or UnavailableError."""
     if error.errno in _OUT_OF_SPACE:
         return ResourceExhaustedError(
             f"no space to store {error.filename or 'the blob'}: {error.strerror}; free disk space"

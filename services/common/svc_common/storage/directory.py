@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class DirectoryBlobStore:
-    """`BlobStore` below one folder, which is created when needed.
+    """`BlobStore` of files below one folder; file operations run in threads.
 
     File operations run in threads, not on the loop.
 
@@ -37,7 +37,7 @@ class DirectoryBlobStore:
         self._folder = folder
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap."""
+        """Write data to a file named by its SHA-256, unless it exists; return the key."""
         key = content_key(data)
         await _in_thread(lambda: self._write_once(key, data))
         return key
@@ -81,7 +81,7 @@ class DirectoryBlobStore:
         await _in_thread(lambda: place.unlink(missing_ok=True))
 
     async def keys(self, prefix: str) -> list[str]:
-        """Return the keys below `<kind>/` or `<kind>/<id>/`, sorted."""
+        """Return the sorted keys of all blob files below a prefix `<kind>/` or `<kind>/<id>/`."""
         root = self._folder / check_prefix(prefix)
         return await _in_thread(
             lambda: sorted(path.relative_to(self._folder).as_posix() for path in _blobs_below(root))
@@ -117,7 +117,7 @@ class DirectoryBlobStore:
             _write_whole(place, data)
 
     def _copy_in(self, path: Path) -> str:
-        """Copy and hash a file in one pass, so that the key fits a file that changes meanwhile."""
+        """Copy a file into the store while hashing it; rename the copy to its hash; return it."""
         folder = self._folder / CONTENT_KIND
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -136,7 +136,7 @@ class DirectoryBlobStore:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Run file operations in a thread and map their errors."""
+    """Run a function in a thread; raise its OSError as a `ServiceError`."""
     try:
         return await asyncio.to_thread(work)
     except OSError as error:

@@ -19,7 +19,7 @@ BLOB_FOLDER: Final = "blobs"
 async def open_blob_store(
     home: Path, s3: S3Settings | None, *, waits: bool = False
 ) -> AsyncIterator[BlobStore]:
-    """Yield the blob store: on the S3 server if one is named, else in a folder.
+    """Open the blob store of the settings, S3 or a folder, for the length of a block.
 
     The server need not be reachable.
 

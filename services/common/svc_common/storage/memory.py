@@ -16,7 +16,7 @@ from svc_common.storage.ports import (
 
 
 class InMemoryBlobStore:
-    """`BlobStore` in a dictionary.
+    """`BlobStore` in a dictionary, for tests.
 
     Args:
         clock: gives the times of storing; None: the system clock.
@@ -28,7 +28,7 @@ class InMemoryBlobStore:
         self._stored_at: dict[str, datetime] = {}
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap."""
+        """Keep data under its SHA-256 with the current time; return the key."""
         key = content_key(data)
         self._set(key, data)
         return key
@@ -46,7 +46,7 @@ class InMemoryBlobStore:
         await self.put_named(key, path.read_bytes())  # noqa: ASYNC240 - as above
 
     async def get(self, key: str) -> bytes:
-        """See `BlobStore.get`."""
+        """Return a blob's data; raise if the key is unknown or the hash does not match."""
         try:
             data = self._blobs[check_key(key)]
         except KeyError as error:
@@ -55,7 +55,7 @@ class InMemoryBlobStore:
         return data
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Write a blob's content to a file, creating its folder."""
         data = await self.get(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)  # noqa: ASYNC240 - as above
@@ -70,7 +70,7 @@ class InMemoryBlobStore:
         self._stored_at.pop(key, None)
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob."""
+        """Return the size and time of storing of a blob; raise NotFoundError if there is none."""
         if check_key(key) not in self._blobs:
             raise NotFoundError("blob", key)
         return self._info(key)

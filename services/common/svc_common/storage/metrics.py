@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BlobMetrics:
-    """Metrics of the blob store.
+    """Prometheus metrics of a blob store: calls, errors, durations and bytes.
 
     Args:
         registry: renders them.
@@ -29,7 +29,7 @@ class BlobMetrics:
 
 
 class MeteredBlobStore:
-    """`BlobStore` that delegates to another one and counts calls and bytes.
+    """`BlobStore` that passes calls to another one and counts calls, durations and bytes.
 
     Args:
         store: executes the calls.
@@ -57,7 +57,7 @@ class MeteredBlobStore:
         await self._counted("put", self._store.put_named_file(key, path), written=_size(path))
 
     async def get(self, key: str) -> bytes:
-        """Return the content of a blob."""
+        """Return a blob's content from the inner store; count the call and the bytes read."""
         data = await self._counted("get", self._store.get(key))
         self._metrics.bytes.inc("read", by=len(data))
         return data
@@ -103,7 +103,7 @@ class MeteredBlobStore:
 
 
 class MeteredPresigningStore(MeteredBlobStore):
-    """`MeteredBlobStore` of a store with presigned URLs; traffic through the URLs is not counted.
+    """Metered store that also has presigned URLs, whose traffic is not counted.
 
     Args:
         store: executes the calls.
@@ -129,7 +129,7 @@ class MeteredPresigningStore(MeteredBlobStore):
 
 
 def with_metrics(store: BlobStore, metrics: BlobMetrics) -> BlobStore:
-    """Return a store that delegates to ``store`` and counts calls and bytes."""
+    """Wrap a blob store so that its calls are counted; keep its presigned URLs if it has any."""
     if isinstance(store, PresignedUrls):
         return MeteredPresigningStore(store, store, metrics)
     return MeteredBlobStore(store, metrics)

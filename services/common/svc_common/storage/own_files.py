@@ -19,7 +19,7 @@ _PRIVATE: Final = 0o700
 
 
 def set_aside(path: Path, reason: str) -> None:
-    """Rename a file or folder that cannot be used, if that is possible, and log it."""
+    """Rename an unusable file or folder to a name with `damaged` and the time, and log it."""
     place = path.with_name(f"{path.name}{DAMAGED}{time.time_ns()}")
     try:
         path.rename(place)
@@ -30,7 +30,7 @@ def set_aside(path: Path, reason: str) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Create a folder that only this user can enter; set aside a file in its place.
+    """Create a folder with mode 0700, or close an existing one; move a file in its way aside.
 
     A folder of this user that others can enter is closed to them.
 
@@ -48,7 +48,7 @@ def private_folder(path: Path) -> None:
 
 
 def place_for_file(path: Path) -> None:
-    """Set aside whatever is at the path of a file and is no regular file.
+    """Rename what is at a path unless it is a regular file, so that a file can be written.
 
     Raises:
         OSError: the path cannot be examined.

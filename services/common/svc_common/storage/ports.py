@@ -29,7 +29,7 @@ class ContentMismatchError(FailedPreconditionError):
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
-    """Metadata of a blob."""
+    """Key, size and time of storing of a blob."""
 
     key: str
     size_bytes: int
@@ -38,7 +38,7 @@ class BlobInfo:
 
 
 class BlobExchange(Protocol):
-    """Upload and download of blobs; safe to use from several tasks and processes.
+    """Interface to store and read blobs by hash or by a name `<kind>/<id>/…`.
 
     A key is `sha256/<hex>` for content-addressed blobs, or `<kind>/<id>/…` for blobs of an owner.
     Writes are atomic. A full disk or quota raises `ResourceExhaustedError`, an unreachable store
@@ -46,14 +46,14 @@ class BlobExchange(Protocol):
     """
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap.
+        """Store data under its SHA-256 and return that key; equal data is stored once.
 
         Existing content counts as stored at most `REFRESH_AFTER` ago from then on.
         """
         ...
 
     async def put_file(self, path: Path) -> str:
-        """Store the content of a file and return its key.
+        """Store a file's content under its SHA-256, streamed; return that key.
 
         The file is streamed, whatever its size.
 
@@ -67,7 +67,7 @@ class BlobExchange(Protocol):
         ...
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob.
+        """Store a file's content under a name `<kind>/<id>/…`, replacing the previous blob.
 
         The file is streamed, whatever its size.
 
@@ -77,7 +77,7 @@ class BlobExchange(Protocol):
         ...
 
     async def get(self, key: str) -> bytes:
-        """Return the content of a blob.
+        """Return a blob's content; raise if there is none, or its hash does not match.
 
         Raises:
             NotFoundError: no blob has this key.
@@ -86,7 +86,7 @@ class BlobExchange(Protocol):
         ...
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically.
+        """Download a blob to a file, replaced atomically; raise if the hash does not match.
 
         Raises:
             NotFoundError: no blob has this key.
@@ -100,10 +100,10 @@ class BlobExchange(Protocol):
 
 
 class BlobStore(BlobExchange, Protocol):
-    """`BlobExchange` whose blobs can also be listed and deleted."""
+    """Interface of a blob store whose blobs can also be listed, inspected and deleted."""
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob.
+        """Return the size and time of storing of a blob; raise NotFoundError if there is none.
 
         Raises:
             NotFoundError: no blob has this key.
@@ -125,14 +125,14 @@ class BlobStore(BlobExchange, Protocol):
 
 @runtime_checkable
 class PresignedUrls(Protocol):
-    """Factory of presigned URLs, which give access to one blob for a limited time.
+    """Interface of a store that signs URLs by which clients up- and download single blobs.
 
     A URL to upload leads to a place of its own, below `staging/`; the store checks at most the
     size. `take` makes a blob of what has come there, once size and hash are right.
     """
 
     async def get_url(self, key: str, lifetime: timedelta) -> str:
-        """Return a URL to download a blob by GET.
+        """Return a presigned URL to download a blob by HTTP GET for a limited time.
 
         Args:
             key: the blob need not exist yet.
@@ -144,7 +144,7 @@ class PresignedUrls(Protocol):
         ...
 
     async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
-        """Return a URL to upload a blob by PUT; arguments and errors as of `get_url`.
+        """Return a presigned URL to upload content by HTTP PUT to a staging key.
 
         Args:
             key: never the key of a stored blob, which the URL could overwrite while it is valid.
@@ -154,7 +154,7 @@ class PresignedUrls(Protocol):
         ...
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Store uploaded content under its key, and delete it where it was uploaded to.
+        """Move uploaded content from staging to its key if hash and size match; else delete it.
 
         What is checked is what is stored, whatever is uploaded by the same URL meanwhile.
 
@@ -172,7 +172,7 @@ class PresignedUrls(Protocol):
 
 
 def check_key(key: str) -> str:
-    """Return `key`; raise unless it is a valid key.
+    """Return a blob key; raise InvalidArgumentError if its parts or length break a rule.
 
     Raises:
         InvalidArgumentError: the key is no path of two or more plain parts.
@@ -188,7 +188,7 @@ def check_key(key: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return `prefix`; raise unless it is a valid prefix of keys.
+    """Return a key prefix; raise InvalidArgumentError unless it ends with `/` and is valid.
 
     Raises:
         InvalidArgumentError: the prefix does not end with '/', or no key may begin with it.
@@ -211,7 +211,7 @@ def digest_of(key: str) -> str | None:
 
 
 def check_content(key: str, sha256: str) -> None:
-    """Raise unless the content that was read under `key` matches it.
+    """Raise DataLossError if a content key's hash is not that of the content read.
 
     Args:
         key: of the blob.

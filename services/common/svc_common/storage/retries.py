@@ -18,7 +18,7 @@ FULL_RETRY_INTERVAL_S: Final = 5.0
 
 
 class RetryingBlobExchange:
-    """`BlobExchange` that retries the calls of another one until it is available.
+    """Blob exchange that repeats the calls of another one while that is unavailable.
 
     No call raises `UnavailableError`; a caller with a deadline cancels the call. The first failed
     attempt and the first success after it are logged.
@@ -93,7 +93,7 @@ class RetryingBlobExchange:
 
 
 class RetryingBlobStore(RetryingBlobExchange):
-    """`BlobStore` that retries the calls of another one until it is available.
+    """Blob store that repeats the calls of another one while that is unavailable.
 
     Args:
         store: executes the calls.

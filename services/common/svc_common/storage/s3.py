@@ -67,7 +67,7 @@ _BUCKET_EXISTS: Final = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExis
 
 
 class S3BlobStore:
-    """`BlobStore` and `PresignedUrls` on S3; use it in an `async with` block.
+    """`BlobStore` with presigned URLs in a bucket of an S3 server.
 
     Opening needs no server. The first write that finds no bucket creates it. Uploads that a crash
     interrupted stay in the bucket as unfinished parts: let a lifecycle rule of the bucket delete
@@ -101,20 +101,20 @@ class S3BlobStore:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connections; pending calls are not retried any more."""
+        """End retries, worker threads and connections of the S3 client."""
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._pool.clear()
 
     async def put(self, data: bytes) -> str:
-        """Store content and return its key; storing the same content again is cheap."""
+        """Upload data under its SHA-256, unless a fresh copy is stored; return the key."""
         key = content_key(data)
         if len(data) < _CHECK_FIRST_BYTES or not await self._is_fresh(key, len(data)):
             await self._store(key, data)
         return key
 
     async def put_file(self, path: Path) -> str:
-        """See `BlobStore.put_file`."""
+        """Hash a file and upload it unless a fresh copy is stored; retry if the file changes."""
         for _ in range(_HASHES):
             digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
             key = f"{CONTENT_KIND}/{digest}"
@@ -132,7 +132,7 @@ class S3BlobStore:
         await self._store(check_key(key), data)
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """See `BlobStore.put_named_file`."""
+        """Hash and upload a file under a name; again if it changed meanwhile, then raise."""
         check_key(key)
         for _ in range(_HASHES):
             digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
@@ -144,7 +144,7 @@ class S3BlobStore:
         raise _changing_file_error(path)
 
     async def get(self, key: str) -> bytes:
-        """See `BlobStore.get`."""
+        """Download an object into memory, checking its hash; return the bytes."""
         check_key(key)
 
         def read() -> bytes:
@@ -155,7 +155,7 @@ class S3BlobStore:
         return await self._run(key, read)
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Download an object to a temporary file, checking its hash; rename it to ``path``."""
         check_key(key)
 
         def read() -> None:
@@ -166,7 +166,7 @@ class S3BlobStore:
         await self._run(key, read)
 
     async def exists(self, key: str) -> bool:
-        """See `BlobStore.exists`."""
+        """Return whether an object of this key is in the bucket, by a HEAD request."""
         try:
             await self.info(key)
         except NotFoundError:
@@ -174,13 +174,13 @@ class S3BlobStore:
         return True
 
     async def info(self, key: str) -> BlobInfo:
-        """Return size and age of a blob."""
+        """Return size and time of an object by a HEAD request; raise NotFoundError if missing."""
         name = self._name(check_key(key))
         found = await self._run(key, lambda: self._client.stat_object(self._bucket, name))
         return BlobInfo(key, found.size or 0, found.last_modified or _NEVER)
 
     async def delete(self, key: str) -> None:
-        """Delete a blob if it exists."""
+        """Delete an object from the bucket; nothing happens if it is missing."""
         name = self._name(check_key(key))
         try:
             await self._run(key, lambda: self._client.remove_object(self._bucket, name))
@@ -192,7 +192,7 @@ class S3BlobStore:
         return [info.key for info in await self.listing(prefix)]
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """Return the metadata of the blobs below `<kind>/` or `<kind>/<id>/`, sorted by key."""
+        """List the objects below a prefix; return key, size and time of each, sorted by key."""
         start = self._name(check_prefix(prefix))
         cut = len(self._settings.prefix)
 
@@ -221,7 +221,7 @@ class S3BlobStore:
         return await self._url("PUT", key, lifetime, size_bytes)
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Store uploaded content under its key, and delete it where it was uploaded to."""
+        """Copy a staged upload to a private key, check hash and size, copy it to its blob key."""
         check_key(key)
         # Its own copy, which no URL can overwrite: the staged object may change at any time, and
         # its ETag is an MD5, for which two contents can be made.
@@ -249,7 +249,7 @@ class S3BlobStore:
         )
 
     def _measured(self, key: str) -> tuple[int, str]:
-        """Return size and hash of an object, whatever its metadata claims."""
+        """Download an object in chunks; return its size and SHA-256."""
         response = self._client.get_object(self._bucket, self._name(key))
         digest, size_bytes = hashlib.sha256(), 0
         try:
@@ -288,7 +288,7 @@ class S3BlobStore:
         )
 
     async def _is_fresh(self, key: str, size_bytes: int) -> bool:
-        """Return whether content exists completely, and is too young to be garbage."""
+        """Return whether an object has this size and is younger than ``refresh_after``."""
         try:
             found = await self.info(key)
         except NotFoundError:
@@ -352,7 +352,7 @@ class S3BlobStore:
             raise DataLossError(key, expected, found)
 
     async def _run(self, key: str, work: Callable[[], T]) -> T:
-        """Run blocking work in a thread; retry damaged responses, and map errors."""
+        """Run blocking S3 work in a thread; retry transient errors; raise service errors."""
         loop = asyncio.get_running_loop()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -379,7 +379,7 @@ class _FileChangedError(Exception):
 
 
 class _UnchangedFile(io.RawIOBase):
-    """Reader of a file that raises before the last bytes if the content has changed.
+    """File reader that raises at the end if the content's hash is not the expected one.
 
     So the last part of an upload is never sent if the file has changed, and the whole upload is
     abandoned.
@@ -396,7 +396,7 @@ class _UnchangedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Read the next bytes into `buffer`; return their number.
+        """Read bytes into `buffer` and hash them; raise at the end if the file has changed.
 
         Raises:
             _FileChangedError: at the end, if the hash differs.
@@ -418,7 +418,7 @@ def _changing_file_error(path: Path) -> AbortedError:
 
 
 def _hashed(path: Path) -> tuple[str, int]:
-    """Return SHA-256 and size of a file, of the same bytes."""
+    """Read a file in chunks; return its SHA-256 and its size."""
     digest = hashlib.sha256()
     size_bytes = 0
     with path.open("rb") as file:

@@ -58,7 +58,7 @@ class ServerUnreachableError(Exception):
 
 
 class RetryingPool(urllib3.PoolManager):
-    """Connection pool that retries each request after transient errors.
+    """urllib3 connection pool that retries requests with back-off after transient errors.
 
     A request is one part of an upload, so a retry does not repeat earlier parts. Every S3 request
     is idempotent. Calls block: use the pool in threads.
@@ -89,7 +89,7 @@ class RetryingPool(urllib3.PoolManager):
         url: str,
         **options: Any,  # noqa: ANN401 - as urllib3 has them
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request.
+        """Send an HTTP request; repeat transient failures, only once if the server was away.
 
         Raises:
             ServerUnreachableError: the server could not be reached.
@@ -119,7 +119,7 @@ class RetryingPool(urllib3.PoolManager):
 
 
 def service_error(error: Exception, key: str, settings: S3Settings) -> ServiceError:
-    """Return the service error for an error of the S3 client.
+    """Convert an error of the S3 client to a service error that names the setting to check.
 
     Args:
         error: error of the client.
@@ -148,7 +148,7 @@ def _is_transient(response: urllib3.BaseHTTPResponse) -> bool:
 
 
 def _last_response(state: RetryCallState) -> urllib3.BaseHTTPResponse:
-    """Return the last response; raise if no attempt had one."""
+    """Return the last attempt's response; raise ServerUnreachableError if it had none."""
     outcome = state.outcome
     assert outcome is not None  # tenacity stops after an attempt, never before
     error = outcome.exception()

@@ -15,7 +15,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """S3 server, account, bucket and prefix of an installation."""
+    """Address, account, bucket, prefix and CA file of the S3 server."""
 
     endpoint: str
     """`http://host:port` or `https://host:port`."""
@@ -42,7 +42,7 @@ class S3Settings:
 
 
 def read_s3_settings() -> S3Settings | None:
-    """Return the settings of `NNI_S3_…`; None: no server is named, blobs are files in a folder.
+    """Read the S3 settings from `NNI_S3_…` variables and check them; None: no server is set.
 
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
@@ -64,7 +64,7 @@ def read_s3_settings() -> S3Settings | None:
 
 
 def validated(settings: S3Settings) -> S3Settings:
-    """Return the settings; raise unless they are valid.
+    """Return the S3 settings; raise InvalidArgumentError for a malformed address or bucket.
 
     Raises:
         InvalidArgumentError: a setting is malformed; named like its variable.

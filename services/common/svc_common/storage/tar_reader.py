@@ -40,7 +40,7 @@ class TarError(Exception):
 
 
 class Kind(enum.Enum):
-    """Kind of a member."""
+    """Kind of a tar member: regular file, folder, or any other."""
 
     FILE = enum.auto()
     FOLDER = enum.auto()
@@ -50,7 +50,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an archive."""
+    """Member of a tar archive: name, kind, size, executable bit and time."""
 
     name: str
     """As written in the archive; bytes that are not UTF-8 are surrogates."""
@@ -69,7 +69,7 @@ class _Stream(Protocol):
 
 
 class TarReader:
-    """Iterator over the members of an archive.
+    """Streaming reader of a tar archive's members, with limits for untrusted archives.
 
     Args:
         file: open at its beginning.
@@ -82,7 +82,7 @@ class TarReader:
         self._padding = 0
 
     def __iter__(self) -> Iterator[Member]:
-        """Yield the members; the content of each is available until the next one.
+        """Yield the archive's members in order, with GNU and PAX names and sizes applied.
 
         Raises:
             TarError: the archive is damaged.
@@ -110,7 +110,7 @@ class TarReader:
             yield member
 
     def copy_content(self, target: BinaryIO) -> None:
-        """Write the content of the last member to a file.
+        """Write the content of the member yielded last to a file; raise if the archive ends early.
 
         Raises:
             TarError: the archive ends early.
@@ -119,7 +119,7 @@ class TarReader:
             target.write(self._read(min(self._left, _CHUNK_BYTES), content=True))
 
     def _header(self, *, empty: bool) -> bytes | None:
-        """Return the next header; None: the archive is at its end."""
+        """Skip the rest of the last member; return the next header block, checksum verified."""
         while self._left:
             self._read(min(self._left, _CHUNK_BYTES), content=True)
         if self._padding:
@@ -140,7 +140,7 @@ class TarReader:
         return header
 
     def _extension(self, size: int, total: int) -> bytes:
-        """Return the content of an extended header; ``total`` is of all of one member."""
+        """Read an extended header's content; raise if a member's headers exceed the limit."""
         if total > _EXTENSION_LIMIT_BYTES:
             raise TarError(f"extended headers must have at most {_EXTENSION_LIMIT_BYTES} bytes")
         content = self._read(size)
@@ -176,14 +176,14 @@ def _decompressed(file: BinaryIO) -> _Stream:
 
 
 class _XzStream:
-    """Decompressor of one xz stream with a limit of memory, which `lzma.LZMAFile` has not."""
+    """Reader that decompresses one xz stream with a limit of memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT_BYTES)
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes; fewer only at the end."""
+        """Return up to ``size`` decompressed bytes; raise EOFError if the input ends early."""
         data = b""
         while not data and not self._xz.eof:
             given = self._file.read(_CHUNK_BYTES) if self._xz.needs_input else b""
@@ -221,7 +221,7 @@ def _member(header: bytes, attributes: dict[str, bytes], size: int) -> Member:
 
 
 def _pax(content: bytes) -> dict[str, bytes]:
-    """Return the records `<length> <key>=<value><line end>` of a PAX header."""
+    """Parse a PAX header's records `<length> <key>=<value>` to a dictionary; raise if damaged."""
     records: dict[str, bytes] = {}
     place = 0
     while place < len(content):
@@ -247,7 +247,7 @@ def _decimal(digits: bytes, what: str) -> int:
 
 
 def _number(field: bytes) -> int:
-    """Return a number of a header: octal digits, or a big-endian number behind the byte 0x80."""
+    """Parse a number of a tar header: octal digits, or big-endian behind the byte 0x80."""
     if field[0] == 0x80:  # noqa: PLR2004 - the mark of GNU tar
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ")

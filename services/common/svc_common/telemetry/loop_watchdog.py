@@ -31,7 +31,7 @@ _COUNTED_FROM_S: Final = _BOUNDS_S[0]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One time for which the loop was held beyond the limit."""
+    """Measurement of one time for which callbacks held the event loop: duration, CPU, stack."""
 
     held_s: float
     """Elapsed time, in seconds."""
@@ -42,7 +42,7 @@ class Hold:
 
 
 class LoopWatchdog:
-    """Watchdog of one event loop; see the module.
+    """Watchdog thread that measures and logs how long callbacks hold an event loop.
 
     Args:
         limit_s: time from which a hold is counted and logged, in seconds.
@@ -82,7 +82,7 @@ class LoopWatchdog:
         return _WatchedSelector(self)
 
     def register(self, registry: Registry) -> None:
-        """Register the metrics of the loop."""
+        """Register a count of holds beyond the limit and a histogram of their durations."""
         registry.gauge(
             "nni_loop_holds_total",
             f"Times that callbacks held the event loop for more than {self._limit_s * 1000:g} ms",
@@ -95,13 +95,13 @@ class LoopWatchdog:
         ).observe
 
     def start(self) -> None:
-        """Start the thread; call it on the thread of the loop."""
+        """Start the watchdog's thread over the calling thread's event loop."""
         self._thread_id = threading.get_ident()
         self._thread = threading.Thread(target=self._watch, name="loop watchdog", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; may be called twice."""
+        """End the watchdog's thread and wait for it; may be called twice."""
         self._closed.set()
         self._wake.set()
         if self._thread is not None:
@@ -109,14 +109,14 @@ class LoopWatchdog:
             self._thread = None
 
     def turn_began(self) -> None:
-        """Note that callbacks run from now on."""
+        """Record when the loop begins to run callbacks; wake the watchdog's thread if it rests."""
         self._turns += 1
         self._since = (self._turns, self._now_s(), self._cpu_s())
         if self._resting:
             self._wake.set()
 
     def turn_ended(self) -> None:
-        """Note that the callbacks are done; count and log a hold."""
+        """Measure how long the loop's callbacks ran; count and log it if beyond the limit."""
         if self._since is None:
             return
         (turn, began_s, began_cpu_s), self._since = self._since, None
@@ -138,7 +138,7 @@ class LoopWatchdog:
         )
 
     def look(self) -> None:
-        """Keep the stack of the loop's thread if it is held now."""
+        """Record the stack of the loop's thread if its callbacks have run too long by now."""
         since = self._since
         if since is None or self._now_s() - since[1] < _LOOK_S:
             return
@@ -160,14 +160,14 @@ class LoopWatchdog:
 
 
 class _WatchedSelector(selectors.DefaultSelector):
-    """Selector that notifies a watchdog when the loop's callbacks begin and end."""
+    """I/O selector of an event loop that notifies a watchdog before and after each wait."""
 
     def __init__(self, watchdog: LoopWatchdog) -> None:
         super().__init__()
         self._watchdog = watchdog
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """See `selectors.BaseSelector.select`."""
+        """Wait for I/O, with the watchdog notified that callbacks ended before and begin after."""
         self._watchdog.turn_ended()
         ready = super().select(timeout)
         self._watchdog.turn_began()
@@ -175,7 +175,7 @@ class _WatchedSelector(selectors.DefaultSelector):
 
 
 def _innermost(frame: FrameType) -> str:
-    """Return the innermost lines of a stack, outermost first: `file.py:12 function < …`."""
+    """Return a stack's innermost lines as text: `file.py:12 function < …`."""
     stack = traceback.extract_stack(frame, limit=_STACK_LINES)
     return " < ".join(
         f"{'/'.join(line.filename.split('/')[-2:])}:{line.lineno} {line.name}"

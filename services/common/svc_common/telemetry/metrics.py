@@ -48,7 +48,7 @@ Sample: TypeAlias = tuple[Labels, float]
 
 
 class Counter:
-    """Counter by label values.
+    """Prometheus counter with one value per combination of label values.
 
     Args:
         registry: renders it.
@@ -70,7 +70,7 @@ class Counter:
             self._children[()] = self._metric
 
     def inc(self, *labels: str, by: float = 1.0) -> None:
-        """Add `by`, which is not negative, to the value with these labels."""
+        """Add `by` >= 0 to the counter's value for these label values."""
         child = self._children.get(labels)
         if child is None:
             child = self._children[labels] = self._metric.labels(*labels)
@@ -82,7 +82,7 @@ class Counter:
 
 
 class Gauge:
-    """Gauge whose values are read at scrape time.
+    """Prometheus gauge whose values a callback returns at each scrape.
 
     Args:
         name: with its unit.
@@ -104,7 +104,7 @@ class Gauge:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric families of this collector."""
+        """Read the gauge's present values from its callback; yield them as a metric family."""
         family = self._family()
         for labels, value in self._read():
             family.add_metric(labels, value)
@@ -119,7 +119,7 @@ class Gauge:
 
 
 class Histogram:
-    """Histogram by label values.
+    """Prometheus histogram with one series per combination of label values.
 
     Args:
         name: with its unit.
@@ -141,7 +141,7 @@ class Histogram:
         self._children: dict[Labels, prometheus_client.Histogram] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value."""
+        """Add a value to the histogram of these label values."""
         child = self._children.get(labels)
         if child is None:
             child = self._metric.labels(*labels) if labels else self._metric
@@ -153,7 +153,7 @@ class Histogram:
         return int(_sample_value(self._children.get(labels), "_count"))
 
     def collect(self) -> Iterator[Metric]:
-        """See `prometheus_client.registry.Collector`; a family without values has no samples."""
+        """Yield the histogram's metric family for a scrape; no samples if nothing was observed."""
         for family in self._metric.collect():
             family.samples = [_with_short_bound(one) for one in family.samples if self._children]
             yield family
@@ -164,7 +164,7 @@ class Histogram:
 
 
 class Registry:
-    """Registry of the instruments of one process."""
+    """Registry that creates a process's metrics and renders them for Prometheus."""
 
     def __init__(self) -> None:
         self._registry = prometheus_client.CollectorRegistry()
@@ -185,7 +185,7 @@ class Registry:
         read: Callable[[], Iterable[Sample]],
         labels: Sequence[str] = (),
     ) -> Gauge:
-        """Register a new gauge and return it."""
+        """Create and register a gauge whose values ``read`` returns at each scrape."""
         gauge = Gauge(name, text, read, labels)
         self._registry.register(gauge)
         return gauge
@@ -197,7 +197,7 @@ class Registry:
         bounds: Sequence[float] = LATENCIES_S,
         labels: Sequence[str] = (),
     ) -> Histogram:
-        """Register a new histogram and return it."""
+        """Create and register a histogram with these bucket bounds."""
         histogram = Histogram(name, text, bounds, labels)
         self._registry.register(histogram)
         return histogram
@@ -208,7 +208,7 @@ class Registry:
 
 
 def process_registry(service: str, version: str) -> Registry:
-    """Return a registry with the metrics of this process itself.
+    """Return a metrics registry with build info and CPU and memory of this process.
 
     Args:
         service: name of the service.
@@ -226,13 +226,13 @@ def process_registry(service: str, version: str) -> Registry:
 
 
 class _ProcessMetrics:
-    """Documented metrics of the library's `ProcessCollector`."""
+    """Collector of the process's CPU, memory and descriptors, of which documented ones pass."""
 
     def __init__(self) -> None:
         self._collector = prometheus_client.ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric families of this collector."""
+        """Yield the library's process metrics that are documented here."""
         for family in self._collector.collect():
             if any(sample.name in _PROCESS_METRICS for sample in family.samples):
                 yield family
@@ -246,7 +246,7 @@ def totals(counts: Mapping[str, float]) -> list[Sample]:
 def _sample_value(
     child: prometheus_client.Counter | prometheus_client.Histogram | None, suffix: str
 ) -> float:
-    """Return the sample whose name ends in `suffix`; 0 if the child does not exist."""
+    """Return the value of a metric's sample whose name ends in `suffix`; 0 without a child."""
     if child is None:
         return 0.0
     found = (sample for family in child.collect() for sample in family.samples)
@@ -254,7 +254,7 @@ def _sample_value(
 
 
 def _with_short_bound(sample: samples.Sample) -> samples.Sample:
-    """Return a sample whose label `le` is `1` instead of `1.0`."""
+    """Return a histogram sample whose bound label is `1` instead of `1.0`."""
     text = sample.labels.get("le", "")
     if not text.endswith(".0"):
         return sample

@@ -29,7 +29,7 @@ _STATUS: Final = {
 
 
 class MetricsListener:
-    """HTTP listener for `/metrics`; close it when the service stops.
+    """HTTP server of one route, `/metrics`, for services without a web server.
 
     Args:
         registry: rendered on each request.
@@ -47,7 +47,7 @@ class MetricsListener:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Start to listen, and set `port`.
+        """Listen on an address, with TLS as configured, for scrapes of `/metrics`.
 
         Raises:
             FailedPreconditionError: the port is taken, or other machines could read plain text.
@@ -69,7 +69,7 @@ class MetricsListener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def aclose(self, grace_s: float = 0.0) -> None:
-        """Stop listening; may be called twice."""
+        """Close the listener's socket; may be called twice."""
         del grace_s
         if self._server is not None:
             server, self._server = self._server, None
@@ -106,7 +106,7 @@ class MetricsListener:
 
 
 async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> dict[str, str]:
-    """Serve `/metrics` on the address of `NNI_METRICS` until the service stops.
+    """Serve `/metrics` on the address in `NNI_METRICS`, if set, until the service stops.
 
     Returns:
         The address as a field of readiness; empty if the variable is not set.
@@ -123,7 +123,7 @@ async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> d
 
 
 async def open_metrics_listener(registry: Registry, guard: Guard, address: str) -> MetricsListener:
-    """Return a listener on `host:port`.
+    """Parse `host:port` and start a `/metrics` listener there; raise if malformed or taken.
 
     Raises:
         InvalidArgumentError: the address is malformed.

@@ -26,7 +26,7 @@ def open_exporter() -> SpanExporter:
 
 
 def context_below(trace_id: int, parent_span_id: int | None) -> Context:
-    """Return a context in which a new span has this parent; None: no parent."""
+    """Return an OpenTelemetry context with this trace and parent span; None: an empty one."""
     if parent_span_id is None:
         return Context()
     parent = trace.SpanContext(

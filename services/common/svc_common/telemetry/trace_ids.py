@@ -17,7 +17,7 @@ _SAMPLED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TraceParent:
-    """Parent span of the W3C trace context."""
+    """Trace id, span id and sampling flag of a W3C `traceparent`."""
 
     trace_id: int
     span_id: int
@@ -29,7 +29,7 @@ class TraceParent:
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """Return the parsed value of a header `traceparent`; None: it is malformed."""
+    """Parse a W3C `traceparent` header to its ids and flag; None: it is malformed."""
     match = _TRACEPARENT.match(text)
     if match is None:
         return None
@@ -43,7 +43,7 @@ def trial_trace_id(experiment_id: str, parameter_id: int) -> int:
 
 
 def span_id(experiment_id: str, parameter_id: int, *path: str | int) -> int:
-    """Return the id of a span of a trial's trace.
+    """Return a trial span's id, hashed from experiment, parameters and the span's path.
 
     Args:
         experiment_id: experiment of the trial.

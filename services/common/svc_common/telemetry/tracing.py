@@ -28,7 +28,7 @@ Attribute = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class TrialSpan:
-    """Ended span of a trial's trace."""
+    """Ended span of a trial's trace: name, times, parent, attributes and error."""
 
     name: str
     experiment_id: str
@@ -46,7 +46,7 @@ class TrialSpan:
 
 
 class Tracer(Protocol):
-    """Recorder of spans."""
+    """Interface of a recorder of trials' spans."""
 
     def record(self, span: TrialSpan) -> None:
         """Record a span if its trace is sampled."""
@@ -58,7 +58,7 @@ class Tracer(Protocol):
 
 
 class NoOpTracer:
-    """`Tracer` that records nothing."""
+    """Null `Tracer`: records nothing and returns an empty trace context."""
 
     def record(self, span: TrialSpan) -> None:
         """Record a span if its trace is sampled."""
@@ -70,7 +70,7 @@ class NoOpTracer:
 
 
 def is_configured() -> bool:
-    """Return whether the environment asks for traces."""
+    """Return whether environment variables set an OTLP endpoint and do not turn traces off."""
     if environment.text("OTEL_SDK_DISABLED", "false").lower() == "true":
         return False
     if environment.text("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
@@ -79,7 +79,7 @@ def is_configured() -> bool:
 
 
 class OtelTracer:
-    """`Tracer` on the OpenTelemetry SDK; close it to export the last spans.
+    """`Tracer` that exports sampled spans through the OpenTelemetry SDK.
 
     Args:
         service: name of the service, unless `OTEL_SERVICE_NAME` sets another one.
@@ -107,7 +107,7 @@ class OtelTracer:
         self._tracer = self._provider.get_tracer("nni", version)
 
     def record(self, span: TrialSpan) -> None:
-        """Record a span if its trace is sampled."""
+        """Export a trial's span with its computed ids and times, if its trace is sampled."""
         key = (span.experiment_id, span.parameter_id)
         trace_id = trial_trace_id(*key)
         if not self._sampled(trace_id):
@@ -125,14 +125,14 @@ class OtelTracer:
         made.end(max(span.start_ms, span.end_ms) * _NS_PER_MS)
 
     def traceparent(self, experiment_id: str, parameter_id: int, *path: str | int) -> str:
-        """Return the W3C trace context of a span; empty: its trace is not sampled."""
+        """Return the `traceparent` of a trial's span; empty: its trace is not sampled."""
         trace_id = trial_trace_id(experiment_id, parameter_id)
         if not self._sampled(trace_id):
             return ""
         return TraceParent(trace_id, span_id(experiment_id, parameter_id, *path), True).text()  # noqa: FBT003 - sampled
 
     async def aclose(self) -> None:
-        """Export the remaining spans; takes a few seconds at most."""
+        """Shut down the exporter, which sends the remaining spans, within a time limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SHUTDOWN_TIMEOUT_S):
                 await asyncio.to_thread(self._provider.shutdown)
@@ -144,7 +144,7 @@ class OtelTracer:
 
 
 async def open_tracer(adapters: AsyncExitStack, service: str, version: str) -> Tracer | None:
-    """Return the tracer that the environment describes; None: traces are off.
+    """Start the OpenTelemetry tracer of the environment; None: traces are off.
 
     Args:
         adapters: exit stack that closes it.
@@ -163,7 +163,7 @@ async def open_tracer(adapters: AsyncExitStack, service: str, version: str) -> T
 
 
 class _PresetIds:
-    """`IdGenerator` that returns ids that were set before the span is started."""
+    """OpenTelemetry id generator that returns the ids set just before a span starts."""
 
     def __init__(self) -> None:
         self.trace_id = 1
