@@ -11,7 +11,7 @@ from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 
 class LargeValues:
-    """Storage of large values, which messages reference by content hash.
+    """Loader and storer of large values, which messages replace by blob hashes.
 
     Args:
         store: blob store that all services share.
@@ -21,7 +21,7 @@ class LargeValues:
         self._store = store
 
     async def resolve(self, values: Sequence[value_pb2.Value]) -> None:
-        """Replace references to blobs by their values, in place.
+        """Load referenced blobs and write their JSON values in place of the references.
 
         Raises:
             NotFoundError: the store does not have a referenced blob.
@@ -32,7 +32,7 @@ class LargeValues:
             write_value(value, json.loads(text))
 
     async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
-        """Return the message with its large parameters moved to the blob store, if it is large."""
+        """Move the parameters of a message above the size limit to the blob store; return it."""
         if message.ByteSize() > INLINE_VALUE_LIMIT_BYTES:
             for item in message.parameters_generated.parameters:
                 await self._offload_value(item.parameters)

@@ -10,14 +10,14 @@ from svc_dispatcher.domain.values import Check, ExperimentSetup
 
 
 class HostSink(Protocol):
-    """Receiver of a host's outputs; called on the loop, never from within a call to the host."""
+    """Interface that receives a host's outputs and its end, on the event loop."""
 
     def on_outputs(self, outputs: Sequence[Output]) -> None:
         """Handle outputs of the host, in order."""
         ...
 
     def on_end(self, reason: str) -> None:
-        """Handle the end of the host; called once, after all its outputs.
+        """Handle the host's end, once, after its last output, with the cause in words.
 
         Args:
             reason: cause of the end in words, with exit code or signal.
@@ -26,14 +26,14 @@ class HostSink(Protocol):
 
 
 class AlgorithmHost(Protocol):
-    """Host of one algorithm, built anew, that handles commands one at a time in order."""
+    """Interface of a running algorithm that handles commands one at a time, in order."""
 
     def send(self, commands: Sequence[Command]) -> None:
         """Queue more commands; the first of all is `Initialize`. Never waits."""
         ...
 
     async def aclose(self) -> None:
-        """Stop the algorithm at once and wait until it has ended; may be called twice.
+        """Stop the algorithm at once, without a report to the sink; wait for its end.
 
         The sink is not called any more.
         """
@@ -41,10 +41,10 @@ class AlgorithmHost(Protocol):
 
 
 class HostLauncher(Protocol):
-    """Factory of algorithm hosts."""
+    """Interface that starts algorithm hosts, in child processes or at servers."""
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """Start a host for an experiment.
+        """Start an algorithm host for an experiment; its outputs go to ``sink``.
 
         Args:
             setup: the algorithm and its experiment.
@@ -61,7 +61,7 @@ class HostLauncher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClassChoice:
-    """Class to be hosted: a registered algorithm, or a class of the user."""
+    """Algorithm class to import: by registered name, or a user's class in a folder."""
 
     kind: str
     """tuner, assessor or advisor."""
@@ -72,10 +72,10 @@ class ClassChoice:
 
 
 class ClassChecker(Protocol):
-    """Checker of algorithm classes under the client's interpreter."""
+    """Interface that tries to import an algorithm class under the client's interpreter."""
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
-        """Import a class without constructing it.
+        """Import an algorithm class under an interpreter; return why it fails; empty: it does not.
 
         Args:
             choice: the class.
@@ -88,10 +88,10 @@ class ClassChecker(Protocol):
 
 
 class Checks(Protocol):
-    """Runner of checks whose time depends on what a user sent."""
+    """Interface that runs CPU-bound checks of user input outside of the event loop."""
 
     async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
-        """Return the result of a check, without holding the event loop.
+        """Run a check of an encoded request elsewhere; return its result; raise at the deadline.
 
         Args:
             check: kind of the check.
@@ -108,7 +108,7 @@ class Checks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedAlgorithm:
-    """Algorithm in the registry."""
+    """Name, kind, class, source and capabilities of an algorithm in the registry."""
 
     name: str
     kind: str
@@ -120,7 +120,7 @@ class NamedAlgorithm:
 
 
 class AlgorithmCatalog(Protocol):
-    """Catalog of the registered algorithms."""
+    """Interface of the registered algorithms: listing, validation, capabilities."""
 
     def algorithms(self) -> list[NamedAlgorithm]:
         """Return all algorithms in a fixed order."""
@@ -135,7 +135,7 @@ class AlgorithmCatalog(Protocol):
         *,
         several_outcomes: bool = False,
     ) -> None:
-        """Raise ValueError unless name, arguments and space fit together; construct nothing.
+        """Raise ValueError unless an algorithm's name, arguments and search space fit together.
 
         Args:
             kind: tuner, assessor or advisor.
@@ -150,7 +150,7 @@ class AlgorithmCatalog(Protocol):
         ...
 
     def check_replaceable(self, kind: str, name: str, class_args: dict[str, object]) -> None:
-        """Raise ValueError unless the algorithm accepts another search space while it runs.
+        """Raise ValueError unless a running algorithm can take another search space.
 
         Raises:
             ValueError: the algorithm keeps its first search space.
@@ -162,7 +162,7 @@ class AlgorithmCatalog(Protocol):
         ...
 
     def optimize_mode(self, kind: str, name: str, class_args: dict[str, object]) -> str:
-        """Return `maximize` or `minimize`, as the algorithm interprets its arguments.
+        """Return the direction, `maximize` or `minimize`, that an algorithm's arguments imply.
 
         Empty if it has no mode.
         """
@@ -171,7 +171,7 @@ class AlgorithmCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """Result of one trial."""
+    """Trial id, parameters and metrics of one finished trial, for analyses."""
 
     trial_id: str
     parameters: Any
@@ -182,7 +182,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Importance of the hyperparameters for one metric."""
+    """Share of a metric's variance by hyperparameter, and of interactions."""
 
     shares: tuple[tuple[str, float], ...]
     """Name and share of the variance, largest first."""
@@ -193,7 +193,7 @@ class Importance:
 
 
 class ImportanceMeter(Protocol):
-    """Model of hyperparameter importance, fitted outside of this process."""
+    """Interface that computes hyperparameter importance outside of this process."""
 
     async def measure(
         self,
@@ -202,7 +202,7 @@ class ImportanceMeter(Protocol):
         metric: str,
         optimize_mode: str,
     ) -> Importance:
-        """Return which hyperparameters explain a metric.
+        """Compute each hyperparameter's share of a metric's variance from trials' results.
 
         Args:
             search_space: of the experiment.

@@ -15,7 +15,7 @@ NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one dispatcher process."""
+    """Settings of one dispatcher process: bus, address, time limits, stores, security."""
 
     home: Path
     """Folder of the installation's state."""
@@ -44,7 +44,7 @@ class Settings:
 
 
 def read_settings() -> Settings:
-    """Read the settings from the environment.
+    """Build the dispatcher's settings from environment variables; raise if one is invalid.
 
     Raises:
         InvalidArgumentError: a variable is missing or malformed.

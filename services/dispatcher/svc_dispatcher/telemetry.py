@@ -15,14 +15,14 @@ _MS_PER_S: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _PendingRequest:
-    """Request for parameters without an answer yet."""
+    """Time at which parameters were requested from a host that has not answered yet."""
 
     at_s: float
     at_ms: int
 
 
 class Telemetry:
-    """Recorder of the dispatcher's metrics and traces.
+    """Recorder of the dispatcher's metrics and traces: hosts, answer times, failures.
 
     Args:
         clock: measures how long answers take.
@@ -74,20 +74,20 @@ class Telemetry:
         self._died.inc()
 
     def host_closed(self, experiment_id: str) -> None:
-        """Count a host as closed, and drop its pending requests."""
+        """Reduce the number of live hosts; forget the experiment's pending requests."""
         self._hosts -= 1
         for key in [key for key in self._pending if key[0] == experiment_id]:
             del self._pending[key]
 
     def commands_sent(self, experiment_id: str, commands: Iterable[Command]) -> None:
-        """Remember when requests for parameters were sent to a host."""
+        """Note when each request for parameters was sent, to measure the answer's time."""
         for command in commands:
             if isinstance(command, Generate) and not command.replayed:
                 key = (experiment_id, command.request_id)
                 self._pending[key] = _PendingRequest(self._clock.monotonic_s(), self._now_ms())
 
     def outputs_received(self, experiment_id: str, outputs: Iterable[answers.Output]) -> None:
-        """Record metrics and spans of a host's outputs."""
+        """Record answer times and spans of parameters, stop advice and failed calls."""
         for output in outputs:
             if isinstance(output, answers.Generated):
                 self._answered(experiment_id, output)

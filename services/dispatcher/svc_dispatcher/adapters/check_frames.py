@@ -12,7 +12,7 @@ _TEXT_LIMIT: Final = 2_000
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """Return the next frame; None at the end of the stream."""
+    """Read a frame (length, then payload) from a pipe and return its payload; None at the end."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -21,14 +21,14 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def write_frame(stream: BinaryIO, payload: bytes) -> None:
-    """Write a frame and flush the stream."""
+    """Write a payload with its length before it to a pipe, and flush."""
     stream.write(LENGTH.pack(len(payload)))
     stream.write(payload)
     stream.flush()
 
 
 def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
-    """Return the reply with a result or an error."""
+    """Encode a check's result, refusal (with facts) or other error as the child's JSON reply."""
     if isinstance(result, InvalidArgumentError):
         facts = {name: text[:_TEXT_LIMIT] for name, text in result.facts.items()}
         return json.dumps({"refused": result.message[:_TEXT_LIMIT], "facts": facts}).encode()
@@ -38,7 +38,7 @@ def reply_of(result: dict[str, Any] | ServiceError) -> bytes:
 
 
 def result_of(reply: bytes) -> dict[str, Any]:
-    """Return the result of a reply.
+    """Decode a child's JSON reply; return its result, or raise the refusal or error in it.
 
     Raises:
         InvalidArgumentError: the request was refused.

@@ -22,14 +22,14 @@ WAITING_LIMIT: Final = 32
 
 
 class _Child:
-    """One child process; handles one request at a time."""
+    """Warm child process that checks one request at a time over its stdin and stdout."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, environment: Mapping[str, str]) -> "_Child":
-        """Start a process that runs checks.
+        """Start `python -m svc_dispatcher.check_child` with pipes; raise if it cannot start.
 
         Raises:
             UnavailableError: it cannot be started.
@@ -54,7 +54,7 @@ class _Child:
         return self._process.pid
 
     async def ask(self, check: Check, payload: bytes) -> bytes:
-        """Send a request and return the reply.
+        """Write a check request to the child's pipe; wait for its reply and return it.
 
         Raises:
             ConnectionError: the child has ended.
@@ -70,7 +70,7 @@ class _Child:
         return await stdout.readexactly(length)
 
     async def kill(self) -> None:
-        """Kill the child and wait for its end; may be called twice."""
+        """Kill the child process and wait for its end; may be called twice."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -78,7 +78,7 @@ class _Child:
 
 
 class CheckProcesses:
-    """Pool of warm children; a child that exceeds the deadline is killed.
+    """Pool of warm child processes that run checks of user input under a deadline.
 
     Args:
         inherited: environment of the children, without the services' secrets.
@@ -99,7 +99,7 @@ class CheckProcesses:
         self.killed = 0
 
     async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
-        """Return the result of a check.
+        """Run a check in an idle or new child; kill the child at the deadline; return the result.
 
         Args:
             check: kind of the check.
@@ -136,7 +136,7 @@ class CheckProcesses:
             self._idle.append(await _Child.start(self._environment))
 
     async def aclose(self) -> None:
-        """Kill the idle children; may be called twice."""
+        """Close the pool and kill its idle child processes; may be called twice."""
         self._closed = True
         idle, self._idle = self._idle, []
         await asyncio.gather(*(child.kill() for child in idle))

@@ -13,7 +13,7 @@ _STDERR_LIMIT = 2_000
 
 
 class ChildClassChecker:
-    """`ClassChecker` that runs `python -m nni.hpo.host --check`.
+    """`ClassChecker` that imports a class in a child, `python -m nni.hpo.host --check`.
 
     Args:
         inherited: environment of the child.
@@ -27,7 +27,7 @@ class ChildClassChecker:
         self._importable: set[tuple[ClassChoice, str]] = set()
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
-        """See `ClassChecker.check`; registered classes are checked once."""
+        """Import an algorithm class in a child process, unless known; return why it fails."""
         if (choice, interpreter) in self._importable or _is_importable_here(choice, interpreter):
             return ""
         problem = await self._import_class(choice, interpreter)
@@ -66,7 +66,7 @@ class ChildClassChecker:
 
 
 def _is_importable_here(choice: ClassChoice, interpreter: str) -> bool:
-    """Return whether the class needs only the library that this process has itself."""
+    """Return whether a built-in class needs no extra packages, so needs no import check."""
     if not choice.name or interpreter not in {"", sys.executable}:
         return False
     return not factory.find(cast("factory.Kind", choice.kind), choice.name).extra

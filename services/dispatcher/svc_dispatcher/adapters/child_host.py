@@ -24,7 +24,7 @@ _READ_BYTES: Final = 1 << 18
 
 
 class ChildHost:
-    """Algorithm host in a child process, which the kernel ends together with this process.
+    """Algorithm host in a child process: commands and outputs go over pipes as JSON lines.
 
     Made by `ChildHostLauncher`.
 
@@ -69,7 +69,7 @@ class ChildHost:
         return self._process.pid
 
     def send(self, commands: Sequence[Command]) -> None:
-        """Queue more commands; the first of all is `Initialize`. Never waits."""
+        """Queue commands as JSON lines for the host's pipe, without waiting."""
         if self._closed:
             return
         text = "".join(line_of(command, eager=self._eager) for command in commands)
@@ -79,21 +79,21 @@ class ChildHost:
             self._write()
 
     async def aclose(self) -> None:
-        """Stop the algorithm at once and wait until it has ended; may be called twice."""
+        """Kill the host's process group and wait for its end, without a report of the end."""
         self._sink = None
         if self._process.returncode is None:
             self._signal_group()
         await self._waiter
 
     def _signal_group(self) -> None:
-        """Kill the host and its children: the host leads a process group of its own."""
+        """Kill the host and its children (one process group); ignore a group that has ended."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     def _write(self) -> None:
-        """Write as much as the pipe takes now, and the rest when it is writable again."""
+        """Write queued bytes to the host's pipe; resume when it is writable if it is full."""
         try:
             while self._unwritten:
                 written = os.write(self._commands, self._unwritten)
@@ -134,7 +134,7 @@ class ChildHost:
         self._sink.on_outputs(outputs)
 
     async def _wait(self) -> None:
-        """Wait for the end of the child, read its last output, close the pipes, report the end."""
+        """Wait for the host to exit; kill its group, pass on its last output, report the end."""
         code = await self._process.wait()
         self._signal_group()  # its children must not outlive it
         while True:
@@ -166,7 +166,7 @@ class ChildHost:
 
 
 class ChildHostLauncher:
-    """`HostLauncher` that starts child processes.
+    """`HostLauncher` that starts each algorithm host as a child process.
 
     Args:
         inherited: environment for hosts whose experiment has none.
@@ -176,7 +176,7 @@ class ChildHostLauncher:
         self._inherited = inherited
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ChildHost:
-        """Start a host for an experiment."""
+        """Open an experiment's log and environment; start its algorithm host as a child process."""
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)

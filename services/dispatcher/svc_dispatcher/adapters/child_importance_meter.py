@@ -15,7 +15,7 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ChildImportanceMeter:
-    """`ImportanceMeter` that runs `python -m nni.hpo.host --importance`.
+    """`ImportanceMeter` that fits its model in a child, `python -m nni.hpo.host --importance`.
 
     One child at a time: each uses a core.
 
@@ -38,7 +38,7 @@ class ChildImportanceMeter:
         metric: str,
         optimize_mode: str,
     ) -> Importance:
-        """Return which hyperparameters explain a metric."""
+        """Send results to a child process; return each hyperparameter's share of the variance."""
         request = {
             "search_space": search_space,
             "trials": [(outcome.parameters, outcome.metric) for outcome in outcomes],

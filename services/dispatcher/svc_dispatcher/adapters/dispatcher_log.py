@@ -14,7 +14,7 @@ _TAIL_BYTES: Final = 2_000
 
 
 class DispatcherLog:
-    """Log file during one run of a host.
+    """File `dispatcher.log` of an experiment, which its algorithm host also appends to.
 
     The host writes through a descriptor of its own, so every use here opens the file anew.
 
@@ -28,7 +28,7 @@ class DispatcherLog:
             self._start_bytes = os.fstat(file.fileno()).st_size
 
     def open(self) -> FileIO:
-        """Open the file for appending; a link in its place is not followed.
+        """Open `dispatcher.log` for appending, without following a link in its place.
 
         Raises:
             OSError: it cannot be opened.
@@ -37,14 +37,14 @@ class DispatcherLog:
             return folder.append_file(LOG_NAME)
 
     def note(self, level: str, message: str) -> None:
-        """Append a line in the format of the host's own lines; a full disk loses the line."""
+        """Append a time-stamped line to `dispatcher.log`; a write error is ignored."""
         now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
         line = f"[{now}] {level} (svc_dispatcher/MainThread) {message}\n"
         with suppress(OSError), self.open() as file:
             file.write(line.encode("utf-8", "replace"))
 
     def last_line(self) -> str:
-        """Return the last line written in this run, such as an import error; empty if none was."""
+        """Return the last line that this run wrote to `dispatcher.log`; empty: none or no file."""
         try:
             with (
                 ExperimentRoots().open(self.path.parent) as folder,

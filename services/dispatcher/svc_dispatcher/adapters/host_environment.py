@@ -24,7 +24,7 @@ _PRIVATE: Final = (names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD)
 
 
 def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
-    """Return the command line of a host.
+    """Return the command line `interpreter -m nni.hpo.host` with pipes and parent's pid.
 
     Args:
         interpreter: of the client; empty for this process's own.
@@ -46,7 +46,7 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """Environment and interpreter of the user, with which hosts and trials run."""
+    """Environment variables and interpreter of the client, under which hosts run."""
 
     environment: dict[str, str] = field(repr=False)
     interpreter: str
@@ -54,7 +54,7 @@ class ClientSide:
 
 
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's environment from the experiment's folder, as of the last resume.
+    """Read the client's environment and interpreter from `environment.json`, or use defaults.
 
     Args:
         setup: of the experiment.
@@ -76,7 +76,7 @@ def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide
 
 
 def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller checks
-    """Return the content of an environment file; None: there is none.
+    """Return the JSON of an environment file, never through a link; None: there is none.
 
     A link in its place, which a trial may have put there, cannot be read.
     """
@@ -94,7 +94,7 @@ def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller c
 def host_environment(
     setup: ExperimentSetup, client: ClientSide, log_directory: Path
 ) -> dict[str, str]:
-    """Return the environment of a host: the client's, without secrets, repeatable."""
+    """Build a host's environment: the client's, no secrets, one thread, fixed hash seed, GPUs."""
     made = dict(client.environment)
     for name in _PRIVATE:
         made.pop(name, None)

@@ -8,7 +8,7 @@ from svc_dispatcher.ports import AlgorithmHost, HostSink
 
 
 class SelectingHostLauncher:
-    """`HostLauncher` for child processes and external servers.
+    """`HostLauncher` that picks a child process or, if an address is set, an external server.
 
     Args:
         inherited: environment for child hosts whose experiment has none.
@@ -20,7 +20,7 @@ class SelectingHostLauncher:
         self._servers = ServerHostLauncher(transport)
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """Start a host for an experiment."""
+        """Start an experiment's host at its external server, if set, else in a child process."""
         if setup.tuner is not None and setup.tuner.server_address:
             return await self._servers.launch(setup, sink, eager=eager)
         return await self._children.launch(setup, sink, eager=eager)

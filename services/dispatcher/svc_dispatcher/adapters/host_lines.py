@@ -16,7 +16,7 @@ CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
 
 
 def line_of(command: commands.Command, *, eager: bool) -> str:
-    """Return the JSON line of a command.
+    """Encode a command to an algorithm host as one JSON line, with its log position.
 
     Args:
         command: the command.
@@ -27,7 +27,7 @@ def line_of(command: commands.Command, *, eager: bool) -> str:
 
 
 def output_of(line: bytes) -> answers.Output:
-    """Return the output in one line of a host.
+    """Parse one JSON line of a host to an output; raise ValueError if it breaks the protocol.
 
     Raises:
         ValueError: the line breaks the protocol, or a value is nested too deeply.
@@ -128,7 +128,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
 
 
 def plan_of(payload: Payload) -> dict[str, Any] | None:
-    """Return the search options that the host applies around its tuner; None if there are none.
+    """Extract the search options (objectives, limits, stops, enqueued) for a host, or None.
 
     Args:
         payload: configuration of the experiment.

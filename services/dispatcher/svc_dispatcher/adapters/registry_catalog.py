@@ -10,10 +10,10 @@ _SOURCES: Final = {"nni": "nni", "user": "User"}
 
 
 class RegistryCatalog:
-    """`AlgorithmCatalog` of `nni.hpo.registry.factory`."""
+    """`AlgorithmCatalog` of NNI's built-in and registered algorithms."""
 
     def algorithms(self) -> list[NamedAlgorithm]:
-        """Return all algorithms in a fixed order."""
+        """Return all algorithms of NNI's registry: class, source, space types and lookahead."""
         return [
             NamedAlgorithm(
                 name=entry.name,
@@ -35,7 +35,7 @@ class RegistryCatalog:
         *,
         several_outcomes: bool = False,
     ) -> None:
-        """Raise ValueError unless name, arguments and space fit together; construct nothing."""
+        """Check an algorithm's arguments and search space by NNI's registry; raise ValueError."""
         factory.validate(
             _kind(kind), name, class_args, search_space, several_outcomes=several_outcomes
         )

@@ -24,7 +24,7 @@ _PREFIX: Final = "nni-replay-"
 
 
 class ScratchHost:
-    """Host in a temporary folder that is removed when the host is closed.
+    """Algorithm host of a replay, whose temporary folder is removed when it is closed.
 
     Args:
         inner: the host.
@@ -45,7 +45,7 @@ class ScratchHost:
         return replace(command, setup=replace(command.setup, directory=str(self._folder)))
 
     async def aclose(self) -> None:
-        """Stop the algorithm at once and wait until it has ended; may be called twice."""
+        """Stop the host, then remove its temporary folder."""
         try:
             await self._inner.aclose()
         finally:
@@ -53,7 +53,7 @@ class ScratchHost:
 
 
 class ScratchHostLauncher:
-    """`HostLauncher` for hosts that must not touch their experiment's folder.
+    """`HostLauncher` for replays: hosts run in temporary folders, not the experiment's.
 
     A moved experiment may name an interpreter that does not exist here; its host then runs under
     the interpreter of this process.
@@ -68,7 +68,7 @@ class ScratchHostLauncher:
         self._inherited = inherited
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> AlgorithmHost:
-        """Start a host for an experiment."""
+        """Start a replay's host in a new temporary folder; remove the folder if that fails."""
         try:
             folder = await asyncio.to_thread(_scratch, setup, self._inherited)
         except (OSError, ValueError) as error:
@@ -85,7 +85,7 @@ class ScratchHostLauncher:
 
 
 def _scratch(setup: ExperimentSetup, inherited: dict[str, str]) -> Path:
-    """Make a temporary folder with the environment file of a host."""
+    """Create a temporary folder with the environment file that a replayed host reads; return it."""
     client = client_side(setup, inherited)
     interpreter = client.interpreter if os.access(client.interpreter, os.X_OK) else ""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # accessible to its owner only

@@ -31,7 +31,7 @@ class UnreadableAnswerError(ValueError):
 
 
 class ServerHost:
-    """Session of an external algorithm; calls are made one at a time, in order.
+    """Algorithm host behind a gRPC session with an external algorithm's server.
 
     An external algorithm does not receive recorded parameters: where a replay differs, the reports
     of the trials carry their parameters.
@@ -57,7 +57,7 @@ class ServerHost:
             self._box.put(command)
 
     async def aclose(self) -> None:
-        """Close the algorithm's session at its server, and the connection; may be called twice."""
+        """Cancel the worker, close the algorithm's session at its server, and the channel."""
         self._sink = None
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)
@@ -110,7 +110,7 @@ class ServerHost:
                 return []  # the protocol has no message for it
 
     async def open(self, command: commands.Initialize) -> list[answers.Output]:
-        """Open the session."""
+        """Open a session at the external server with space, arguments and seed; return `Ready`."""
         setup = command.setup
         assert setup.tuner is not None, "checked by the launcher"
         config = setup.config
@@ -136,7 +136,7 @@ class ServerHost:
         return [answers.Ready(answer.lookahead, answer.assesses, ())]
 
     async def generate(self, command: commands.Generate) -> list[answers.Output]:
-        """Request parameters."""
+        """Request parameters for these ids from the server; return them unless it is a replay."""
         answer = await self._stub.GenerateParameters(
             pb.GenerateParametersRequest(
                 session_id=self._session_id,
@@ -158,7 +158,7 @@ class ServerHost:
         ]
 
     def record(self, command: commands.Recorded) -> list[answers.Output]:
-        """Report recorded parameters that differ from the session's own; the log wins."""
+        """Replace own parameters by those in the log; return `Diverged` for each that differs."""
         outputs: list[answers.Output] = []
         for parameter_id, parameters in command.parameters:
             ours = self._parameters.get(parameter_id)
@@ -168,7 +168,7 @@ class ServerHost:
         return outputs
 
     async def metric(self, command: commands.TellMetric) -> list[answers.Output]:
-        """Report a metric; return advice and deferred parameters."""
+        """Send a trial's metric to the server; return stop advice and deferred parameters."""
         if command.customized or not (command.final or self._assesses):
             return []
         kind = metric_pb2.METRIC_TYPE_FINAL if command.final else metric_pb2.METRIC_TYPE_PERIODICAL
@@ -190,7 +190,7 @@ class ServerHost:
         return outputs
 
     async def trial_end(self, command: commands.TellEnd) -> list[answers.Output]:
-        """Report the end of a trial; return deferred parameters."""
+        """Send a trial's end to the server, unless customized; return deferred parameters."""
         self._parameters.pop(command.parameter_id, None)
         if command.customized:
             return []
@@ -211,7 +211,7 @@ class ServerHost:
         return await self._import(command.position, as_value(command.data))
 
     async def import_trials(self, command: commands.ImportTrials) -> list[answers.Output]:
-        """Import results of earlier generations."""
+        """Send results of earlier generations to the external algorithm's server as samples."""
         data = value_pb2.Value()
         data.list_value.SetInParent()
         for parameters, value in command.samples:
@@ -231,7 +231,7 @@ class ServerHost:
     async def update_search_space(
         self, command: commands.UpdateSearchSpace
     ) -> list[answers.Output]:
-        """Replace the search space."""
+        """Send a new search space to the external algorithm's server."""
         await self._stub.UpdateSearchSpace(
             pb.UpdateSearchSpaceRequest(
                 session_id=self._session_id,
@@ -255,7 +255,7 @@ class ServerHost:
 
 
 def _check(item: pb.Suggestion) -> None:
-    """Raise UnreadableAnswerError unless the suggested values can be read by their users."""
+    """Raise UnreadableAnswerError if a server's suggested parameters cannot be decoded."""
     try:
         check_value(item.parameters)
         check_value(item.provenance)
@@ -267,7 +267,7 @@ def _check(item: pb.Suggestion) -> None:
 
 
 class ServerHostLauncher:
-    """`HostLauncher` that opens sessions with external algorithms.
+    """`HostLauncher` that connects to external algorithm servers over gRPC.
 
     Args:
         transport: security of connections to other machines.
@@ -281,7 +281,7 @@ class ServerHostLauncher:
         self._connect_timeout_s = connect_timeout_s
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
-        """See `HostLauncher.launch`; every handled command is always reported at once."""
+        """Connect to the algorithm's server within a time limit; return a host over the channel."""
         del eager
         assert setup.tuner is not None, "checked by the caller"
         address = setup.tuner.server_address

@@ -13,7 +13,7 @@ from svc_dispatcher.ports import TrialOutcome
 
 
 def requested_algorithms(request: pb.ValidateAlgorithmsRequest) -> list[RequestedAlgorithm]:
-    """Return the algorithms of a request, at most one of each kind.
+    """Extract tuner, assessor and advisor from a validation request as plain values.
 
     Raises:
         InvalidArgumentError: arguments of a class are no map, or unreadable.
@@ -29,7 +29,7 @@ def requested_algorithms(request: pb.ValidateAlgorithmsRequest) -> list[Requeste
 
 
 def plain_value(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of a message.
+    """Convert a proto value to JSON; raise InvalidArgumentError naming ``field`` if unreadable.
 
     Raises:
         InvalidArgumentError: the value is unreadable; the error names ``field``.
@@ -42,7 +42,7 @@ def plain_value(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - an
 
 
 def trial_outcomes(messages: Any) -> list[TrialOutcome]:  # noqa: ANN401 - a repeated field
-    """Return the results of trials.
+    """Convert proto trial results to (trial id, parameters, metric) with plain JSON values.
 
     Raises:
         InvalidArgumentError: a value is unreadable.
@@ -58,7 +58,7 @@ def trial_outcomes(messages: Any) -> list[TrialOutcome]:  # noqa: ANN401 - a rep
 
 
 def plain_objective(message: metric_pb2.Objective) -> Objective:
-    """Return an objective; without a name it is the default metric."""
+    """Convert a proto objective to the domain; unnamed is the default metric, unset minimizes."""
     return Objective(
         message.metric or DEFAULT_METRIC,
         "maximize" if message.mode == metric_pb2.OPTIMIZE_MODE_MAXIMIZE else "minimize",

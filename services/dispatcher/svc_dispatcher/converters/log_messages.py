@@ -27,7 +27,7 @@ _STATE_NAMES: Final = {
 def events_of(
     sequence: int, batch: event_pb2.EventBatch
 ) -> Iterator[tuple[Position, events.Event]]:
-    """Yield the events of one append that matter to an algorithm, in order."""
+    """Decode a log batch; yield (position, event) of those events that matter to an algorithm."""
     for place, event in enumerate(batch.events):
         converted = _trial_event(event)
         if converted is not None:
@@ -41,7 +41,7 @@ def wants_algorithm(payload: bytes) -> bool:
 
 
 def ends_experiment(payload: bytes) -> bool:
-    """Return whether an append ends the experiment and does not request the algorithm again."""
+    """Return whether a log batch ends the experiment without requesting the algorithm again."""
     batch = event_pb2.EventBatch.FromString(payload)
     ended = False
     for event in batch.events:
@@ -52,7 +52,7 @@ def ends_experiment(payload: bytes) -> bool:
 
 
 def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
-    """Return the part of an experiment's configuration that a host needs."""
+    """Extract from `ExperimentCreated` what a host needs: algorithms, space, seed, folders."""
     config = event.config
     root = config.experiment_working_directory
     return ExperimentSetup(
@@ -72,7 +72,7 @@ def setup_of(event: event_pb2.ExperimentCreated) -> ExperimentSetup:
 
 
 def choice_of(config: config_pb2.AlgorithmConfig) -> AlgorithmChoice:
-    """Return the algorithm named by a request or a configuration."""
+    """Convert a proto algorithm configuration to a choice by name, class or server address."""
     return AlgorithmChoice(
         name=config.name,
         class_name=config.custom.class_name,
@@ -189,7 +189,7 @@ def _experiment_event(event: event_pb2.Event) -> events.Event | None:
 
 
 def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:
-    """Return the values of a batch that are in the blob store and must be loaded before use."""
+    """Return the values in a batch that are references to the blob store."""
     return [
         value
         for event in batch.events
@@ -224,7 +224,7 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
 
 
 def report_to_proto(report: answers.Report) -> inbox_pb2.InboxMessage:
-    """Return the INBOX message for a report."""
+    """Convert a report on the algorithm to the INBOX message for the manager."""
     message = inbox_pb2.InboxMessage()
     if isinstance(report, answers.Generated):
         _write_generated(message.parameters_generated, report)
@@ -275,7 +275,7 @@ def _write_position(message: event_pb2.EventPosition, position: Position) -> Non
 
 
 def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
-    """Return the id of a report, by which repetitions are recognised."""
+    """Derive a report's message id from its content, so that the bus drops repetitions."""
     if isinstance(report, answers.Generated):
         ids = "-".join(str(item.parameter_id) for item in report.suggestions)
         late = f"late.{report.position.sequence}.{report.position.place}.{ids}"
@@ -294,7 +294,7 @@ def message_id(experiment_id: str, generation: int, report: answers.Report) -> s
 
 
 def as_value(payload: Payload) -> value_pb2.Value:
-    """Return a payload as the protobuf message that it is; the unset value for None.
+    """Return a payload, which must be a proto `Value`; an unset one for None.
 
     Raises:
         TypeError: the payload is not a message.
@@ -307,7 +307,7 @@ def as_value(payload: Payload) -> value_pb2.Value:
 
 
 def payload_of(data: Any) -> Payload:  # noqa: ANN401 - any JSON value
-    """Return a plain JSON value as a payload.
+    """Convert a JSON value to a proto `Value`; raise if it has no JSON form or is too deep.
 
     Raises:
         TypeError: a part of it has no JSON form.

@@ -20,7 +20,7 @@ _STOPS_LIMIT: Final = 100
 
 
 def update_to_proto(update: ReplayUpdate) -> pb.ReplaySuggestionsResponse:
-    """Return the message for one update of a replay."""
+    """Convert a replay's progress, difference or verdict to the gRPC response."""
     if isinstance(update, ReplayProgress):
         return pb.ReplaySuggestionsResponse(
             progress=replay_pb2.ReplayProgress(handled=update.handled, total=update.total)
@@ -68,7 +68,7 @@ def _result(update: ReplayFinished) -> replay_pb2.ReplayVerdict:
 
 
 def first_difference(recorded: object, drawn: object, path: str = "") -> str | None:
-    """Return the path of the first difference between two JSON values; None if they are equal.
+    """Compare two JSON values recursively; return the path of the first difference, or None.
 
     Paths follow the order of the recorded value; a name in only one of them is a difference. An
     empty path stands for the whole values.

@@ -20,7 +20,7 @@ from svc_dispatcher.domain.values import (
 
 @dataclass(slots=True)
 class _Trial:
-    """Live trial of the current generation."""
+    """Live trial as the algorithm's state tracks it: parameters, final result, stopping."""
 
     parameter_id: int
     customized: bool
@@ -33,7 +33,7 @@ class _Trial:
 
 
 class AlgorithmState:
-    """State of one experiment's algorithm, folded from the log.
+    """State of an experiment's algorithm, folded from the log, that yields host commands.
 
     Attributes:
         setup: None until the first event of the log.
@@ -62,7 +62,7 @@ class AlgorithmState:
         self._known_exhaustions: set[Position] = set()
 
     def feed(self, position: Position, event: events.Event) -> None:
-        """Apply the next event of the log."""
+        """Apply the next event of the log; collect the commands to the host that follow."""
         match event:
             case events.TrialsRequested():
                 self._trials_requested(position, event)
@@ -115,7 +115,7 @@ class AlgorithmState:
                 self.setup = self.setup.moved(event.directory, event.trial_code_directory)
 
     def go_live(self) -> None:
-        """Mark the end of the recorded log; later requests go to the host."""
+        """End the replay of the log: drop what is answered, so that the rest goes to the host."""
         if self._live:
             return
         self._live = True
@@ -139,7 +139,7 @@ class AlgorithmState:
             self._commands.append(command)
 
     def recorded_commands(self) -> list[commands.Command]:
-        """Return, during replay, all commands of the current generation with recorded answers.
+        """Return the generation's commands with the recorded answer behind each request.
 
         Requests are not marked as replayed, so a fresh host draws and reports its own answer; the
         parameters in the log follow each one as `Recorded`.
@@ -165,7 +165,7 @@ class AlgorithmState:
         return self._started and not self._trials and not outstanding
 
     def take_commands(self) -> list[commands.Command]:
-        """Return the commands collected since the last call, in order.
+        """Remove and return the collected commands for the host; none during replay.
 
         Empty during replay, and while no host is wanted.
         """
@@ -291,7 +291,7 @@ class AlgorithmState:
         )
 
     def _keep_result(self, trial: _Trial) -> None:
-        """Keep the result of a finished trial for the algorithms of later generations."""
+        """Store a finished trial's parameters and result for algorithms of later generations."""
         if trial.customized or trial.final is None:
             return
         if not self._past or not isinstance(self._past[-1], list):
@@ -308,7 +308,7 @@ class AlgorithmState:
     # --- the host
 
     def new_reports(self, output: answers.Output) -> list[answers.Report]:
-        """Return the reports for the manager that follow from an output of the host."""
+        """Return the reports to send for a host's output, without those that the log holds."""
         if isinstance(output, answers.Generated):
             return self._late(output) if not output.request_id else self._generated(output)
         if isinstance(output, answers.StopAdvised):

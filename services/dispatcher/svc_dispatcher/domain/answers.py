@@ -8,7 +8,7 @@ from svc_dispatcher.domain.values import Payload, Position, Suggestion
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The algorithm is constructed and has its search space."""
+    """Output: the algorithm is constructed, with its capabilities and versions."""
 
     lookahead: bool
     """The algorithm never learns from results."""
@@ -22,7 +22,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Unbuildable:
-    """Import, construction or the first search space failed."""
+    """Output: the algorithm's import, construction or first search space failed."""
 
     position: Position
     reason: str
@@ -32,7 +32,7 @@ class Unbuildable:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Answer to one request, or (with an empty request id) parameters deferred earlier."""
+    """Output: parameters for a request or, with an empty request id, deferred earlier."""
 
     position: Position
     request_id: str
@@ -45,7 +45,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class StopAdvised:
-    """Advice to stop a running trial early."""
+    """Output: the assessor advises to stop a running trial early."""
 
     position: Position
     trial_id: str
@@ -53,7 +53,7 @@ class StopAdvised:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """An exception of the algorithm."""
+    """Output: a call of the algorithm raised an exception, with its traceback."""
 
     position: Position
     call: str
@@ -64,7 +64,7 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
-    """The algorithm did not reproduce recorded parameters; the log wins."""
+    """Output: a replayed algorithm drew other parameters than the log; the log wins."""
 
     position: Position
     parameter_id: int
@@ -84,7 +84,7 @@ Output: TypeAlias = Ready | Unbuildable | Generated | StopAdvised | CallFailed |
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The algorithm is ready to answer requests."""
+    """Report to the manager: the algorithm of a generation is ready."""
 
     generation: int
     ready: Ready
@@ -92,7 +92,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The algorithm cannot be run."""
+    """Report to the manager: the algorithm cannot be run, for this reason."""
 
     generation: int
     reason: str

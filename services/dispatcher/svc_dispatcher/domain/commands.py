@@ -11,7 +11,7 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class Initialize:
-    """Construct the algorithm with its search space; the first command."""
+    """First command to a host: construct the algorithm with its search space and seed."""
 
     urgent: ClassVar[bool] = True
 
@@ -24,7 +24,7 @@ class Initialize:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Generate parameters for these ids."""
+    """Command to a host: generate parameters for these ids."""
 
     urgent: ClassVar[bool] = True
 
@@ -37,7 +37,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Replace generated parameters by those in the log."""
+    """Command to a host: replace generated parameters by those recorded in the log."""
 
     urgent: ClassVar[bool] = False
 
@@ -47,7 +47,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class TellMetric:
-    """Pass a reported metric to the algorithm."""
+    """Command to a host: pass a trial's reported metric to the algorithm."""
 
     position: Position
     trial_id: str
@@ -66,7 +66,7 @@ class TellMetric:
 
 @dataclass(frozen=True, slots=True)
 class TellEnd:
-    """Pass the end of a trial to the algorithm."""
+    """Command to a host: pass the end of a trial to the algorithm."""
 
     urgent: ClassVar[bool] = False
 
@@ -79,7 +79,7 @@ class TellEnd:
 
 @dataclass(frozen=True, slots=True)
 class ImportData:
-    """Import results that the user measured elsewhere."""
+    """Command to a host: import results that the user measured elsewhere."""
 
     urgent: ClassVar[bool] = False
 
@@ -89,7 +89,7 @@ class ImportData:
 
 @dataclass(frozen=True, slots=True)
 class ImportTrials:
-    """Import results of earlier generations, as pairs (parameters, value)."""
+    """Command to a host: import results of earlier generations as (parameters, value)."""
 
     urgent: ClassVar[bool] = False
 
@@ -99,7 +99,7 @@ class ImportTrials:
 
 @dataclass(frozen=True, slots=True)
 class UpdateSearchSpace:
-    """Replace the search space."""
+    """Command to a host: replace the search space."""
 
     urgent: ClassVar[bool] = False
 
@@ -109,7 +109,7 @@ class UpdateSearchSpace:
 
 @dataclass(frozen=True, slots=True)
 class AddCustomized:
-    """Add a trial that the user requested."""
+    """Command to a host: add a trial whose parameters the user chose."""
 
     urgent: ClassVar[bool] = False
 

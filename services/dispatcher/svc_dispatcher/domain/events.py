@@ -39,7 +39,7 @@ class ExperimentCreated:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmStarted:
-    """The manager has recorded that the algorithm is ready."""
+    """Event: the manager has recorded that the algorithm is ready."""
 
     generation: int
     provenance: tuple[tuple[str, str], ...] = ()
@@ -48,7 +48,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """Parameters that the manager has accepted from the algorithm."""
+    """Event: the manager has accepted parameters from the algorithm."""
 
     request_id: str
     """Empty for deferred parameters, which come after the answer to their request."""
@@ -62,7 +62,7 @@ class ParametersGenerated:
 
 @dataclass(frozen=True, slots=True)
 class TrialScheduled:
-    """A trial was created with parameters."""
+    """Event: a trial was created with these parameters."""
 
     trial_id: str
     parameter_id: int
@@ -73,7 +73,7 @@ class TrialScheduled:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A trial has reported a metric."""
+    """Event: a trial has reported an intermediate or final metric."""
 
     trial_id: str
     attempt: int
@@ -85,7 +85,7 @@ class MetricReported:
 
 @dataclass(frozen=True, slots=True)
 class TrialStopRequested:
-    """A stop of the trial was requested."""
+    """Event: a stop of a running trial was requested by the user or the algorithm."""
 
     trial_id: str
     early: bool = False
@@ -94,7 +94,7 @@ class TrialStopRequested:
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
-    """A trial has ended."""
+    """Event: a trial has ended in this state."""
 
     trial_id: str
     state: str
@@ -103,7 +103,7 @@ class TrialEnded:
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmFailed:
-    """The manager has recorded an exception in a callback."""
+    """Event: the manager has recorded an exception in a callback of the algorithm."""
 
     call: str
     position: Position
@@ -133,7 +133,7 @@ class DataImported:
 
 @dataclass(frozen=True, slots=True)
 class CustomTrialAdded:
-    """The user has added a trial."""
+    """Event: the user has added a trial with chosen parameters."""
 
     parameter_id: int
     parameters: Payload

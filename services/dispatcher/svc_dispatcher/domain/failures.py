@@ -11,7 +11,7 @@ ATTEMPTS: Final = 3
 
 @dataclass(slots=True)
 class FailureLedger:
-    """Counter of the hosts in a row that ended over the same event.
+    """Counter of hosts that ended in a row at the same event, to detect a fatal one.
 
     The end of an idle host is not counted: no event can have caused it. An event that a later host
     has handled is cleared: the earlier ends had another cause.
@@ -21,7 +21,7 @@ class FailureLedger:
     _count: int = 0
 
     def record_failure(self, position: Position | None) -> int:
-        """Count one more end of a host and return the count of its event.
+        """Count one more host that ended at its oldest unhandled event; return the count.
 
         Args:
             position: oldest event that the host had not handled; None if it had handled all.

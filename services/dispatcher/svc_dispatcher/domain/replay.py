@@ -17,7 +17,7 @@ from svc_dispatcher.domain.values import ExperimentSetup, Payload, Position
 
 @dataclass(frozen=True, slots=True)
 class RecordedGeneration:
-    """Generation of an algorithm as recorded in a log."""
+    """One generation of an algorithm from the log: host commands and recorded answers."""
 
     number: int
     """1 at creation, one more at each resume."""
@@ -36,7 +36,7 @@ class RecordedGeneration:
     """Versions and machine of that time; empty if the algorithm never started."""
 
     def in_place_of(self, setup: ExperimentSetup) -> "RecordedGeneration":
-        """Return the same generation of an experiment that was moved to the place in ``setup``."""
+        """Return the generation with its folders replaced by those of a moved experiment."""
         here = self.setup.moved(setup.directory, setup.trial_code_directory)
         moved_commands = tuple(
             replace(command, setup=here) if isinstance(command, commands.Initialize) else command
@@ -47,7 +47,7 @@ class RecordedGeneration:
 
 @dataclass(slots=True)
 class _GenerationFacts:
-    """Facts of one generation, collected beside the commands for its host."""
+    """Recorded parameters, stops and divergences of a generation, collected from its events."""
 
     recorded: dict[int, Payload] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class _GenerationFacts:
 
 
 class GenerationReader:
-    """Reader that splits a log into the generations of its algorithm.
+    """Reader that splits a log's events into the generations of its algorithm.
 
     Attributes:
         trials: id of the trial that got each set of parameters, by parameter id.
@@ -81,7 +81,7 @@ class GenerationReader:
         self._generations: list[RecordedGeneration] = []
 
     def feed(self, position: Position, event: events.Event) -> None:
-        """Add the next event of the log."""
+        """Add the next event of the log; close the generation if a new one is requested."""
         if isinstance(event, events.AlgorithmRequested):
             self._close()
             self._facts = _GenerationFacts()
@@ -91,7 +91,7 @@ class GenerationReader:
         self._state.feed(position, event)
 
     def generations(self) -> list[RecordedGeneration]:
-        """Return all generations, oldest first, with the present place; call once, at the end."""
+        """Close the last generation; return all, oldest first, with the experiment's folder now."""
         self._close()
         setup = self._state.setup
         return [each.in_place_of(setup) for each in self._generations] if setup is not None else []
@@ -115,7 +115,7 @@ class GenerationReader:
 
 
 def recorded_generations(log: Iterable[tuple[Position, events.Event]]) -> list[RecordedGeneration]:
-    """Return the generations of a whole log, oldest first, with the experiment's present place.
+    """Split a whole log into its algorithm's generations; return them oldest first.
 
     Args:
         log: all events, from the first one.
@@ -128,7 +128,7 @@ def recorded_generations(log: Iterable[tuple[Position, events.Event]]) -> list[R
 
 @dataclass(frozen=True, slots=True)
 class SuggestionDifference:
-    """Suggestion that a fresh host did not reproduce."""
+    """Suggestion of which a replay drew another value than the log has."""
 
     generation: int
     parameter_id: int
@@ -139,7 +139,7 @@ class SuggestionDifference:
 
 
 class Comparison:
-    """Comparison of a fresh host's outputs with one recorded generation.
+    """Comparison of a replayed host's outputs with the suggestions and stops in the log.
 
     Args:
         generation: the recorded side.
@@ -176,7 +176,7 @@ class Comparison:
         return sorted(self.generation.stops - self._advised)
 
     def add_output(self, output: answers.Output) -> None:
-        """Record one output of the host; outputs come in order."""
+        """Compare an output of the replayed host with the log; note differences and failures."""
         if isinstance(output, answers.Generated):
             self._generated(output)
         elif isinstance(output, answers.Diverged):
@@ -191,7 +191,7 @@ class Comparison:
             self.failure = f"{output.call} raised {_last_line(output.traceback)}"
 
     def handled(self, command: commands.Command) -> None:
-        """Confirm undisputed parameters after the host has handled a command and its outputs."""
+        """Count a handled `Recorded` command's parameters as equal unless they differed."""
         if isinstance(command, commands.Recorded):
             self._confirmed.update(
                 parameter_id
@@ -220,7 +220,7 @@ def _last_line(traceback: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangedVersion:
-    """Version of a package, or property of the machine, that has changed since the recording."""
+    """Package version or machine property that differs between recording and replay."""
 
     name: str
     recorded: str
@@ -230,7 +230,7 @@ class ChangedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """Result of a replay over all generations."""
+    """Verdict of a replay: counts of equal suggestions and stops, reason if not repeatable."""
 
     repeatable: bool
     suggestions: int
@@ -249,7 +249,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """Progress of a replay, in commands handled by hosts."""
+    """Update of a replay: handled and total commands of the hosts."""
 
     handled: int
     total: int
@@ -257,7 +257,7 @@ class ReplayProgress:
 
 @dataclass(frozen=True, slots=True)
 class TrialDifference:
-    """Difference, with the trial that was made of the recorded parameters."""
+    """Update of a replay: a suggestion that differs, and the trial that was made of it."""
 
     difference: SuggestionDifference
     trial_id: str
@@ -266,7 +266,7 @@ class TrialDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReplayFinished:
-    """Last update of a replay."""
+    """Last update of a replay: its verdict and duration."""
 
     result: ReplayResult
     duration_s: float
@@ -276,7 +276,7 @@ ReplayUpdate: TypeAlias = ReplayProgress | TrialDifference | ReplayFinished
 
 
 def replay_result(comparisons: Sequence[Comparison]) -> ReplayResult:
-    """Return the result of a replay from the finished comparisons of all generations."""
+    """Sum the comparisons of all generations to the verdict whether a log is repeatable."""
     changed = tuple(
         dict.fromkeys(version for one in comparisons for version in _changed_versions(one))
     )
@@ -302,7 +302,7 @@ def _changed_versions(comparison: Comparison) -> Iterator[ChangedVersion]:
 
 
 def _reason(one: Comparison, changed: tuple[ChangedVersion, ...]) -> str:
-    """Return why a generation was not reproduced, with the remedy; empty if it was."""
+    """Return a sentence why a replayed generation differs, with a remedy; empty: it does not."""
     generation = one.generation
     missing = len(generation.recorded) - one.equal
     where = f"generation {generation.number}: " if generation.number > 1 else ""

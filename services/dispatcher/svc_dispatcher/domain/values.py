@@ -10,7 +10,7 @@ it for equality only."""
 
 
 class Position(NamedTuple):
-    """Position of an event in the log of its experiment."""
+    """Position of an event in an experiment's log: batch sequence, and index in the batch."""
 
     sequence: int
     """Stream sequence of its batch."""
@@ -20,7 +20,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmChoice:
-    """Choice of one algorithm, given in exactly one of three ways."""
+    """Tuner, assessor or advisor as chosen: by name, by class or by server address."""
 
     name: str = ""
     """Name of a built-in or registered algorithm."""
@@ -36,7 +36,7 @@ class AlgorithmChoice:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSetup:
-    """Configuration of a host by its experiment."""
+    """What a host needs of its experiment: algorithms, space, seed, folders, interpreter."""
 
     experiment_id: str
     directory: str
@@ -64,7 +64,7 @@ class ExperimentSetup:
         return self.assessor is not None or self.advisor is not None or external
 
     def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
-        """Return the setup after the experiment was moved; empty arguments: unchanged.
+        """Return the setup with new folders of experiment and code; class folders move along.
 
         Class folders inside the folder of the trials' code move with it.
         """
@@ -89,7 +89,7 @@ def _moved_choice(choice: AlgorithmChoice | None, old: str, new: str) -> Algorit
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Configuration proposed by an algorithm."""
+    """Parameters that an algorithm proposed, with their id and provenance."""
 
     parameter_id: int
     parameters: Payload
@@ -98,7 +98,7 @@ class Suggestion:
 
 
 def generation_seed(seed: int, generation: int) -> int:
-    """Return the seed of one generation of an algorithm.
+    """Derive a generation's seed from the experiment's; the first one keeps it.
 
     A resumed experiment would otherwise draw the configurations of its first generation again.
     """
@@ -108,7 +108,7 @@ def generation_seed(seed: int, generation: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RequestedAlgorithm:
-    """Algorithm as requested by a user, in plain values."""
+    """Tuner, assessor or advisor that a user asks to validate, in plain values."""
 
     kind: str
     """tuner, assessor or advisor."""
@@ -124,7 +124,7 @@ class RequestedAlgorithm:
 
 
 class Check(bytes, enum.Enum):
-    """Kind of a request; first byte of its frame."""
+    """Kind of a check for the child process; first byte of the request."""
 
     ALGORITHMS = b"a"
     CONFIGURATIONS = b"c"

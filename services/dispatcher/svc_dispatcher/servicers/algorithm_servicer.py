@@ -28,7 +28,7 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
-    """gRPC servicer that lists, validates and replays algorithms; see the proto.
+    """gRPC servicer that lists, validates and replays algorithms; converts messages.
 
     Args:
         algorithms: use cases that list and validate.
@@ -44,7 +44,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ListAlgorithms(
         self, request: pb.ListAlgorithmsRequest, context: _Context
     ) -> pb.ListAlgorithmsResponse:
-        """Return the built-in and registered algorithms."""
+        """Return a page of the built-in and registered algorithms, of one kind or all."""
         del context
         found = self._algorithms.list_all(_KINDS.get(request.kind, ""))
         start = _page_start(request.page_token)
@@ -57,7 +57,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ValidateAlgorithms(
         self, request: pb.ValidateAlgorithmsRequest, context: _Context
     ) -> pb.ValidateAlgorithmsResponse:
-        """Validate names, class arguments and search space without building an algorithm."""
+        """Check algorithms, arguments and search space in a child, then import the classes."""
         del context
         payload = request.SerializeToString()
         found = await self._checks.run(Check.ALGORITHMS, payload, "search_space")
@@ -70,7 +70,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ReplaySuggestions(
         self, request: pb.ReplaySuggestionsRequest, context: _Context
     ) -> AsyncIterator[pb.ReplaySuggestionsResponse]:
-        """Replay the log of an experiment and compare its suggestions."""
+        """Replay an experiment's log with fresh algorithms; stream differences and the verdict."""
         del context
         async with aclosing(self._replays.run(request.experiment_id)) as updates:
             async for update in updates:

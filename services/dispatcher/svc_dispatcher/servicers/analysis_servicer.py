@@ -20,7 +20,7 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
-    """gRPC servicer of analyses; see the proto.
+    """gRPC servicer of importance, Pareto front and constraint checks; converts messages.
 
     Args:
         analyses: use cases.
@@ -34,7 +34,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def MeasureImportance(
         self, request: pb.MeasureImportanceRequest, context: _Context
     ) -> pb.MeasureImportanceResponse:
-        """Return the importance of hyperparameters."""
+        """Return each hyperparameter's share of a metric's variance over the given results."""
         del context
         found = await self._analyses.importance(
             await asyncio.to_thread(plain_value, request.search_space, "search_space"),
@@ -52,7 +52,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def FindParetoFront(
         self, request: pb.FindParetoFrontRequest, context: _Context
     ) -> pb.FindParetoFrontResponse:
-        """Return the non-dominated results."""
+        """Return the trials that no other one dominates, and counts of results left out."""
         del context
         found = await self._checks.run(Check.FRONT, request.SerializeToString(), "outcomes")
         return pb.FindParetoFrontResponse(
@@ -64,7 +64,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def CheckConfigurations(
         self, request: pb.CheckConfigurationsRequest, context: _Context
     ) -> pb.CheckConfigurationsResponse:
-        """Return which configurations violate a constraint of their search space."""
+        """Return for each configuration the constraint of its search space that it violates."""
         del context
         found = await self._checks.run(
             Check.CONFIGURATIONS, request.SerializeToString(), "search_space"

@@ -26,7 +26,7 @@ _LAST_PAUSE_S: Final = 10.0
 
 
 class ExperimentSession:
-    """Session of one experiment, for as long as its algorithm is wanted.
+    """Supervisor of one experiment's algorithm: runs its generations, sends their reports.
 
     Args:
         experiment_id: id of the experiment.
@@ -51,7 +51,7 @@ class ExperimentSession:
         self._box.put(message)
 
     async def serve(self) -> None:
-        """Run generations until the experiment ends in the log."""
+        """Run generation after generation, pausing after failures, until the experiment ends."""
         while True:
             run = GenerationRun(self, self._dependencies)
             try:
@@ -72,7 +72,7 @@ class ExperimentSession:
         await self._reports.aclose()
 
     def report(self, generation: int, report: answers.Report) -> None:
-        """Queue a report for the manager; reports keep their order.
+        """Queue a generation's report for the manager's INBOX; start sending if it is idle.
 
         Args:
             generation: generation of the algorithm that made the report.
@@ -87,7 +87,7 @@ class ExperimentSession:
             self._reports.start(self._publish_all(), f"report {self.id}")
 
     async def _publish_all(self) -> None:
-        """Publish queued reports one after another: a report sent again must not be overtaken.
+        """Publish queued reports one by one, in order, until the queue is empty.
 
         Deferred parameters that overtake their announcement would be refused.
         """
@@ -124,7 +124,7 @@ class ExperimentSession:
             self._start_sending()
 
     async def _pause(self) -> None:
-        """Wait with exponential back-off after repeated deaths without progress."""
+        """Sleep with exponential back-off if several hosts in a row died without progress."""
         if self._deaths_in_row > 1:
             pause_s = _FIRST_PAUSE_S * 2 ** min(self._deaths_in_row - 2, 10)
             await self._dependencies.clock.sleep(min(pause_s, _LAST_PAUSE_S))
@@ -134,13 +134,13 @@ class ExperimentSession:
         return generation <= self._given_up
 
     def handled(self, position: Position, *, everything: bool) -> None:
-        """Record that a host has handled all events up to this one, and whether it has no more."""
+        """Record that a host handled events up to ``position``; reset deaths if none is left."""
         self._ledger.handled(position)
         if everything:
             self._deaths_in_row = 0
 
     def host_died(self, generation: int, position: Position | None, reason: str) -> str:
-        """Record the end of a host; return why the algorithm is given up, or an empty string.
+        """Count a host's death at its event; return why to give up, or empty to try again.
 
         Args:
             generation: generation of the algorithm.

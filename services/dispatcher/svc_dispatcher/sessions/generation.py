@@ -31,7 +31,7 @@ woken once per trial instead of for its result, its end and the next request."""
 
 @dataclass(frozen=True, slots=True)
 class SessionDependencies:
-    """Dependencies that all experiment sessions share."""
+    """Log, inbox, blobs, launcher, clock and limits that all experiment sessions share."""
 
     events: EventLog
     inbox: Inbox
@@ -47,7 +47,7 @@ class SessionDependencies:
 
 
 class RunEnd(Enum):
-    """Reason for the end of a run of a generation."""
+    """Why a generation's run ended: the experiment ended, or its log is to be read again."""
 
     EXPERIMENT_ENDED = auto()
     """The experiment needs no algorithm any more."""
@@ -56,7 +56,7 @@ class RunEnd(Enum):
 
 
 class GenerationOwner(Protocol):
-    """Interface of the experiment session to its runs."""
+    """Interface of an experiment's session for its runs: reports, failures, progress."""
 
     id: str
 
@@ -77,7 +77,7 @@ class GenerationOwner(Protocol):
 
 
 class GenerationRun:
-    """Run of one generation: folds the log, drives a host and reports its outputs (`HostSink`).
+    """Run of one generation: folds the log, sends commands to a host, reports its outputs.
 
     Args:
         experiment: session that the run belongs to.
@@ -100,7 +100,7 @@ class GenerationRun:
         self._read_through = 0
 
     async def run(self, box: CallbackQueue[LogMessage], *, eager: bool) -> RunEnd:
-        """Fold the log, start the host, follow new messages; return why the run ended.
+        """Fold the log, start a host if needed, feed it new messages; return why the run ended.
 
         Args:
             box: new messages of the log; messages already read are skipped.
@@ -125,7 +125,7 @@ class GenerationRun:
         return await self._over
 
     async def aclose(self) -> None:
-        """Stop the host and all tasks of the run."""
+        """Stop the run's host and tasks; count the host as closed."""
         if self._send_timer is not None:
             self._send_timer.cancel()
         self._finish(RunEnd.READ_AGAIN)
@@ -152,7 +152,7 @@ class GenerationRun:
             self._send()
 
     async def _wait_for_news(self, box: CallbackQueue[LogMessage]) -> None:
-        """Wait without a host until the log has grown: a finished experiment costs no process."""
+        """While no host runs, wait until the log holds a message that was not read."""
         while True:
             (message,) = await box.get_some(1)
             if message.sequence > self._read_through:
@@ -207,7 +207,7 @@ class GenerationRun:
         return self._experiment.given_up(self._state.generation)
 
     async def _watch(self) -> None:
-        """Stop the host when one command takes too long, or when it has been idle for too long."""
+        """End the host if one command exceeds the time limit, or if it is idle for too long."""
         clock, limit_s = self._dependencies.clock, self._dependencies.answer_timeout_s
         while True:
             now_s = clock.monotonic_s()
@@ -226,7 +226,7 @@ class GenerationRun:
     # --- HostSink
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """Handle outputs of the host, in order."""
+        """Turn the host's outputs into reports; note progress, failures; send what follows."""
         if self._dependencies.telemetry is not None:
             self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
         for output in outputs:
@@ -242,7 +242,7 @@ class GenerationRun:
         self._send()  # the log may hold another answer than the host's
 
     def on_end(self, reason: str) -> None:
-        """Handle the end of the host; called once, after all its outputs."""
+        """After the host's end, give up the algorithm at the restart limit, else start again."""
         if self._over.done() or self._abandoned():
             return
         position = self._waiting[0] if self._waiting else None
@@ -265,7 +265,7 @@ class GenerationRun:
         self._give_up(output.reason)
 
     def _give_up(self, reason: str) -> None:
-        """Report that the algorithm cannot be run; the manager ends the experiment."""
+        """Report to the manager that the algorithm cannot be run, and stop its host."""
         self._experiment.give_up(self._state.generation)
         self._report(answers.GaveUp(self._state.generation, reason))
         self._waiting.clear()

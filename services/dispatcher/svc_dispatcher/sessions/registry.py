@@ -20,7 +20,7 @@ _RETRY_S: Final = 2.0
 
 
 class SessionRegistry:
-    """Registry of live experiment sessions; one follower of the bus feeds them all.
+    """Registry of experiments' sessions, fed by one follower of all logs.
 
     Args:
         dependencies: ports and limits that all sessions share.
@@ -32,7 +32,7 @@ class SessionRegistry:
         self._tasks = TaskOwner(self._task_failed)
 
     async def run(self) -> None:
-        """Serve all experiments until cancelled, or until the bus is closed."""
+        """Open a session for each experiment in the logs; pass on new messages until cancelled."""
         events = self._dependencies.events
         known = await events.experiments()
         after = await self._last_sequence(known)
@@ -72,7 +72,7 @@ class SessionRegistry:
 
     @staticmethod
     def _ask(question: Callable[[bytes], bool], message: LogMessage) -> bool | None:
-        """Return the answer about a batch; None if it is damaged, which concerns only its log."""
+        """Return ``question``'s answer about a batch; None, with a log line, if it is damaged."""
         try:
             return question(message.payload)
         except DecodeError as error:

@@ -12,7 +12,7 @@ from svc_dispatcher.ports import AlgorithmCatalog, ClassChecker, ClassChoice, Na
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """Facts about a valid choice of algorithms."""
+    """Warnings and optimize mode of a valid choice of algorithms."""
 
     warnings: tuple[str, ...]
     """Legal settings that are probably mistakes."""
@@ -22,7 +22,7 @@ class ValidationResult:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Result of the checks of a choice that need no import of its classes."""
+    """Classes still to be imported, warnings and optimize mode of a checked choice."""
 
     classes: tuple[ClassChoice, ...]
     """Classes that must be importable."""
@@ -33,7 +33,7 @@ class Examined:
 
 
 class Algorithms:
-    """Use cases that list and validate algorithms.
+    """Use cases that list registered algorithms and validate a choice of them.
 
     Args:
         catalog: the registered algorithms.
@@ -55,7 +55,7 @@ class Algorithms:
         interpreter: str,
         enqueued: Sequence[object] = (),
     ) -> ValidationResult:
-        """Raise InvalidArgumentError unless the chosen algorithms can work; construct nothing.
+        """Check a choice of algorithms with its space and import its classes; raise if invalid.
 
         Args:
             choices: at most one of each kind.
@@ -71,7 +71,7 @@ class Algorithms:
         return ValidationResult(examined.warnings, examined.optimize_mode)
 
     async def check_classes(self, classes: Sequence[ClassChoice], interpreter: str) -> None:
-        """Raise InvalidArgumentError unless all classes can be imported.
+        """Import all chosen classes concurrently; raise InvalidArgumentError for one that fails.
 
         Raises:
             InvalidArgumentError: one cannot; it names field, rule and value.
@@ -95,7 +95,7 @@ def examine(
     search_space: object,
     enqueued: Sequence[object] = (),
 ) -> Examined:
-    """Return what is left to be checked of chosen algorithms; import none of their classes.
+    """Check chosen algorithms, arguments and space; return the classes still to import.
 
     The time that it takes depends on the search space: run it where a deadline can end it.
 

@@ -15,7 +15,7 @@ _NAMES_LIMIT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Pareto front: the results that no other result dominates."""
+    """Trial ids of a Pareto front, and counts of infeasible and incomplete results."""
 
     trial_ids: tuple[str, ...]
     infeasible: int
@@ -25,7 +25,7 @@ class Front:
 
 
 class Analyses:
-    """Use cases that analyse search spaces and results.
+    """Use case that computes hyperparameter importance from trials' results.
 
     Args:
         meter: measures importance.
@@ -37,7 +37,7 @@ class Analyses:
     async def importance(
         self, search_space: object, outcomes: Sequence[TrialOutcome], objective: Objective
     ) -> Importance:
-        """Return the importance of the hyperparameters; see `ImportanceMeter.measure`."""
+        """Return each hyperparameter's share of the variance of the objective's metric."""
         return await self._meter.measure(search_space, outcomes, objective.metric, objective.mode)
 
 
@@ -46,7 +46,7 @@ def find_front(
     objectives: Sequence[Objective],
     limits: Sequence[OutcomeLimit],
 ) -> Front:
-    """Return the Pareto front of results.
+    """Return the feasible, complete results that no other one dominates, by trial id.
 
     Raises:
         InvalidArgumentError: there is no objective, or there are too many.

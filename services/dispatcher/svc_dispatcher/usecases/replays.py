@@ -39,7 +39,7 @@ _DIFFERENCES_LIMIT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ReplayDependencies:
-    """Dependencies of replays."""
+    """Logs, blobs, launcher, clock and time limit that replays use."""
 
     events: EventLog
     blobs: LargeValues
@@ -51,7 +51,7 @@ class ReplayDependencies:
 
 
 class Replays:
-    """Use case that replays experiments, a few at a time.
+    """Use case that replays experiments' algorithms from their logs, a few at a time.
 
     Args:
         dependencies: ports and limits.
@@ -62,7 +62,7 @@ class Replays:
         self._free = asyncio.Semaphore(_CONCURRENCY)
 
     async def run(self, experiment_id: str) -> AsyncGenerator[ReplayUpdate, None]:
-        """Replay the log up to its present end; the last update is a `ReplayFinished`.
+        """Replay all generations of a log on fresh hosts; yield progress, differences, verdict.
 
         Close the generator (`contextlib.aclosing`) to stop early: that stops the host.
 
@@ -121,7 +121,7 @@ class Replays:
     async def _replay_generation(
         self, generation: RecordedGeneration, comparison: Comparison
     ) -> AsyncGenerator[int, None]:
-        """Replay one recorded generation on a new host; yield the number of commands handled."""
+        """Send a recorded generation's commands to a new host; yield the number handled."""
         sink = _ComparisonSink(comparison)
         try:
             host = await self._dependencies.launcher.launch(generation.setup, sink, eager=True)
@@ -142,7 +142,7 @@ class Replays:
         yield sink.handled
 
     async def _wait_handled(self, sink: "_ComparisonSink") -> bool:
-        """Wait until the host has handled all its commands; return whether it can go on."""
+        """Wait until the host has handled all commands sent, or has been silent too long."""
         while sink.waiting and not sink.over:
             sink.news.clear()
             try:
@@ -156,7 +156,7 @@ class Replays:
 
 @dataclass(slots=True)
 class _ComparisonSink:
-    """`HostSink` that passes a host's outputs to a comparison."""
+    """Receiver of a replayed host's outputs, which passes them to a comparison."""
 
     comparison: Comparison
     waiting: deque[Command] = field(default_factory=deque)
@@ -170,7 +170,7 @@ class _ComparisonSink:
         self.waiting.extend(commands)
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """Handle outputs of the host, in order."""
+        """Pass outputs to the comparison; count handled commands; wake the replay."""
         for output in outputs:
             if isinstance(output, answers.Done):
                 self._done(output)
@@ -180,13 +180,13 @@ class _ComparisonSink:
         self.news.set()
 
     def _done(self, output: answers.Done) -> None:
-        """Mark the oldest command as handled: an eager host reports each one."""
+        """Count the oldest sent command as handled, if the host's position has reached it."""
         if self.waiting and self.waiting[0].position <= output.position:
             self.comparison.handled(self.waiting.popleft())
             self.handled += 1
 
     def on_end(self, reason: str) -> None:
-        """Handle the end of the host; called once, after all its outputs."""
+        """Mark the host as ended; keep its cause as the failure of the comparison."""
         self.over = True
         self.comparison.failure = self.comparison.failure or reason
         self.news.set()
