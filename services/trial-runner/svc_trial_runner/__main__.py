@@ -10,7 +10,7 @@ from svc_trial_runner.settings import read_settings
 
 
 def main() -> int:
-    """Read the settings and run the agent; return the exit code."""
+    """Read secrets and settings, then run the agent as this process; return the exit code."""
     try:
         environment.load_secrets()
         settings = read_settings(sys.argv[1:])

@@ -79,7 +79,7 @@ _GIBIBYTE = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Identity and durable state of the agent."""
+    """Agent's id, boot id, claim journal and report spool, opened at the start."""
 
     name: str
     boot_id: str
@@ -90,7 +90,7 @@ class _State:
 
 
 async def build(service: Service, settings: Settings) -> Mapping[str, str]:
-    """Start the agent; return the addresses for its readiness report."""
+    """Compose and start the agent process from its settings; return its ready addresses."""
     become_subreaper()
     raise_descriptor_limit()
     reaper = Reaper()
@@ -139,7 +139,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
-    """Open the agent's folder and kill the predecessor's processes, before anything else starts."""
+    """Open journal and spool of the agent's folder; kill the predecessor's processes."""
     folder = settings.runner_directory
     with suppress(OSError):  # the next line says what is wrong
         private_folder(folder)
@@ -218,7 +218,7 @@ async def _serve(
     state: _State,
     registry: Registry,
 ) -> Mapping[str, str]:
-    """Serve gRPC, controls and presence, and last of all pull tasks."""
+    """Start gRPC, orders, presence and telemetry of the agent, and last the pull of tasks."""
     clock = dependencies.clock
     identity = RunnerIdentity(
         state.name,
@@ -266,7 +266,7 @@ async def _serve(
 
 
 def _open_guard(service: Service, settings: Settings) -> Guard:
-    """Open access control; refuse a blob store that would be called in plain text."""
+    """Build authentication and TLS; raise if the S3 store would be called in plain text."""
     guard = Guard.open(settings.security, settings.token, settings.home)
     service.adapters.callback(guard.close)
     if settings.s3 is not None:
@@ -283,7 +283,7 @@ async def _serve_grpc(
     identity: RunnerIdentity,
     registry: Registry,
 ) -> str:
-    """Serve `RunnerService` at the configured address; return the address."""
+    """Start the gRPC server with `RunnerService`; return its address."""
     server = GrpcServer([_SERVICE], guard, "NNI_RUNNER_GRPC", CallMetrics(registry))
     logs = TrialLogReader(agent, settings.runner_directory / "experiments")
     now = dependencies.clock.now()
@@ -302,7 +302,7 @@ async def _renew_for_ever(agent: Agent, clock: Clock) -> None:
 
 
 async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> None:
-    """Release idle interpreters and recheck GPUs: neither is announced by an event."""
+    """Periodically end idle warm interpreters and retry GPU requests, for ever."""
     while True:
         await clock.sleep(PRESENCE_EVERY_S)
         dependencies.processes.release_idle(_IDLE_S)

@@ -15,7 +15,7 @@ _MANY: Final = 1000
 
 
 class TaskConsumer:
-    """Consumer that pulls as many tasks as the agent has room for.
+    """Consumer that pulls as many tasks from the pool as the agent has room for.
 
     Args:
         feed: a standing pull; closed by `finish` or when the agent drains.
@@ -28,7 +28,7 @@ class TaskConsumer:
         agent.on_change(self._request_tasks)
 
     async def run(self) -> None:
-        """Pass tasks to the agent until `finish`."""
+        """Pass delivered tasks to the agent and request more, until the feed is closed."""
         self._request_tasks()
         async for task in self._feed:
             self._agent.take(task)
@@ -44,7 +44,7 @@ class TaskConsumer:
         await self._feed.aclose()
 
     def _request_tasks(self) -> None:
-        """Request as many tasks as there is room for."""
+        """Grant the feed as many deliveries as the agent has room for; none while it drains."""
         if self._agent.draining:
             return
         room = self._agent.room
@@ -56,7 +56,7 @@ class TaskConsumer:
 
 
 class ControlConsumer:
-    """Consumer of the managers' orders to this agent; each order may come twice.
+    """Consumer of managers' orders to this agent: stop, drop, forget, drain.
 
     Args:
         signals: of `nni.control.<runner>`.
@@ -68,7 +68,7 @@ class ControlConsumer:
         self._agent = agent
 
     async def run(self) -> None:
-        """Apply orders until the bus is closed."""
+        """Decode and apply each order to the agent until the bus closes; log invalid ones."""
         async with aclosing(self._signals):
             async for signal in self._signals:
                 try:

@@ -45,7 +45,7 @@ _CAUSES: Final = {
 
 
 def work_from_payload(payload: bytes) -> TrialWork:
-    """Parse a task.
+    """Decode a `TrialTask` message to the work of an attempt; raise ValueError if invalid.
 
     Raises:
         ValueError: the payload is no task, or a field breaks a rule.
@@ -118,7 +118,7 @@ def _seconds(duration: Duration, field: str) -> float:
 
 
 def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptReport) -> bytes:
-    """Serialise one report as an element of `RunnerReports.reports`."""
+    """Encode an attempt's report with trial, number and claim as a proto `TrialReport`."""
     message = report_pb2.TrialReport(
         trial_id=key.trial_id, attempt=key.attempt, sequence=sequence, claim_id=claim_id
     )
@@ -144,7 +144,7 @@ def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptR
 
 
 def _write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
-    """Write a loss that an agent observes; the end of a command is never one."""
+    """Write an observed loss (cause, silence, detail) into an empty proto message."""
     message.cause = loss.cause.value  # type: ignore[assignment] # the contract's numbers
     if loss.silence_ms is not None:
         message.silence.FromMilliseconds(loss.silence_ms)
@@ -152,7 +152,7 @@ def _write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:
 
 
 def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
-    """Write the cause of a delay into an empty message."""
+    """Write why a trial waits (GPUs and users, or blob) into an empty proto message."""
     message.cause = wait.cause.value  # type: ignore[assignment] # the contract's numbers
     message.gpu_count = wait.gpu_count
     message.gpu_available = wait.gpu_available
@@ -203,7 +203,7 @@ def _write_time(message: timestamp_pb2.Timestamp, moment: datetime) -> None:
 
 
 def reports_message(runner_id: str, boot_id: str, entries: Iterable[bytes]) -> bytes:
-    """Return an `InboxMessage` of reports made by `report_entry`."""
+    """Concatenate encoded reports to one INBOX message of this agent."""
     header = report_pb2.RunnerReports(runner_id=runner_id, boot_id=boot_id).SerializeToString()
     body = b"".join((header, *entries))
     return _INBOX_TAG + _varint(len(body)) + body

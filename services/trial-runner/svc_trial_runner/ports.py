@@ -34,7 +34,7 @@ class StarterEndedError(LaunchError):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """Request to start a process as the leader of a new session and group."""
+    """Request to start a trial's process: command, folder, variables, output descriptors."""
 
     label: str
     """Unique among all processes that run at once."""
@@ -59,7 +59,7 @@ class LaunchRequest:
 
 
 class TrialProcess(Protocol):
-    """Process of a running trial."""
+    """Interface of a trial's running process: identity and future of its end."""
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -78,10 +78,10 @@ class TrialProcess(Protocol):
 
 
 class Processes(Protocol):
-    """Launcher of trial processes."""
+    """Interface that starts, terminates and kills trial processes."""
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
-        """Start a process.
+        """Start a trial's process, warm if possible; raise LaunchError if it cannot start.
 
         Raises:
             LaunchError: the process cannot be started.
@@ -101,7 +101,7 @@ class Processes(Protocol):
         ...
 
     def kill_orphans(self) -> int:
-        """Kill adopted processes of ended trials; return their number.
+        """Kill adopted processes that no running trial owns; return their number.
 
         To be called while no trial runs: daemons without a trial's token belong to none for sure.
         """
@@ -126,7 +126,7 @@ class Processes(Protocol):
 
 
 class Sweeper(Protocol):
-    """Killer of the processes that an earlier agent has left."""
+    """Interface that kills the processes an earlier agent has left."""
 
     def sweep(self, state: JournalState) -> int:
         """Kill the remaining processes of a journal's claims and servers; return their number."""
@@ -138,7 +138,7 @@ class Sweeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrialFilesRequest:
-    """Content of a trial's folder at its start."""
+    """Folder, start script, parameter file and output limit of a trial to be started."""
 
     directory: Path
     run_script: str
@@ -147,7 +147,7 @@ class TrialFilesRequest:
 
 
 class TrialOutput(Protocol):
-    """Open folder of one trial, with the pipes that lead into its files."""
+    """Interface of a running trial's folder and of the pipes for its output."""
 
     @property
     def stdout(self) -> int:
@@ -190,10 +190,10 @@ class TrialOutput(Protocol):
 
 
 class TrialFolders(Protocol):
-    """Factory of trial folders."""
+    """Interface that creates trials' folders."""
 
     def open(self, request: TrialFilesRequest) -> TrialOutput:
-        """Create the folder, its files and the pipes.
+        """Create a trial's folder, scripts, output files and pipes; raise LaunchError on failure.
 
         Raises:
             LaunchError: the folder cannot be written.
@@ -205,7 +205,7 @@ class TrialFolders(Protocol):
 
 
 class TrialSession(Protocol):
-    """Requests that a trial may make on its socket."""
+    """Interface of the requests a trial may make on its socket: hello, parameters, metric."""
 
     def greet(self) -> bytes:
         """Return the reply to hello."""
@@ -221,7 +221,7 @@ class TrialSession(Protocol):
 
 
 class TrialSockets(Protocol):
-    """Socket of the agent that all trials connect to."""
+    """Interface of the socket server that all trials of the agent connect to."""
 
     @property
     def path(self) -> str:
@@ -233,7 +233,7 @@ class TrialSockets(Protocol):
         ...
 
     def catch_up(self, token: str) -> bool:
-        """Read all data that was sent with `token` so far.
+        """Handle all that was sent with a token so far; return whether a connection is open.
 
         Returns:
             Whether a connection is still open.
@@ -253,7 +253,7 @@ class TrialSockets(Protocol):
 
 
 class ClaimJournal(Protocol):
-    """Durable record of the claims of this agent, read by the next one."""
+    """Interface of the durable record of this agent's claims, read by the next process."""
 
     @property
     def state(self) -> JournalState:
@@ -261,7 +261,7 @@ class ClaimJournal(Protocol):
         ...
 
     def append(self, *records: JournalRecord) -> None:
-        """Append records; they survive the death of this process as soon as this returns.
+        """Append records durably before the return; a disk error is only logged.
 
         A full or broken disk loses only this: the state in memory has them.
         """
@@ -278,7 +278,7 @@ class ClaimJournal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpooledReport:
-    """Report on its way to the manager."""
+    """Report in the spool: experiment, bytes, and whether the manager has it."""
 
     experiment_id: str
     entry: bytes
@@ -288,7 +288,7 @@ class SpooledReport:
 
 
 class ReportSpool(Protocol):
-    """Durable queue of reports until they are in the manager's inbox."""
+    """Interface of the durable queue of reports that managers have not yet received."""
 
     def inherited(self) -> Sequence[SpooledReport]:
         """Return the predecessor's reports, in order; call once."""
@@ -299,7 +299,7 @@ class ReportSpool(Protocol):
         ...
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
-        """Add (experiment id, report) pairs; they survive the death of this process.
+        """Append (experiment id, report) pairs durably; a disk error is only logged.
 
         A full or broken disk loses only this: the reports are still in memory.
         """
@@ -322,7 +322,7 @@ class ReportSpool(Protocol):
 
 
 class GpuDevices(Protocol):
-    """The GPUs of this machine."""
+    """Interface that lists the machine's GPUs and the processes on them."""
 
     async def devices(self) -> Sequence[GpuDevice]:
         """Return the devices and their users; empty without a driver."""
@@ -330,7 +330,7 @@ class GpuDevices(Protocol):
 
 
 class ProcessTable(Protocol):
-    """Process tree of this machine."""
+    """Interface that tells which processes descend from this agent."""
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
         """Return the ids that are descendants of this agent."""
@@ -338,10 +338,10 @@ class ProcessTable(Protocol):
 
 
 class CodeStore(Protocol):
-    """Cache of unpacked code archives."""
+    """Interface of the cache of unpacked code archives."""
 
     async def materialise(self, archive: BlobKey) -> Path:
-        """Return the folder with the content of an archive; unpacked once per content.
+        """Return the folder of an unpacked code archive; download and unpack it at first use.
 
         Raises:
             LaunchError: the archive is missing, damaged, too large, or names files outside.
@@ -349,7 +349,7 @@ class CodeStore(Protocol):
         ...
 
     async def copy(self, place: Path, target: Path) -> None:
-        """Copy the code into a trial's folder, replacing the copy of an earlier attempt.
+        """Copy unpacked code into a trial's folder, replacing an earlier attempt's copy.
 
         Raises:
             LaunchError: the copy cannot be written.
@@ -359,7 +359,7 @@ class CodeStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FinishedTrial:
-    """Trial whose folder is complete."""
+    """Ended trial whose complete folder is to be uploaded."""
 
     experiment_id: str
     trial_id: str
@@ -368,7 +368,7 @@ class FinishedTrial:
 
 
 class TrialBlobs(Protocol):
-    """Transfer of trial files between this machine and the blob store.
+    """Interface that moves checkpoints and outputs of trials to and from the blob store.
 
     Calls wait while the store is unavailable or full; cancel them to stop waiting.
     """
@@ -379,7 +379,7 @@ class TrialBlobs(Protocol):
         ...
 
     async def fetch(self, blob: BlobKey, path: Path) -> None:
-        """Write a blob to a file, which appears as a whole or not at all.
+        """Download a blob to a file, atomically; wait while the store is unavailable.
 
         Raises:
             NotFoundError: the blob does not exist.
@@ -397,10 +397,10 @@ class TrialBlobs(Protocol):
 
 
 class FolderArchives(Protocol):
-    """Packing of folders into archives; calls block."""
+    """Interface that packs folders into archives and unpacks them."""
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-        """Write a folder, without some direct entries, to a file; return the number of entries.
+        """Pack a folder without some entries into an archive file; return the number of entries.
 
         Raises:
             OSError: a file cannot be read or written.
@@ -408,7 +408,7 @@ class FolderArchives(Protocol):
         ...
 
     def extract(self, archive: Path, folder: Path) -> None:
-        """Unpack an untrusted archive into a new folder.
+        """Unpack an untrusted archive into a new folder; raise if it breaks a limit.
 
         Raises:
             ServiceError: the archive is damaged, too large, or leads outside of the folder.
@@ -417,7 +417,7 @@ class FolderArchives(Protocol):
 
 
 class UploadSpool(Protocol):
-    """Durable queue of trials whose folders are to be uploaded.
+    """Interface of the durable queue of trial folders still to be uploaded.
 
     A full or broken disk loses only this: trials in memory are uploaded all the same.
     """
@@ -437,7 +437,7 @@ class UploadSpool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientEnvironment:
-    """Environment in which an experiment was created."""
+    """Variables and Python interpreter of the client that created an experiment."""
 
     variables: Mapping[str, str]
     interpreter: str | None
@@ -445,10 +445,10 @@ class ClientEnvironment:
 
 
 class Environments(Protocol):
-    """Environments of the clients that created experiments."""
+    """Interface that reads the environment files of experiments' clients."""
 
     def load(self, path: str) -> ClientEnvironment:
-        """Return the environment in a file; empty path: the agent's own environment.
+        """Return the environment in a file, the same object until it changes; empty path: own.
 
         The same object is returned while the file does not change.
 
@@ -459,10 +459,10 @@ class Environments(Protocol):
 
 
 class LargeValues(Protocol):
-    """Storage of large values in the blob store."""
+    """Interface that stores and loads JSON values too large for a message."""
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Return a JSON value.
+        """Load a JSON value from the blob store by its hash; raise LaunchError if it fails.
 
         Raises:
             LaunchError: the value cannot be loaded.

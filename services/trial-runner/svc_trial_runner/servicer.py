@@ -33,7 +33,7 @@ _FILES = {
 
 
 class RunnerServicer(RunnerServiceServicer):
-    """gRPC servicer of `RunnerService`; see the proto.
+    """gRPC servicer of the agent: description, trials, drain, log streaming.
 
     Args:
         agent: source of the attempts.
@@ -65,7 +65,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.DescribeRunnerRequest,
         context: "ServicerContext[pb.DescribeRunnerRequest, pb.DescribeRunnerResponse]",
     ) -> pb.DescribeRunnerResponse:
-        """Return identity, devices and load of the agent."""
+        """Return identity, GPUs with their users, and load of the agent."""
         identity = self._identity
         devices, active = await self._gpus.devices()
         return pb.DescribeRunnerResponse(
@@ -95,7 +95,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.ListRunnerTrialsRequest,
         context: "ServicerContext[pb.ListRunnerTrialsRequest, pb.ListRunnerTrialsResponse]",
     ) -> pb.ListRunnerTrialsResponse:
-        """See the proto; pages are ordered by experiment, trial and attempt."""
+        """Return a page of the agent's attempts, sorted by experiment, trial and attempt."""
         size = min(request.page_size or _DEFAULT_PAGE, _LARGEST_PAGE)
         if size < 1:
             raise InvalidArgumentError("page_size", "must be >= 0", request.page_size)
@@ -112,7 +112,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.DrainRunnerRequest,
         context: "ServicerContext[pb.DrainRunnerRequest, pb.DrainRunnerResponse]",
     ) -> pb.DrainRunnerResponse:
-        """See the proto; asking twice is the same as asking once."""
+        """Stop taking tasks and end after the last trial; may be repeated."""
         self._agent.drain()
         return pb.DrainRunnerResponse()
 
@@ -121,7 +121,7 @@ class RunnerServicer(RunnerServiceServicer):
         request: pb.FollowLogsRequest,
         context: "ServicerContext[pb.FollowLogsRequest, pb.FollowLogsResponse]",
     ) -> AsyncIterator[pb.FollowLogsResponse]:
-        """See the proto."""
+        """Stream a trial's output file from an offset, on request until the trial ends."""
         file = _FILES.get(request.stream)
         if file is None:
             raise InvalidArgumentError("stream", "must be one of LogStream", request.stream)

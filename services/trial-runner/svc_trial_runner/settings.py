@@ -32,7 +32,7 @@ _OUTPUT_LIMIT_BYTES: Final = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one agent process."""
+    """Settings of one agent process: bus, pool, slots, folders, GPUs, limits."""
 
     nats_url: str
     """Address of the bus."""
@@ -88,7 +88,7 @@ class Settings:
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Read the settings from the environment and the command line.
+    """Build the agent's settings from environment and command line; raise if one is invalid.
 
     Raises:
         InvalidArgumentError: a value is missing or breaks a rule.

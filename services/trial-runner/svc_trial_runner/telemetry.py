@@ -23,7 +23,7 @@ _MS_PER_S: Final = 1000
 
 
 class Telemetry:
-    """Recorder of the agent's metrics and traces.
+    """Recorder of the agent's metrics and traces: tasks, attempts, reports.
 
     Args:
         clock: source of the time of tasks.
@@ -58,7 +58,7 @@ class Telemetry:
         )
 
     def register_gauges(self, held: Callable[[], int], warm: Callable[[], int]) -> None:
-        """Register the gauges of attempts and interpreters, which are read on demand.
+        """Register gauges of held attempts and warm interpreters, read at each scrape.
 
         Args:
             held: returns the number of attempts held.
@@ -74,13 +74,13 @@ class Telemetry:
         )
 
     def task_pulled(self, verdict: TaskDecision, work: TrialWork) -> None:
-        """Count a delivered task by decision."""
+        """Count a delivered task by its decision; note when a new one was taken."""
         self._tasks.inc(verdict.name.lower())
         if verdict is TaskDecision.TAKE:
             self._taken_at[work.key] = self._clock.now()
 
     def traceparent(self, work: TrialWork) -> str:
-        """Return the trace context for the trial's process; empty: it is not traced."""
+        """Return the trace context for the trial's process, by own spans or the manager's."""
         parent = parse_traceparent(work.traceparent)
         if parent is None or not parent.sampled:
             return ""
@@ -93,7 +93,7 @@ class Telemetry:
         return own or work.traceparent
 
     def reported(self, work: TrialWork, report: AttemptReport) -> None:
-        """Record metrics and spans of a report."""
+        """Count a report and record the spans of an attempt's start or end."""
         match report:
             case ProcessStarted():
                 self._process_started(work, report)

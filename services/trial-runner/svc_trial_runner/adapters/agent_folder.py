@@ -14,7 +14,7 @@ from svc_common.subjects import check_id
 
 
 def runner_id(folder: Path, given: str = "") -> str:
-    """Return the id of the agent that owns a folder; drawn at its first start.
+    """Return the agent id given or stored in its folder; draw and store one at the first start.
 
     Args:
         folder: of the agent; created if missing.
@@ -41,7 +41,7 @@ def runner_id(folder: Path, given: str = "") -> str:
 
 
 def _known_id(path: Path) -> str:
-    """Return the id in a file; empty: there is none. A damaged file is set aside.
+    """Read the agent id from a file; empty: none there, or it is damaged and was renamed.
 
     Raises:
         OSError: the file cannot be read or renamed.
@@ -57,7 +57,7 @@ def _known_id(path: Path) -> str:
 
 
 def trial_sdk_folder() -> Path:
-    """Return the folder of the library's trial side, which is run and never imported here.
+    """Return the folder `nni/trial` of the installed SDK, without importing it.
 
     Raises:
         FailedPreconditionError: the library is not installed.
@@ -69,7 +69,7 @@ def trial_sdk_folder() -> Path:
 
 
 def write_tools(folder: Path, trial_sdk: Path) -> Path:
-    """Write `nni-trial` into a folder for the PATH of trials; return the folder.
+    """Run the SDK's launcher to write the command `nni-trial` to `<folder>/bin`; return that.
 
     Raises:
         FailedPreconditionError: the folder cannot be written.

@@ -16,7 +16,7 @@ from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs
 
 @dataclass(frozen=True, slots=True)
 class OpenedStores:
-    """Opened blob store, as its users in the agent need it."""
+    """Blob stores of the agent: one for code and values, one for checkpoints and outputs."""
 
     blobs: RetryingBlobExchange
     """For code and values."""
@@ -26,7 +26,7 @@ class OpenedStores:
 
 @dataclass(frozen=True, slots=True)
 class StoreLocations:
-    """Location of the blob store, and access to it."""
+    """Where the blob store is (folder, S3 or behind the manager) and how to reach it."""
 
     home: Path
     """Folder of the installation's state."""
@@ -41,7 +41,7 @@ class StoreLocations:
 
 @asynccontextmanager
 async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[OpenedStores]:
-    """Open the blob store; manager and store may be unavailable at this time."""
+    """Open the blob store directly, or through the manager if it is named; calls retry."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)

@@ -10,7 +10,7 @@ from svc_trial_runner.ports import LaunchError, UnfitTrialError
 
 
 class StoredLargeValues:
-    """`ports.LargeValues` in the blob store.
+    """Loader and storer of JSON values that are too large for a message, as blobs.
 
     Args:
         blobs: the store.
@@ -20,7 +20,7 @@ class StoredLargeValues:
         self._blobs = blobs
 
     async def load(self, blob: BlobKey) -> Any:  # noqa: ANN401 - any JSON value
-        """Return a JSON value."""
+        """Load a JSON value from the blob store by its hash; raise LaunchError if it fails."""
         try:
             return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
         except (NotFoundError, ValueError) as error:
@@ -29,7 +29,7 @@ class StoredLargeValues:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error
 
     async def store(self, value: Any) -> BlobKey:  # noqa: ANN401 - any JSON value
-        """Store a JSON value and return its key."""
+        """Store a value as JSON in the blob store; return its hash and size."""
         data = json.dumps(value).encode()
         try:
             key = await self._blobs.put(data)

@@ -38,7 +38,7 @@ COMPACT_BYTES: Final = 4 * 1024 * 1024
 
 
 class FileClaimJournal:
-    """`ports.ClaimJournal` in a file.
+    """Append-only file of the agent's claims, locked, folded at the start and compacted.
 
     Args:
         path: of the file; its folder exists.
@@ -80,7 +80,7 @@ class FileClaimJournal:
         return self._state
 
     def append(self, *records: JournalRecord) -> None:
-        """Append records; they survive the death of this process as soon as this returns."""
+        """Fold records into the state and append them to the file; an error is only logged."""
         for record in records:
             self._state.fold(record)
         try:
@@ -99,7 +99,7 @@ class FileClaimJournal:
         self._compact()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the journal's file and release its lock; may be called twice."""
         if self._file >= 0:
             os.close(self._file)
             os.close(self._lock)
@@ -130,7 +130,7 @@ class FileClaimJournal:
                 claim.leader = None
 
     def _compact(self) -> None:
-        """Replace the file atomically by the shortest journal."""
+        """Rewrite the journal atomically with only the records that its state needs."""
         data = json.dumps(["boot", self._machine_boot_id]).encode() + b"\n"
         data += b"".join(map(_encode, self._state.records()))
         with atomic_file(self._path) as file:
@@ -172,7 +172,7 @@ def _decode_header(line: bytes) -> str | None:
 
 
 def _decode(line: bytes) -> JournalRecord | None:
-    """Parse the record in a line; return None if this version does not know its kind.
+    """Parse a journal line to a record; None: a later version's kind; raise if malformed.
 
     Raises:
         ValueError: the line is no record.
@@ -204,7 +204,7 @@ def _decode(line: bytes) -> JournalRecord | None:
 
 
 def _check_unknown(fields: object) -> None:
-    """Raise unless it is a record of a later version.
+    """Raise unless a journal line is a list with a kind that this version does not know.
 
     Raises:
         ValueError: the line is no record.

@@ -22,7 +22,7 @@ CODE_LIMITS: Final = ArchiveLimits(files=2000, size_bytes=300 * 1024 * 1024)
 
 
 class CachedCodeStore:
-    """`ports.CodeStore` in a folder with one folder per archive.
+    """Cache of unpacked code archives in folders by hash, shared by the machine's agents.
 
     Args:
         blobs: source of the archives.
@@ -48,7 +48,7 @@ class CachedCodeStore:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def materialise(self, archive: BlobKey) -> Path:
-        """Return the folder with the content of an archive; unpacked once per content."""
+        """Return the folder of an unpacked code archive; download and unpack it at first use."""
         place = self._folder / archive.sha256
         self._used.add(archive.sha256)
         if place.is_dir():
@@ -68,7 +68,7 @@ class CachedCodeStore:
             raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
 
     def _forget_old(self) -> None:
-        """Remove code that no agent of this machine has used for long."""
+        """Delete the folders of code archives that were not used for `KEPT_S` seconds."""
         if not self._folder.is_dir():
             return
         before_s = self._clock.now().timestamp() - KEPT_S
@@ -96,7 +96,7 @@ def _copy(place: Path, target: Path) -> None:
 
 
 def _check(path: Path, archive: BlobKey) -> None:
-    """Raise LaunchError unless the content of an archive has the expected hash."""
+    """Raise LaunchError unless a downloaded archive's SHA-256 is the expected one."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:

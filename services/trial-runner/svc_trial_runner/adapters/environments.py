@@ -11,7 +11,7 @@ _KEPT: Final = 64
 
 
 class FileEnvironments:
-    """`ports.Environments` in files `{"environment": {...}, "interpreter": "..."}`.
+    """Reader and cache of the environment files of the clients that created experiments.
 
     Args:
         own: variables of the agent, for trials without such a file.
@@ -23,7 +23,7 @@ class FileEnvironments:
         self._known: dict[str, tuple[tuple[int, int, int], ClientEnvironment]] = {}
 
     def load(self, path: str) -> ClientEnvironment:
-        """Return the environment in a file; empty path: the agent's own environment."""
+        """Read an environment file, cached until it changes; empty path: the agent's own."""
         if not path:
             return self._own
         try:

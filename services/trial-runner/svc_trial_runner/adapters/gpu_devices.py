@@ -10,7 +10,7 @@ from svc_trial_runner.domain.gpus import GpuDevice
 
 
 class InMemoryGpuDevices:
-    """`ports.GpuDevices` with given devices."""
+    """`GpuDevices` with devices that a test sets."""
 
     def __init__(self, devices: Sequence[GpuDevice] = ()) -> None:
         self._devices = list(devices)
@@ -25,7 +25,7 @@ class InMemoryGpuDevices:
 
 
 class NvmlGpuDevices:
-    """`ports.GpuDevices` of NVIDIA's management library, loaded at the first call.
+    """`GpuDevices` that reads NVIDIA GPUs and their processes through `pynvml`.
 
     Failures are logged and mean that there are no GPUs; without a driver there is only one try.
 
@@ -39,7 +39,7 @@ class NvmlGpuDevices:
         self._failed = False
 
     async def devices(self) -> Sequence[GpuDevice]:
-        """Return the devices and their users; empty without a driver."""
+        """Read the GPUs, with the processes on each, in a thread; empty: no driver."""
         if self._failed:
             return []
         return await asyncio.to_thread(self._read)

@@ -23,7 +23,7 @@ _SHOWN: Final = 300
 
 
 class Sink(Protocol):
-    """Receiver of bytes in order."""
+    """Interface of an object to which bytes are written in order."""
 
     def write(self, data: bytes, /) -> object:
         """Write the next bytes."""
@@ -33,7 +33,7 @@ class Sink(Protocol):
 def send_file(
     url: str, key: str, source: BinaryIO, size_bytes: int, tls: ssl.SSLContext | None = None
 ) -> None:
-    """PUT a file.
+    """Upload a file by HTTP PUT to a presigned URL; raise a service error if it is refused.
 
     Args:
         url: presigned.
@@ -52,7 +52,7 @@ def send_file(
 
 
 def receive_file(url: str, key: str, target: Sink, tls: ssl.SSLContext | None = None) -> None:
-    """GET a blob into a file.
+    """Download a blob by HTTP GET from a presigned URL into ``target``; raise if it is cut off.
 
     Args:
         url: presigned.

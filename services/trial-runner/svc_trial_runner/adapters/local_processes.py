@@ -43,7 +43,7 @@ _WarmKey: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Warm:
-    """Warm interpreter, with the changes of variables that its trials need."""
+    """Warm interpreter that starts trials, its variables, and the time of its last start."""
 
     server: ProcessServer
     base: Mapping[str, str]
@@ -56,7 +56,7 @@ class _Warm:
 
 
 class LocalProcesses:
-    """`ports.Processes` with warm interpreters and a spawner.
+    """Launcher of trial processes by warm Python interpreters, or by a spawner with bash.
 
     Args:
         warm_file: program of warm interpreters; None: bash starts everything.
@@ -95,7 +95,7 @@ class LocalProcesses:
         return len(self._warm)
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
-        """Start a process."""
+        """Start a trial in a warm interpreter if it qualifies, else by the spawner."""
         if request.isolated:
             return await self._launch_isolated(request)
         if request.python is not None and self._warm_file is not None:
@@ -167,7 +167,7 @@ class LocalProcesses:
     def _differences(
         self, warm: _Warm, base: Mapping[str, str]
     ) -> tuple[dict[str, str], list[str]]:
-        """Return the changes of variables for a trial whose base differs from the interpreter's."""
+        """Return variables to set and unset so that a warm interpreter fits another environment."""
         if base is warm.base:
             return {}, []
         known = warm.differences.get(id(base))
@@ -204,7 +204,7 @@ class LocalProcesses:
         return server
 
     async def _launch_isolated(self, request: LaunchRequest) -> TrialProcess:
-        """Start a process by a spawner of its own, which ends with it."""
+        """Start a trial by a spawner of its own, which ends with it."""
         server = self._new_spawner()
         self._isolated.add(server)
         try:
@@ -225,7 +225,7 @@ class LocalProcesses:
     # ends
 
     def orphan_ended(self, pid: int, status: int) -> None:
-        """Record the end of an adopted child: a trial whose starter has died.
+        """Pass the end of an adopted child to the process servers; its trial's starter has died.
 
         Args:
             pid: of the child.
@@ -254,7 +254,7 @@ class LocalProcesses:
             signal_exactly(entry, number)
 
     def _snapshot_now(self) -> ProcessSnapshot:
-        """Return a recent snapshot of all processes; one serves many trials that are stopped."""
+        """Return a snapshot of all processes, cached for a moment for many stops at once."""
         moment_s = asyncio.get_running_loop().time()
         if self._snapshot is None or moment_s - self._snapshot[0] > _SNAPSHOT_S:
             self._snapshot = (moment_s, ProcessSnapshot())
@@ -269,7 +269,7 @@ class LocalProcesses:
         return sum(signal_exactly(entry, signal.SIGKILL) for entry in self._orphans())
 
     def _orphans(self) -> list[ProcessEntry]:
-        """Return adopted processes: they or their parents left a trial's process tree.
+        """Return adopted processes outside the agent's session that are no process server's.
 
         The agent's own children share its session, and the servers are known.
         """
@@ -287,7 +287,7 @@ class LocalProcesses:
         ]
 
     def release(self, code: str) -> None:
-        """End idle interpreters of a code folder that no trial needs for now."""
+        """End idle warm interpreters of a code folder; drop its cached environments."""
         for key, warm in list(self._warm.items()):
             if key[1] == code and not warm.server.running:
                 del self._warm[key]
@@ -301,7 +301,7 @@ class LocalProcesses:
                 self._spawner.send({"op": "forget", "id": str(name)})
 
     def release_idle(self, idle_s: float) -> None:
-        """End interpreters that have been idle for `idle_s` or longer."""
+        """End warm interpreters without a trial that were last used `idle_s` or longer ago."""
         limit_s = asyncio.get_running_loop().time() - idle_s
         for key, warm in list(self._warm.items()):
             if warm.used_at_s <= limit_s and not warm.server.running:
@@ -309,7 +309,7 @@ class LocalProcesses:
                 warm.server.quit()
 
     def _servers(self) -> set[ProcessServer]:
-        """Return all processes that start trials, and those that wait for their last ones."""
+        """Return all process servers: warm interpreters, spawners, and those about to end."""
         servers = {warm.server for warm in self._warm.values()}
         spawners = {self._spawner} if self._spawner is not None else set()
         return servers | spawners | self._isolated | set(self._retired)
@@ -319,7 +319,7 @@ class LocalProcesses:
         self._retired.append(server)
 
     async def aclose(self) -> None:
-        """End all processes that were started."""
+        """Close all process servers at once, which ends all trials."""
         servers = self._servers()
         self._warm.clear()
         self._spawner = None

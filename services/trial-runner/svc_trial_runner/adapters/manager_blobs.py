@@ -29,14 +29,14 @@ _OUTPUT_KEY: Final = re.compile(rf"{OUTPUT_KIND}/([^/]+)/([^/]+)/([0-9]{{1,9}})/
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """Hash and size of data to send."""
+    """SHA-256 and size of data to be uploaded."""
 
     sha256: str
     size_bytes: int
 
 
 class ManagerBlobExchange:
-    """`BlobExchange` over `ByteService`; content goes directly to the store where it has URLs.
+    """Blob exchange through the manager's gRPC; content goes by presigned URL if there is one.
 
     Named blobs are outputs of trials only, `output/<experiment>/<trial>/<attempt>/<file>`; blobs
     are read by content hash only.
@@ -85,13 +85,13 @@ class ManagerBlobExchange:
         await self._put(header, lambda: path.open("rb"))
 
     async def get(self, key: str) -> bytes:
-        """Return the content of a blob."""
+        """Download a blob by the manager's route into memory, checking its hash."""
         target = io.BytesIO()
         await self._receive(key, _Hashed(target))
         return target.getvalue()
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Write the content of a blob to a file, atomically."""
+        """Download a blob by the manager's route to a file, atomically, checking its hash."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(path) as target:
@@ -100,7 +100,7 @@ class ManagerBlobExchange:
             raise storage_error(error) from error
 
     async def exists(self, key: str) -> bool:
-        """Return whether a blob has this key."""
+        """Ask the manager to prepare a download; return whether a blob of this key exists."""
         try:
             await self._call("PrepareDownload", pb.PrepareDownloadRequest(key=check_key(key)))
         except NotFoundError:
@@ -166,7 +166,7 @@ class ManagerBlobExchange:
 
 
 class _Hashed:
-    """Writer that passes data on and hashes it."""
+    """Writer that passes bytes on to another one and computes their SHA-256."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target

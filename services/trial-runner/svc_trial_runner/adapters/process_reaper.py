@@ -37,7 +37,7 @@ def machine_boot_id() -> str:
 
 
 class Reaper:
-    """Reaper of adopted orphans: dead children without another waiter."""
+    """Waiter on ended children that only this subreaper adopted; calls back with their status."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

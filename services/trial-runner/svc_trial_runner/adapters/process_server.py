@@ -30,7 +30,7 @@ START_TIMEOUT_S: Final = 30.0
 
 
 class ServedProcess:
-    """Trial started by a server; see `ports.TrialProcess`."""
+    """Trial process that a process server started: identity, warm or not, future of its end."""
 
     __slots__ = ("ended", "identity", "warm")
 
@@ -43,7 +43,7 @@ class ServedProcess:
 
 
 class _Launch:
-    """Start in progress."""
+    """Trial start sent to a process server: futures of start and end, and the process."""
 
     __slots__ = ("ended", "process", "started")
 
@@ -54,7 +54,7 @@ class _Launch:
 
 
 class ProcessServer:
-    """Client of one process server.
+    """Client of a child process (warm interpreter or spawner) that starts trials on request.
 
     Args:
         command: argument list; `{fd}` stands for the number of the control socket.
@@ -125,7 +125,7 @@ class ProcessServer:
     async def start(
         self, label: str, message: Mapping[str, Any], descriptors: tuple[int, int]
     ) -> ServedProcess:
-        """Start a trial.
+        """Send a start request with its output descriptors; return the started trial process.
 
         Args:
             label: unique name among the running trials.
@@ -147,7 +147,7 @@ class ProcessServer:
             timer.cancel()
 
     def orphan_ended(self, pid: int, status: int) -> None:
-        """Record the end of a trial that was reaped elsewhere: its generation of the server died.
+        """Resolve the end of a trial of this server that the agent reaped after its starter died.
 
         Nothing happens if it is no trial of this server. The kernel kills trials with their parent,
         so an end by KILL does not show the trial's own end: its status is unknown.
@@ -165,7 +165,7 @@ class ProcessServer:
             _reject(launch.started, f"no answer within {self._start_timeout_s:g} s")
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message that has no answer.
+        """Send a message to the process server that needs no answer.
 
         Raises:
             UnfitTrialError: it is too long.
@@ -242,7 +242,7 @@ class ProcessServer:
                 self._check_starts()
 
     def _check_starts(self) -> None:
-        """Reject the starts that a dead generation had received, after its ancestor took over.
+        """After a takeover inside the server, schedule the failure of starts still unanswered.
 
         The ancestor answers the starts still in the socket before anything sent later; so a start
         that is unanswered a while after that was lost.
@@ -252,13 +252,13 @@ class ProcessServer:
                 self._loop.call_later(self._takeover_timeout_s, self._time_out_start, label)
 
     def _retire(self) -> None:
-        """Accept no more starts; running trials go on."""
+        """Mark the server as accepting no more starts and call `on_gone`; trials go on."""
         if not self._gone:
             self._gone = True
             self._on_gone(self)
 
     def _end(self) -> None:
-        """Resolve all trials as unknown: the server has ended."""
+        """After the server's end, fail its starts, resolve its trials as unknown, close sockets."""
         self._loop.remove_reader(self._control.fileno())
         self._loop.remove_writer(self._control.fileno())
         self._control.close()
@@ -277,14 +277,14 @@ class ProcessServer:
         self._process.wait()
 
     def quit(self) -> None:
-        """Request it to end after its last trial."""
+        """Ask the process server to end after its last trial; accept no more starts."""
         self.retired_by_us = True
         self._retire()
         if self._control.fileno() >= 0:
             self.send({"op": "quit"})
 
     def close(self) -> None:
-        """End it now, with all its trials."""
+        """End the process server at once with all its trials."""
         self.retired_by_us = True
         self._gone = True
         if self._control.fileno() >= 0:

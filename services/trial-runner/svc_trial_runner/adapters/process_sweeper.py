@@ -13,7 +13,7 @@ from svc_trial_runner.domain.claims import JournalState, ProcessIdentity
 
 
 class ProcSweeper:
-    """`ports.Sweeper` by /proc.
+    """Killer of an earlier agent's processes, found in /proc by leader, group or token.
 
     A process belongs to a trial if it is the recorded leader (number and start time), a member of
     the leader's group or session that is not older, or was executed with the trial's token in its
@@ -21,7 +21,7 @@ class ProcSweeper:
     """
 
     def sweep(self, state: JournalState) -> int:
-        """Kill the remaining processes of a journal's claims and servers; return their number."""
+        """Kill processes of a journal's claims and servers, by leader or token; return a count."""
         leaders = [claim.leader for claim in state.claims.values() if claim.leader is not None]
         leaders += state.servers
         tokens = {claim.token.encode() for claim in state.claims.values()}
@@ -38,7 +38,7 @@ class ProcSweeper:
 def _members(
     leaders: list[ProcessIdentity], processes: list[ProcessEntry]
 ) -> dict[int, ProcessEntry]:
-    """Return the live leaders and the members of their groups and sessions."""
+    """Return the leaders that still run, with all members of their groups and sessions."""
     by_pid = {entry.pid: entry for entry in processes}
     victims: dict[int, ProcessEntry] = {}
     for leader in leaders:

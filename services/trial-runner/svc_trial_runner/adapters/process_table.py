@@ -17,7 +17,7 @@ _TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
 
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
-    """Process as shown by /proc."""
+    """Process as read from /proc: ids of process, parent, group, session, start time, state."""
 
     pid: int
     parent: int
@@ -29,7 +29,7 @@ class ProcessEntry:
 
 
 def read_entry(pid: int) -> ProcessEntry | None:
-    """Return a process; None if there is none with this number."""
+    """Read a process from `/proc/<pid>/stat`; None: there is none with this number."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - read hundreds of times
             data = file.read()
@@ -59,7 +59,7 @@ def all_processes() -> list[ProcessEntry]:
 
 
 def child_pids() -> list[int]:
-    """Return the numbers of the children of this process, with those that it has adopted."""
+    """Return the process ids of this process's children, adopted ones included."""
     found: list[int] = []
     for task in os.listdir("/proc/self/task"):  # noqa: PTH208 - read at each end of a trial
         with (
@@ -71,7 +71,7 @@ def child_pids() -> list[int]:
 
 
 class ProcessSnapshot:
-    """Snapshot of all processes.
+    """Tree of all processes at one moment, searched by id, descent or trial token.
 
     Args:
         entries: the processes; None: those visible now.
@@ -89,7 +89,7 @@ class ProcessSnapshot:
         return next((entry for entry in self.entries if entry.pid == pid), None)
 
     def descendants(self, root: int) -> list[ProcessEntry]:
-        """Return all descendants of a process, without `root`."""
+        """Return all direct and indirect children of a process in the snapshot, without itself."""
         found: list[ProcessEntry] = []
         pending = [root]
         while pending:
@@ -99,7 +99,7 @@ class ProcessSnapshot:
         return found
 
     def carrying(self, token: str, below: int) -> list[ProcessEntry]:
-        """Return descendants of `below` that were executed with a trial's token."""
+        """Return the descendants of `below` whose environment has a trial's token."""
         if self._by_token is None:
             self._by_token = defaultdict(list)
             for entry in self.descendants(below):
@@ -108,7 +108,7 @@ class ProcessSnapshot:
 
 
 def token_of(pid: int) -> bytes:
-    """Return the trial token that a process was executed with; empty if none."""
+    """Read a process's trial token from `/proc/<pid>/environ`; empty: none."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read hundreds of times
             variables = file.read().split(b"\0")
@@ -120,7 +120,7 @@ def token_of(pid: int) -> bytes:
 
 
 def signal_exactly(entry: ProcessEntry | ProcessIdentity, number: signal.Signals) -> bool:
-    """Send a signal to exactly this process; return False if it has ended.
+    """Send a signal to a process if its start time still matches; return whether it was sent.
 
     The descriptor pins the process, then the start time confirms that it is the right one: a
     number that was reused in between is never hit.
@@ -148,7 +148,7 @@ def signal_group(group: int, number: signal.Signals) -> None:
 
 
 def group_exists(group: int) -> bool:
-    """Return whether a process group has members."""
+    """Return whether any process is in a group, by signal 0."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -159,7 +159,7 @@ def group_exists(group: int) -> bool:
 
 
 class ProcProcessTable:
-    """`ports.ProcessTable` for this agent."""
+    """Table of this machine's processes that tells which descend from the agent."""
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
         """Return the ids that are descendants of this agent."""

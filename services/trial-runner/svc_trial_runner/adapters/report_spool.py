@@ -35,7 +35,7 @@ SEGMENT_BYTES: Final = 1024 * 1024
 
 @dataclass(slots=True)
 class _Segment:
-    """Segment file, with the number of its reports that have not arrived."""
+    """File of the report spool: path, size and number of reports that have not arrived."""
 
     path: Path
     size_bytes: int = 0
@@ -44,14 +44,14 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Experiment:
-    """Places of the unacknowledged reports of one experiment, oldest first."""
+    """Spool positions of an experiment's reports that have not arrived, oldest first."""
 
     places: deque[tuple[int, _Segment]] = field(default_factory=deque)
     """Number and segment of each report."""
 
 
 class DirectoryReportSpool:
-    """`ports.ReportSpool` in a folder.
+    """Spool of unsent reports in numbered segment files of a folder.
 
     Args:
         folder: created if missing; one agent at a time (by the claim journal's lock).
@@ -82,7 +82,7 @@ class DirectoryReportSpool:
         return inherited
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
-        """Add (experiment id, report) pairs; they survive the death of this process."""
+        """Write (experiment id, report) pairs with numbers to the current segment file."""
         segment = self._current()
         parts = [self._unwritten]
         self._unwritten = b""
@@ -95,13 +95,13 @@ class DirectoryReportSpool:
         self._write(segment, b"".join(parts))
 
     def discard_inherited(self) -> None:
-        """Remove the predecessor's reports, after those still needed were appended again."""
+        """Delete the segment files of the predecessor."""
         for path in self._old:
             path.unlink(missing_ok=True)
         self._old = []
 
     def acknowledge(self, experiment_id: str, count: int) -> None:
-        """Mark the oldest `count` unacknowledged reports of an experiment as arrived."""
+        """Count an experiment's oldest `count` reports as arrived; delete finished segments."""
         experiment = self._experiments.get(experiment_id)
         if experiment is None or not self._segments:
             return
@@ -119,7 +119,7 @@ class DirectoryReportSpool:
         self._before_forgetting = call
 
     def close(self) -> None:
-        """Close the files."""
+        """Write buffered acknowledgements and close the spool's file."""
         if self._segments and self._unwritten:
             self._write(self._segments[-1], self._unwritten)
             self._unwritten = b""
@@ -147,7 +147,7 @@ class DirectoryReportSpool:
             self._fault(error)
 
     def _forget_finished(self) -> None:
-        """Remove full segments at the front without unacknowledged reports."""
+        """Delete full segment files at the front whose reports have all arrived."""
         while (
             self._segments
             and self._segments[0].waiting == 0
@@ -194,7 +194,7 @@ def _checksum(length: int, kind: bytes, name_length: int, number: int, body: byt
 
 
 def _is_segment(path: Path) -> bool:
-    """Return whether a path is a segment; set it aside if it cannot be one."""
+    """Return whether a path is a numbered segment file; rename it aside if it is not."""
     if path.stem.isdecimal() and path.stem.isascii() and path.is_file():
         return True
     set_aside(path, "it is no segment of the spool")
@@ -202,7 +202,7 @@ def _is_segment(path: Path) -> bool:
 
 
 def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
-    """Return the reports of all segments in order, with those marked that had arrived."""
+    """Read all spool segments; return the reports in order, marked whether they had arrived."""
     reports: list[tuple[int, str, bytes]] = []
     arrived: dict[str, int] = {}
     for path in paths:
@@ -221,7 +221,7 @@ def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
 
 
 def _records(data: bytes) -> Iterable[tuple[bytes, int, str, bytes]]:
-    """Yield kind, number, experiment and content of the records of a segment.
+    """Yield (kind, number, experiment, content) of a segment's records, checksums verified.
 
     Raises:
         ValueError: a record is damaged.

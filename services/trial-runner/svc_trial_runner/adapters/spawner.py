@@ -26,7 +26,7 @@ _LIBC: Final = ctypes.CDLL(None)
 
 
 class Spawner:
-    """Process server that starts commands and reports their ends.
+    """Small process that forks commands on the agent's request and reports their ends.
 
     Args:
         control: socket to the agent; the process ends when it is closed.
@@ -38,7 +38,7 @@ class Spawner:
         self._running: dict[int, str] = {}
 
     def serve(self) -> NoReturn:
-        """Serve until the agent ends or requests the end."""
+        """Poll agent's socket and ended children: start commands and report ends, until it ends."""
         wake, wake_out = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(wake_out, False)
@@ -108,7 +108,7 @@ class Spawner:
         descriptors: list[int],
         parent: int,
     ) -> NoReturn:
-        """Turn this fork into the command."""
+        """In the forked child: set session, signals, output and directory, then execute bash."""
         try:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:
@@ -166,7 +166,7 @@ def _drain(descriptor: int) -> None:
 
 
 def main() -> NoReturn:
-    """Serve on the socket whose descriptor is the first argument."""
+    """Run the spawner on an inherited socket; it is killed when its parent dies."""
     parent = int(sys.argv[2])
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

@@ -16,7 +16,7 @@ CHECKPOINT_LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
 
 
 class StoredTrialBlobs:
-    """`ports.TrialBlobs` in a blob exchange.
+    """Transfer of checkpoints and outputs to and from the blob store.
 
     Args:
         common: for downloads and outputs.
@@ -40,7 +40,7 @@ class StoredTrialBlobs:
         await self._common.fetch(f"{CONTENT_KIND}/{blob.sha256}", path)
 
     async def keep_checkpoint(self, experiment_id: str, path: Path) -> BlobKey:
-        """Store the content of a file under its content hash."""
+        """Upload a checkpoint archive by hash to its experiment's store; return hash and size."""
         exchange = self._of_experiment(experiment_id)
         self._saving.append(exchange)
         try:
@@ -56,7 +56,7 @@ class StoredTrialBlobs:
 
 
 class TarFolders:
-    """`ports.FolderArchives` as tar archives."""
+    """Packer and unpacker of folders as tar archives."""
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
         """Write a folder, without some direct entries, to a file; return the number of entries."""

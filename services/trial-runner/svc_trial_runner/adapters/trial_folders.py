@@ -28,7 +28,7 @@ _APPEND: Final = _CREATE | os.O_APPEND
 
 
 class _Pipe:
-    """Output stream of a trial: a pipe, its file, a limit."""
+    """Reader of a trial's stdout or stderr pipe, which copies output to a file up to a limit."""
 
     __slots__ = ("_broken", "_file", "_limit", "_loop", "_on_data", "_on_end", "reader", "writer")
 
@@ -50,7 +50,7 @@ class _Pipe:
         self._loop.add_reader(self.reader, self._read)
 
     def close_writer(self) -> None:
-        """Close the agent's copy of the write end."""
+        """Close the agent's own write end of the pipe, so that its end can be seen."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
@@ -76,7 +76,7 @@ class _Pipe:
         self._on_data(self, chunk)
 
     def _write(self, data: bytes) -> None:
-        """Write output; a full disk loses output, never the trial."""
+        """Append output to the file; log the first error of a series, lose the output."""
         try:
             _write(self._file, data)
             self._broken = False
@@ -91,7 +91,7 @@ class _Pipe:
             self._take(_CUT_READS)
 
     def cut(self) -> None:
-        """Read the present content and close, even if a writer remains."""
+        """Read what is in the pipe now, up to a bound, then close it though a writer remains."""
         if self.reader < 0:
             return
         for _ in range(_CUT_READS):
@@ -113,7 +113,7 @@ class _Pipe:
 
 
 class OpenTrialFolder:
-    """`ports.TrialOutput` on disk."""
+    """Open folder of a running trial: output pipes into files, stderr's tail, state file."""
 
     __slots__ = (
         "_directory",
@@ -153,7 +153,7 @@ class OpenTrialFolder:
         self._stderr.close_writer()
 
     def catch_up(self) -> bool:
-        """Read the pipes' present content; return whether `at_end` is done."""
+        """Read what is in both pipes now; return whether both have ended."""
         self._stdout.catch_up()
         self._stderr.catch_up()
         return self.at_end.done()
@@ -168,7 +168,7 @@ class OpenTrialFolder:
         return self._tail.text()
 
     def write_state(self, line: str) -> None:
-        """Write `.nni/state`."""
+        """Write the exit line to the trial's `.nni/state`; an error is only logged."""
         try:
             _write_file(f"{self._directory}/.nni/state", line.encode())
         except OSError as error:
@@ -198,7 +198,7 @@ class OpenTrialFolder:
 
 
 class DiskTrialFolders:
-    """`ports.TrialFolders` on disk.
+    """Creator of trial folders with scripts, parameters and output files.
 
     Args:
         default_limit_bytes: limit of each stream where a trial's spec sets none.
@@ -208,7 +208,7 @@ class DiskTrialFolders:
         self._default_limit_bytes = default_limit_bytes
 
     def open(self, request: TrialFilesRequest) -> OpenTrialFolder:
-        """Create the folder, its files and the pipes."""
+        """Create a trial's folder, `run.sh`, `parameter.cfg` and output files; open its pipes."""
         directory = str(request.directory)
         files: list[int] = []
         try:
@@ -227,7 +227,7 @@ class DiskTrialFolders:
 
 
 def _name_again(path: str, name: str) -> None:
-    """Link a second name to a file; a symbolic link where the file system has no hard links."""
+    """Give a file a second name by a hard link, or by a symbolic one if that is impossible."""
     try:
         os.link(path, name)
     except FileExistsError:

@@ -33,7 +33,7 @@ _PATH_LIMIT_BYTES: Final = 107
 
 
 class _Connection:
-    """Connection of one caller."""
+    """Socket connection of a trial or child: parses lines, checks the token, answers."""
 
     def __init__(self, sockets: "UnixTrialSockets", peer: socket.socket) -> None:
         self._sockets = sockets
@@ -52,7 +52,7 @@ class _Connection:
         self._loop.add_reader(self._number, self.read)
 
     def read(self) -> None:
-        """Read available data and answer it."""
+        """Receive once from the socket without waiting; answer the complete lines."""
         if self.closed or self._waiting or self._at_end:
             return
         try:
@@ -69,7 +69,7 @@ class _Connection:
         self._answer()
 
     def read_all(self) -> None:
-        """Read all data that has been sent."""
+        """Read and answer everything that has been sent on the connection so far."""
         while not (self.closed or self._waiting or self._at_end):
             before = len(self._input)
             self.read()
@@ -176,7 +176,7 @@ class _Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the socket connection and remove it from its server; may be called twice."""
         if self.closed:
             return
         self.closed = True
@@ -187,7 +187,7 @@ class _Connection:
 
 
 class UnixTrialSockets:
-    """`ports.TrialSockets` on a Unix stream socket in a folder of its own.
+    """Unix socket server that connects trials, by secret token, to their sessions.
 
     Args:
         runtime_directory: parent of the folder; None: the system's temporary folder.
@@ -217,7 +217,7 @@ class UnixTrialSockets:
         self._sessions[token] = session
 
     def catch_up(self, token: str) -> bool:
-        """Read all data that was sent with `token` so far."""
+        """Handle all that a token's connections have sent; return whether any is still open."""
         self._accept()
         for connection in list(self._strangers):
             connection.read_all()
@@ -230,7 +230,7 @@ class UnixTrialSockets:
         self._on_quiet[token] = call
 
     def dismiss(self, token: str) -> None:
-        """Refuse `token` from now on and close its connections."""
+        """Forget a token and close the connections that used it."""
         self._sessions.pop(token, None)
         self._on_quiet.pop(token, None)
         for connection in list(self._by_token.get(token, ())):
@@ -241,13 +241,13 @@ class UnixTrialSockets:
         return self._sessions.get(token)
 
     def identified(self, connection: _Connection) -> None:
-        """Register a connection that has shown its token; for connections."""
+        """Move a connection to those of the token that it has presented."""
         self._strangers.discard(connection)
         assert connection.token is not None
         self._by_token.setdefault(connection.token, set()).add(connection)
 
     def gone(self, connection: _Connection) -> None:
-        """Remove a closed connection; for connections."""
+        """Remove a closed connection; call back if it was the last of its token."""
         self._strangers.discard(connection)
         token = connection.token
         if token is None:
@@ -274,7 +274,7 @@ class UnixTrialSockets:
             connection.read()
 
     def close(self) -> None:
-        """Close all connections and remove the socket."""
+        """Close the listening socket and all connections; delete the socket's folder."""
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
         for connection in [*self._strangers, *(c for s in self._by_token.values() for c in s)]:
@@ -284,7 +284,7 @@ class UnixTrialSockets:
 
 
 def _private_folder(runtime_directory: Path | None) -> Path:
-    """Create a private folder, with a path short enough for a socket.
+    """Create a private folder for the socket with a path short enough; remove abandoned ones.
 
     Folders that killed agents of this user have left beside it are removed.
     """
@@ -305,7 +305,7 @@ def _private_folder(runtime_directory: Path | None) -> Path:
 
 
 def remove_abandoned(base: Path, prefix: str) -> None:
-    """Remove the folders of ended agents of this user, whose sockets no process listens at.
+    """Delete socket folders of this user to whose sockets no process listens any more.
 
     Args:
         base: folder that holds them.
@@ -322,7 +322,7 @@ def remove_abandoned(base: Path, prefix: str) -> None:
 
 
 def _listens(path: Path) -> bool:
-    """Return whether a process listens at a socket; True if that is unknown.
+    """Connect to a socket to return whether a process listens at it; True if unknown.
 
     Raises:
         FileNotFoundError: there is no socket (yet).

@@ -15,7 +15,7 @@ _SUFFIX: Final = ".json"
 
 
 class DirectoryUploadSpool:
-    """`ports.UploadSpool` in a folder.
+    """Folder of JSON files that name finished trials still to be uploaded.
 
     Args:
         folder: created if missing.
@@ -25,7 +25,7 @@ class DirectoryUploadSpool:
         self._folder = folder
 
     def inherited(self) -> list[FinishedTrial]:
-        """Return the trials that a predecessor has not uploaded, oldest first."""
+        """Return the unfinished uploads of a predecessor, oldest first; rename damaged entries."""
         found = []
         for path in self._folder.glob(f"*{_SUFFIX}"):
             try:
@@ -36,7 +36,7 @@ class DirectoryUploadSpool:
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
     def add(self, trial: FinishedTrial) -> None:
-        """Add a trial."""
+        """Write a finished trial's entry to the upload spool; an error is only logged."""
         entry = {
             "experiment": trial.experiment_id,
             "trial": trial.trial_id,
@@ -51,7 +51,7 @@ class DirectoryUploadSpool:
             get_logger().warning("upload not remembered", trial=trial.trial_id, error=str(error))
 
     def done(self, trial: FinishedTrial) -> None:
-        """Remove a trial."""
+        """Delete an uploaded trial's entry from the spool; an error is only logged."""
         try:
             self._place(trial).unlink(missing_ok=True)
         except OSError as error:
@@ -62,7 +62,7 @@ class DirectoryUploadSpool:
 
 
 def _parsed(entry: Any) -> FinishedTrial:  # noqa: ANN401 - any JSON value
-    """Return the trial of an entry.
+    """Parse a spool entry to a finished trial; raise if a field is missing or invalid.
 
     Raises:
         KeyError: a field is missing.

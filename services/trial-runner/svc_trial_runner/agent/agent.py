@@ -42,7 +42,7 @@ _ENDED_KEPT: Final = 100_000
 
 @dataclass(slots=True)
 class _Held:
-    """A claimed task, held until it is acknowledged."""
+    """Claimed task in work: its attempt's run, acknowledgement subject and last renewal."""
 
     run: AttemptRun
     ack_subject: str
@@ -50,7 +50,7 @@ class _Held:
 
 
 class Agent:
-    """Registry of the running attempts: claims tasks, renews and acknowledges them.
+    """Registry of this machine's running attempts: takes, renews, stops and releases tasks.
 
     Args:
         dependencies: what attempts share.
@@ -93,7 +93,7 @@ class Agent:
 
     @property
     def room(self) -> int | None:
-        """Number of tasks that may be taken now; None: any number."""
+        """Return how many more tasks may be taken, by slots, task limit and draining; None: any."""
         if self._draining:
             return 0
         limits = [
@@ -107,7 +107,7 @@ class Agent:
         return max(0, min(limits)) if limits else None
 
     def take(self, task: Task) -> None:
-        """Claim a task, or refuse it; returns at once."""
+        """Decode a task; claim and run it, renew one that runs, or acknowledge one that ended."""
         try:
             work = work_from_payload(task.payload)
         except (ValueError, LookupError, TypeError) as error:
@@ -164,7 +164,7 @@ class Agent:
             run.abandon(LossReason(LossCause.AGENT_FAILED, detail=failure))
 
     def _over(self, run: AttemptRun) -> None:
-        """Acknowledge the task of an attempt whose last report has arrived."""
+        """Forget an ended attempt and acknowledge its task; check whether the agent is drained."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
         if not self._held:
@@ -178,13 +178,13 @@ class Agent:
         self._dependencies.journal.append(Closed(claim_id))
 
     def remember_ended(self, key: AttemptKey) -> None:
-        """Remember that an attempt ran here and has ended."""
+        """Add an attempt to the bounded list of those that must not run here again."""
         self._ended[key] = None
         if len(self._ended) > _ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
 
     def note_progress(self) -> None:
-        """Write to the journal which reports of running attempts have left the spool."""
+        """Write each running attempt's next report number to the claim journal."""
         records = [
             Progressed(held.run.claim_id, held.run.next_report) for held in self._held.values()
         ]
@@ -193,13 +193,13 @@ class Agent:
     # --- orders; each has the log position of its sender, see `claims.is_outdated`
 
     def stop_trial(self, key: AttemptKey, log_sequence: int = 0) -> None:
-        """Stop an attempt and report its end; do nothing if it is not here."""
+        """Stop an attempt that runs here and report its end, unless the order is outdated."""
         held = self._held.get(key)
         if held is not None and not is_outdated(log_sequence, held.run.work.log_sequence):
             held.run.stop(StopTrigger.STOPPED)
 
     def drop_trial(self, key: AttemptKey, claim_id: str, log_sequence: int = 0) -> None:
-        """End an attempt without a report, if it is this claim (empty: any)."""
+        """End an attempt of this claim without a report, unless the order is outdated."""
         held = self._held.get(key)
         if held is None or claim_id not in {"", held.run.claim_id}:
             return
@@ -207,7 +207,7 @@ class Agent:
             held.run.stop(StopTrigger.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
-        """Drop what is cached for an experiment whose trials are all over.
+        """Drop an ended experiment's remaining attempts, cached plans, folders and interpreters.
 
         An attempt that is still here was cancelled before its first report arrived, or belongs to a
         later generation of the experiment: then the cache is kept.
@@ -229,7 +229,7 @@ class Agent:
             del self._ended[key]
 
     def drain(self) -> None:
-        """Take no new tasks; `wait_drained` returns after the last attempt."""
+        """Accept no more tasks; `wait_drained` returns once the last attempt is over."""
         self._draining = True
         self._drain_begun.set()
         self._changed()
@@ -253,13 +253,13 @@ class Agent:
             self._drained.set()
 
     def lose_all(self) -> None:
-        """Begin to end all attempts as lost, because the agent stops; returns at once."""
+        """Drain, and stop all attempts with the report that they are lost; do not wait."""
         self.drain()
         for held in list(self._held.values()):
             held.run.stop(StopTrigger.LOST, _AGENT_STOPPED)
 
     async def abandon_all(self, grace_s: float) -> None:
-        """End all attempts as lost, because the agent stops; wait at most `grace_s`."""
+        """Stop all attempts as lost; after `grace_s` kill those that still run."""
         self.lose_all()
         try:
             async with asyncio.timeout(grace_s):
@@ -272,7 +272,7 @@ class Agent:
     # --- renewal
 
     async def renew(self, within_s: float = RENEW_EVERY_S) -> None:
-        """Renew all held tasks on the bus.
+        """Renew all held tasks; stop attempts as lost that could not be renewed for `ack_wait`.
 
         Args:
             within_s: time limit for one renewal; a late one is repeated the next time.
@@ -302,7 +302,7 @@ class Agent:
         return [held.run for held in self._held.values()]
 
     def find(self, experiment_id: str, trial_id: str) -> AttemptRun | None:
-        """Return the live attempt of a trial; None if there is none."""
+        """Return the run of a trial's attempt that is not over; None: there is none."""
         for key, held in self._held.items():
             if key[:2] == (experiment_id, trial_id) and held.run.phase is not Phase.OVER:
                 return held.run

@@ -16,7 +16,7 @@ _PIECE_BYTES: Final = 256 * 1024
 
 
 class LogFile(Enum):
-    """Readable output files of a trial."""
+    """Output files of a trial that clients may read."""
 
     TRIAL_LOG = names.TRIAL_LOG
     STDOUT = names.STDOUT
@@ -24,7 +24,7 @@ class LogFile(Enum):
 
 
 class TrialLogReader:
-    """Reader of trial output, which can follow a running trial.
+    """Reader of trials' output files, which can follow a running trial.
 
     Args:
         agent: source of the live attempts and of the experiments' folders.
@@ -38,7 +38,7 @@ class TrialLogReader:
     async def read(
         self, experiment_id: str, trial_id: str, file: LogFile, *, offset: int, follow: bool
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield (offset, data) pieces of a file.
+        """Yield (offset, data) of a trial's output file, on request until the trial has ended.
 
         Args:
             experiment_id: of the trial.
@@ -82,7 +82,7 @@ class TrialLogReader:
 
 
 async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield the present content of a file from `offset`."""
+    """Yield (offset, data) of a file from `offset` to its present end."""
     while True:
         data = await asyncio.to_thread(_read, path, offset, trial_id)
         if not data:

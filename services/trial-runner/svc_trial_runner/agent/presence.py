@@ -22,7 +22,7 @@ AFTER_CHANGE_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RunnerIdentity:
-    """Identity of this agent process."""
+    """Ids, pool, host, version and address by which managers know this agent."""
 
     runner_id: str
     """The same after a restart."""
@@ -38,7 +38,7 @@ class RunnerIdentity:
 
 
 class Presence:
-    """Publisher of `RunnerPresence`.
+    """Publisher of this agent's presence with its held trials, periodically and on changes.
 
     Args:
         agent: source of the attempts.
@@ -70,13 +70,13 @@ class Presence:
         agent.on_change(self._changed)
 
     async def run(self) -> None:
-        """Publish every `PRESENCE_EVERY_S`; never returns."""
+        """Publish the agent's presence every `PRESENCE_EVERY_S` seconds, for ever."""
         while True:
             self.publish()
             await self._clock.sleep(PRESENCE_EVERY_S)
 
     def publish(self, *, leaving: bool = False) -> None:
-        """Publish the presence now."""
+        """Publish identity, held trials and draining of the agent now; cancel a pending one."""
         if self._due is not None:
             self._due.cancel()
             self._due = None

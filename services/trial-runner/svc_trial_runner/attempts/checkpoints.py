@@ -15,7 +15,7 @@ _ARCHIVE: Final = "archive.tar"
 
 
 class Checkpoints:
-    """Loader of checkpoints before trials start, and storage of those that trials have saved.
+    """Loader and storer of checkpoint folders that trials pass on to each other.
 
     Args:
         blobs: blob store of the archives.
@@ -34,7 +34,7 @@ class Checkpoints:
     async def fill(
         self, folders: CheckpointFolders, trial_directory: str, archive: BlobKey | None
     ) -> None:
-        """Create the checkpoint folder that a trial loads; waits while the store is unavailable.
+        """Download and unpack the checkpoint that a trial loads; wait while the store is away.
 
         Without a checkpoint the folder is not created, as on a shared file system.
 
@@ -62,7 +62,7 @@ class Checkpoints:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 
     async def keep(self, experiment_id: str, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Store what a trial has saved; return None if it saved nothing. Waits as `fill` does.
+        """Pack and upload a trial's saved checkpoint folder; None: the trial saved nothing.
 
         Raises:
             LaunchError: the checkpoint cannot be read, or is too large for the store.

@@ -15,7 +15,7 @@ from svc_trial_runner.telemetry import Telemetry
 
 @dataclass(frozen=True, slots=True)
 class AttemptDependencies:
-    """Ports and components that the attempts of one agent share."""
+    """Clock, plans, GPUs, folders, sockets, processes and reporter that attempts share."""
 
     clock: Clock
     plans: LaunchPlans

@@ -58,14 +58,14 @@ _STARTER_KILLED: Final = "the interpreter that had started it was killed"
 
 
 def _exit_cause(cause: StopTrigger | None) -> ExitCause:
-    """Return the reported cause of an end with this stop cause."""
+    """Map an attempt's stop trigger to the exit cause that is reported."""
     if cause is StopTrigger.STOPPED:
         return ExitCause.STOPPED
     return ExitCause.TIME_LIMIT if cause is StopTrigger.TIME_LIMIT else ExitCause.ENDED
 
 
 class AttemptRun:
-    """Execution of one attempt.
+    """Run of one trial attempt: prepares, starts and stops its process, and sends its reports.
 
     Args:
         work: the task.
@@ -128,7 +128,7 @@ class AttemptRun:
     # --- execution
 
     async def run(self) -> None:
-        """Run the attempt from the claim to the last report; never raises because of the trial."""
+        """Execute the attempt to its last report; a failed launch is reported, not raised."""
         try:
             await self._run()
         except LaunchError as error:
@@ -182,7 +182,7 @@ class AttemptRun:
         self._end(status, saved)
 
     async def _wait_for_shutdown(self) -> None:
-        """Wait a moment for the agent's own stop, which may end a trial before it is noticed here.
+        """Wait briefly for the agent's own stop, which explains a trial that ended by shutdown.
 
         A machine that shuts down sends TERM to all processes at once, and trials end faster than
         the agent handles its signal, with any exit code if they handle theirs. Such a trial is
@@ -245,7 +245,7 @@ class AttemptRun:
         return process
 
     async def _checkpoint_folders(self, parameters: object) -> CheckpointFolders | None:
-        """Fill the folder that the trial loads; return None if checkpoints are not transferred."""
+        """Unpack the checkpoint to load; return the trial's folders; None: no transfer needed."""
         if not self.work.spec.checkpoints_travel:
             return None
         folders = checkpoint_folders(parameters, self._directory)
@@ -257,7 +257,7 @@ class AttemptRun:
         return folders
 
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Store what the trial has saved, before its end is reported."""
+        """Upload the saved checkpoint before the end is reported; None: nothing, or it failed."""
         self._state.saving()
         keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
         self._saving = asyncio.ensure_future(keeping)
@@ -273,7 +273,7 @@ class AttemptRun:
         return None
 
     async def _wait_reporting(self, transfer: Awaitable[T], what: str) -> T:
-        """Wait for a transfer; report the wait if it takes long."""
+        """Await a transfer; report to the manager that the trial waits if it takes long."""
         task = asyncio.ensure_future(transfer)
         try:
             await asyncio.wait({task}, timeout=self._dependencies.waiting_notice_after_s)
@@ -328,7 +328,7 @@ class AttemptRun:
             self._after(limit_s, lambda: self.stop(StopTrigger.TIME_LIMIT))
 
     def stop(self, trigger: StopTrigger, loss: LossReason | None = None) -> None:
-        """Stop the attempt before its command ends.
+        """Stop the attempt by its phase: terminate the process, end at once, or cancel saving.
 
         Args:
             trigger: decides what is reported.
@@ -360,7 +360,7 @@ class AttemptRun:
     # --- end
 
     async def _read_to_the_end(self, process: TrialProcess) -> None:
-        """Read socket and pipes to their end; a holder of a pipe may delay that by the grace."""
+        """Read socket and pipes to their end, within the grace; then end leftover processes."""
         assert self.output is not None
         heard = not self._dependencies.sockets.catch_up(self.token)
         if self.output.catch_up() and heard:
@@ -377,7 +377,7 @@ class AttemptRun:
         self._end_leftovers(process)
 
     def _end_leftovers(self, process: TrialProcess) -> None:
-        """End members of the group that outlive their leader, in the background."""
+        """Send TERM to group members that outlive their leader, and KILL after the grace."""
         processes = self._dependencies.processes
         if not processes.has_leftovers(process):
             return
@@ -389,7 +389,7 @@ class AttemptRun:
         )
 
     def _end(self, status: int | None, saved: SavedCheckpoint | None = None) -> None:
-        """Send the last report.
+        """Send the attempt's last report (exit, loss, not started) by stop trigger and status.
 
         Args:
             status: wait status of the process; None: it never ran, or its end was not seen.
@@ -440,7 +440,7 @@ class AttemptRun:
             self._report(AttemptLost(LossReason(LossCause.NOT_STARTED, detail=str(error))))
 
     def abandon(self, loss: LossReason) -> None:
-        """Report the attempt as lost after a failure of the agent; do nothing if it is over."""
+        """Kill the process and report the attempt as lost; do nothing if it is over."""
         if self.process is not None:
             self._dependencies.processes.kill(self.process, self.token)
         self._state.not_launched()
@@ -464,7 +464,7 @@ class AttemptRun:
     # --- reports
 
     def _metric(self, metric: MetricReported) -> bool:
-        """Report a metric, but never before the start: the trial may be faster than its launcher.
+        """Report a metric of the trial; hold it back until its start has been reported.
 
         Raises:
             TypeError: the value has no JSON form.
@@ -481,7 +481,7 @@ class AttemptRun:
         self._report(AttemptWaits(wait))
 
     def _report(self, report: AttemptReport) -> bool:
-        """Queue a report; return False if the last report was queued before."""
+        """Number and queue a report for the manager; return False after the last report."""
         if self._silent:
             return False
         entry = report_entry(self.key, self.claim_id, self._next_report, report)

@@ -17,7 +17,7 @@ from svc_trial_runner.ports import GpuDevices, ProcessTable
 
 @dataclass(slots=True)
 class _Waiter:
-    """A trial that waits for GPUs."""
+    """Trial that waits for GPUs: its request, callback, reason and future."""
 
     request: GpuRequest
     on_wait: Callable[[WaitReason], None]
@@ -26,7 +26,7 @@ class _Waiter:
 
 
 class GpuAllocator:
-    """Allocator of the machine's GPUs; requests are served in order.
+    """Allocator of the machine's GPUs to trials, first come first served.
 
     A request that this machine can never meet waits with its reason but does not block others.
 
@@ -45,7 +45,7 @@ class GpuAllocator:
     async def acquire(
         self, request: GpuRequest, on_wait: Callable[[WaitReason], None]
     ) -> GpuAllocation | None:
-        """Return GPUs, as soon as there are enough.
+        """Wait until the requested GPUs can be allocated; return them; None: cancelled.
 
         Args:
             request: what is needed.
@@ -62,7 +62,7 @@ class GpuAllocator:
         return await waiter.result
 
     def give_up(self, experiment_id: str, trial_id: str) -> None:
-        """Cancel the request of a waiting trial; do nothing if it does not wait."""
+        """Cancel a waiting trial's GPU request; do nothing if it does not wait."""
         for waiter in self._waiters:
             if _name(waiter.request) == (experiment_id, trial_id):
                 self._waiters.remove(waiter)
@@ -90,7 +90,7 @@ class GpuAllocator:
         return [h.trial_id for h in self._holders.values() if index in h.indices]
 
     async def recheck(self) -> None:
-        """Serve waiting requests as far as possible now."""
+        """Allocate GPUs to waiting trials in order until one must wait; update their reasons."""
         async with self._lock:
             if not self._waiters:
                 return

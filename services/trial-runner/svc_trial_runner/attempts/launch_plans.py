@@ -18,7 +18,7 @@ _PLANS_KEPT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """Template for starting the trials of an experiment."""
+    """How to start an experiment's trials: command, environment, code and folders."""
 
     command: str
     python: PythonCommand | None
@@ -32,7 +32,7 @@ class LaunchPlan:
 
 
 class LaunchPlans:
-    """Cache of launch plans.
+    """Cache of how to start each experiment's trials: environment, unpacked code, command.
 
     Args:
         code: unpacks code archives.
@@ -55,7 +55,7 @@ class LaunchPlans:
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
-        """Return the plan of a trial's experiment.
+        """Return an experiment's launch plan; load environment and code if it is not cached.
 
         Raises:
             LaunchError: code or environment are not available; the text is for the user.
@@ -92,7 +92,7 @@ class LaunchPlans:
         return plan
 
     async def folder(self, plan: LaunchPlan, trial_directory: str) -> str:
-        """Return the working directory of a trial, made if necessary.
+        """Return a trial's working directory: the code folder, or its own copy of an archive.
 
         Raises:
             LaunchError: it cannot be made, or the command's interpreter does not exist.
@@ -105,7 +105,7 @@ class LaunchPlans:
         return str(target)
 
     def forget(self, experiment_id: str) -> list[str]:
-        """Drop the plans of an experiment.
+        """Drop an experiment's cached plans; return code folders that no other one uses.
 
         Returns:
             Code directories that no other experiment uses.

@@ -38,7 +38,7 @@ _STREAMS: Final = {
 
 
 class OutputStreamer:
-    """Publisher of the output of running trials.
+    """Publisher of running trials' output on the bus, for live views.
 
     Args:
         lines: the stream.
@@ -60,7 +60,7 @@ class OutputStreamer:
         self._tasks = tasks
 
     def begin(self, key: AttemptKey, folder: str, output: TrialOutput) -> None:
-        """Publish the output of an attempt until it ends.
+        """Start a task that publishes an attempt's output as it grows, until its end.
 
         Args:
             key: of the attempt.
@@ -109,7 +109,7 @@ class OutputStreamer:
 
 
 class _Stream:
-    """Growing file, with the offset up to which it is published."""
+    """Growing output file, and the offset up to which it is published."""
 
     def __init__(self, attempt: int, number: output_pb2.OutputStream.ValueType, path: str) -> None:
         self._attempt = attempt
@@ -118,7 +118,7 @@ class _Stream:
         self._offset = 0
 
     def next_piece(self) -> output_pb2.TrialOutput | None:
-        """Return the next data of the file; None: nothing new."""
+        """Read the next piece of the output file, skipping a large backlog; None: nothing new."""
         try:
             # A link that the trial has made would be read with the rights of the agent.
             file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -23,7 +23,7 @@ _NOT_OUTPUT: Final = frozenset({*OUTPUT_STREAMS, TRIAL_LOG, "code", CHECKPOINTS,
 
 
 class OutputUploads:
-    """Upload queue of trial folders; unfinished uploads are left to the next agent.
+    """Queue that uploads ended trials' folders to the blob store and then removes them.
 
     Trials do not wait for uploads. A folder is removed once it is stored.
 
@@ -47,7 +47,7 @@ class OutputUploads:
             self._wanted.set()
 
     def add(self, trial: FinishedTrial) -> None:
-        """Queue the folder of a trial for upload."""
+        """Record an ended trial in the upload spool and queue its folder for upload."""
         self._spool.add(trial)
         self._queue.append(trial)
         self._wanted.set()
@@ -58,7 +58,7 @@ class OutputUploads:
         return len(self._queue)
 
     async def run(self) -> None:
-        """Upload queued folders until cancelled."""
+        """Upload queued trial folders one by one, with pauses if the store is full; for ever."""
         while True:
             await self._wanted.wait()
             while self._queue:
@@ -100,7 +100,7 @@ class OutputUploads:
 
 
 def _is_own_file(path: Path) -> bool:
-    """Return whether a path is a regular file and no link."""
+    """Return whether a path is a regular file itself, not a link to one."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:

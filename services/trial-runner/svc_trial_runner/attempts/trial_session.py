@@ -13,7 +13,7 @@ from svc_trial_runner.ports import LargeValues, LaunchError
 
 
 class FlowControl(Protocol):
-    """Limit on the metrics on their way to managers."""
+    """Interface of the limit on unsent metrics, which makes trials wait."""
 
     @property
     def has_room(self) -> bool:
@@ -26,7 +26,7 @@ class FlowControl(Protocol):
 
 
 class AttemptSession:
-    """`ports.TrialSession` of one attempt; several connections may use it at once.
+    """Handler of one trial's socket requests: hello, parameters, metrics.
 
     Args:
         work: task of the attempt.
@@ -56,20 +56,20 @@ class AttemptSession:
         """Number of the next metric, by whether it is final."""
 
     def greet(self) -> bytes:
-        """Return the reply to hello."""
+        """Return the JSON reply to the trial's hello: experiment, trial, sequence id."""
         key = self._work.key
         return reply(
             experiment=key.experiment_id, trial=key.trial_id, sequence=self._work.sequence_id
         )
 
     def parameters(self) -> bytes:
-        """Return the reply to the request for parameters."""
+        """Return the JSON reply with the trial's parameters and their id."""
         return reply(
             parameter_id=self._work.parameter_id, parameters=self._parameters, parameter_index=0
         )
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """Accept a metric and return the reply; a future if storing it takes time."""
+        """Check a metric's sequence and send it; a large one, or one without room, in a task."""
         expected = self._next[report.final]
         if report.sequence is not None and report.sequence != expected:
             if report.sequence < expected:
@@ -93,7 +93,7 @@ class AttemptSession:
         self._next[report.final] = number + 1
 
     async def _take_slowly(self, report: Report) -> bytes:
-        """Accept a metric after waiting for room and storage, under the then next number."""
+        """Store a large metric, wait for room, send it; return the reply or refusal."""
         try:
             value = report.value
             if report.size_bytes > INLINE_VALUE_LIMIT_BYTES:

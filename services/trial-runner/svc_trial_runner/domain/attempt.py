@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """Phase of an attempt."""
+    """Phase of an attempt, from the claim of its task to its last report."""
 
     HELD = "held"
     """The task is claimed; the attempt waits for GPUs or code."""
@@ -28,7 +28,7 @@ class Phase(Enum):
 
 
 class StopTrigger(Enum):
-    """Reason for which an attempt is stopped before its command ends."""
+    """Reason to stop an attempt early: order, time limit, loss or drop."""
 
     STOPPED = "stopped"
     """The manager requested it."""
@@ -40,7 +40,7 @@ class StopTrigger(Enum):
 
 
 class Order(Enum):
-    """Step that the driver of an attempt must take."""
+    """Step that an attempt's state machine orders: report, TERM, KILL, cancel saving."""
 
     NOTHING = "nothing"
     END = "end"
@@ -53,7 +53,7 @@ class Order(Enum):
 
 
 class AttemptStateMachine:
-    """State machine of one attempt."""
+    """State machine of an attempt, from claim to end, that decides how a stop proceeds."""
 
     __slots__ = ("_phase", "_stop")
 
@@ -72,7 +72,7 @@ class AttemptStateMachine:
         return self._stop
 
     def stop(self, cause: StopTrigger) -> Order:
-        """Request a stop. The first cause counts, except that DROPPED suppresses the report."""
+        """Request a stop; return the step to take by phase; the first cause counts."""
         if self._phase is Phase.OVER:
             return Order.NOTHING
         if self._phase is Phase.SAVING:
@@ -104,7 +104,7 @@ class AttemptStateMachine:
         self._phase = Phase.LAUNCHING
 
     def launched(self) -> Order:
-        """Record that the process exists; a stop requested meanwhile takes effect now."""
+        """Enter RUNNING; or, if a stop was requested, STOPPING with the order to terminate."""
         assert self._phase is Phase.LAUNCHING
         if self._stop is None:
             self._phase = Phase.RUNNING

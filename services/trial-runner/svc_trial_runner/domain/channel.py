@@ -24,7 +24,7 @@ class BrokenChannelError(ChannelError):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Identification of the trial."""
+    """First line of a trial on its socket: its secret token and process id."""
 
     token: str = field(repr=False)
     pid: int
@@ -32,7 +32,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ParametersRequest:
-    """Request for the trial's parameters."""
+    """Request of a trial on its socket for its parameters."""
 
     index: int = 0
     """Index of the set; a trial has one, and only old multi-phase scripts ask for more."""
@@ -40,7 +40,7 @@ class ParametersRequest:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A reported metric."""
+    """Metric that a trial reports on its socket: type, sequence, value and size."""
 
     final: bool
     sequence: int | None
@@ -56,7 +56,7 @@ _FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
 
 
 def parse_request(line: bytes) -> Request:
-    """Parse one line.
+    """Parse a JSON line of a trial to its request; raise ChannelError if it is none.
 
     Raises:
         BrokenChannelError: the line is no JSON object, so later lines cannot be trusted.

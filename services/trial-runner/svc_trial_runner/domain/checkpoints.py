@@ -15,7 +15,7 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFolders:
-    """Checkpoint folders of a trial."""
+    """Folders from which a trial loads and to which it saves checkpoints on this machine."""
 
     parameters: Mapping[str, Any]
     """Parameters of the trial, with the folders of this machine."""
@@ -28,7 +28,7 @@ class CheckpointFolders:
 
 
 def checkpoint_folders(parameters: object, trial_directory: str) -> CheckpointFolders | None:
-    """Return the folders of a trial; None if its parameters name none.
+    """Map the checkpoint names in a trial's parameters to local folders; None: there are none.
 
     Equal names give equal folders: a trial may load from where it saves.
 

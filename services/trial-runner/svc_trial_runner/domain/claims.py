@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class AttemptKey(NamedTuple):
-    """Key that identifies one attempt of one trial everywhere."""
+    """Experiment, trial and attempt number: the key of an attempt."""
 
     experiment_id: str
     trial_id: str
@@ -17,7 +17,7 @@ class AttemptKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """Process, distinguished from a later one with the same number."""
+    """Process id with start time, so that a reused id is recognised."""
 
     pid: int
     start_time: int
@@ -26,7 +26,7 @@ class ProcessIdentity:
 
 @dataclass(slots=True)
 class Claim:
-    """Task claimed by this agent; changed only by records of the journal."""
+    """Claimed task as recorded in the journal: attempt, token, process, next report."""
 
     key: AttemptKey
     claim_id: str
@@ -43,7 +43,7 @@ class Claim:
 
 
 class TaskDecision(Enum):
-    """Decision about a delivered task."""
+    """Decision about a delivered task: take it, it runs here already, or it has ended here."""
 
     TAKE = "take"
     RUNNING = "running"
@@ -55,14 +55,14 @@ class TaskDecision(Enum):
 def decide_task(
     key: AttemptKey, running: Iterable[AttemptKey], ended: Iterable[AttemptKey]
 ) -> TaskDecision:
-    """Decide about a delivered task; pass sets or dicts for fast membership tests."""
+    """Decide whether a delivered task is new, runs here, or has ended here."""
     if key in running:
         return TaskDecision.RUNNING
     return TaskDecision.ENDED if key in ended else TaskDecision.TAKE
 
 
 def is_outdated(order_sequence: int, task_sequence: int) -> bool:
-    """Return whether the sender of an order cannot have known of a task.
+    """Return whether an order's log position is before that of the task it is about.
 
     The sender may be a manager that was paused while another one took over, or the order may be
     older than a resume of the experiment.
@@ -76,7 +76,7 @@ def is_outdated(order_sequence: int, task_sequence: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A task was claimed."""
+    """Journal record: a task was claimed, with its token and acknowledgement subject."""
 
     key: AttemptKey
     claim_id: str
@@ -86,7 +86,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Redelivered:
-    """The bus delivered the task again, with a new acknowledgement subject."""
+    """Journal record: a claimed task was delivered again, with a new subject."""
 
     claim_id: str
     ack_subject: str
@@ -94,7 +94,7 @@ class Redelivered:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process of a claim was started; it leads its own group."""
+    """Journal record: the process of a claim was started and leads its own group."""
 
     claim_id: str
     leader: ProcessIdentity
@@ -102,7 +102,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """Reports numbered below this have left the spool, so only this record shows them."""
+    """Journal record: reports of a claim below this number have left the spool."""
 
     claim_id: str
     next_sequence: int
@@ -131,7 +131,7 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryKnown:
-    """Folder of an experiment's trials."""
+    """Journal record: the folder of an experiment's trials; empty: removed."""
 
     experiment_id: str
     directory: str
@@ -145,7 +145,7 @@ JournalRecord: TypeAlias = (
 
 @dataclass(slots=True)
 class JournalState:
-    """State folded from the records of one agent."""
+    """Open claims, process servers and experiment folders, folded from the journal."""
 
     claims: dict[str, Claim] = field(default_factory=dict)
     """Claims that are not closed, by claim id."""
@@ -154,7 +154,7 @@ class JournalState:
     """Folders by experiment."""
 
     def fold(self, record: JournalRecord) -> None:
-        """Apply a record; records of unknown claims change nothing."""
+        """Apply a journal record to claims, servers and folders; ignore unknown claims."""
         match record:
             case Claimed(key, claim_id, token, ack_subject):
                 self.claims[claim_id] = Claim(key, claim_id, token, ack_subject)
@@ -185,7 +185,7 @@ class JournalState:
                 claim.ended = True
 
     def records(self) -> list[JournalRecord]:
-        """Return the shortest journal with this state."""
+        """Return the fewest journal records that rebuild this state."""
         records: list[JournalRecord] = [
             DirectoryKnown(experiment_id, directory)
             for experiment_id, directory in self.directories.items()

@@ -12,7 +12,7 @@ _MEANS_SOMETHING_TO_A_SHELL: Final = frozenset("|&;<>()$`\\*?[]{}!~#%\n\r")
 
 @dataclass(frozen=True, slots=True)
 class PythonCommand:
-    """Command line that only runs one script."""
+    """Trial command that only runs one Python script, so that a warm interpreter can run it."""
 
     interpreter: str
     """As written: a name to look up on the PATH, or a path."""
@@ -23,7 +23,7 @@ class PythonCommand:
 
 
 def parse_python_command(command: str) -> PythonCommand | None:
-    """Parse `python[3] [-u] script.py arguments`; return None for every other line.
+    """Parse `python[3] [-u] script.py arguments`; None: bash must run the line.
 
     A line with anything that a shell might expand, redirect, chain or assign is not parsed, even
     where quotes would make it harmless: bash then runs it, which is always right.
@@ -60,7 +60,7 @@ _LOAD_TIME_PREFIXES: Final = (
 
 
 def load_time_variables(environment: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the variables that are read only once, when a program or library is loaded.
+    """Return the variables (such as `LD_*`) that only act when a program starts, sorted.
 
     Setting them after a fork is too late, so each set of values needs its own interpreter.
     """

@@ -8,7 +8,7 @@ from svc_common.experiment_events.causes import GpuUser, WaitCause, WaitReason
 
 @dataclass(frozen=True, slots=True)
 class GpuDevice:
-    """GPU of this machine."""
+    """GPU of this machine: index, name, memory and the processes that use it."""
 
     index: int
     name: str
@@ -19,7 +19,7 @@ class GpuDevice:
 
 @dataclass(frozen=True, slots=True)
 class GpuRequest:
-    """GPUs requested by a trial."""
+    """Number of GPUs that a trial needs, and the rules which ones it may get."""
 
     experiment_id: str
     trial_id: str
@@ -34,7 +34,7 @@ class GpuRequest:
 
 @dataclass(frozen=True, slots=True)
 class GpuHolder:
-    """Trial that holds GPUs."""
+    """Trial of this agent that holds these GPUs."""
 
     experiment_id: str
     trial_id: str
@@ -54,7 +54,7 @@ def allocate(
     holders: Collection[GpuHolder],
     active: Mapping[int, str],
 ) -> GpuAllocation | WaitReason:
-    """Return the GPUs for a request, or why it must wait.
+    """Choose the least used permitted GPUs for a request; else return why it must wait.
 
     The least used ones are chosen, among equals those with the lowest index. A wait of GPU_MISSING
     is hopeless: the machine lacks the devices, so no end of a trial can change it.
@@ -93,7 +93,7 @@ def allocate(
 def _user_of(
     index: int, request: GpuRequest, holders: Collection[GpuHolder], active: Mapping[int, str]
 ) -> GpuUser | None:
-    """Return the user for which a GPU cannot be allocated now; None if it can."""
+    """Return who keeps a GPU from being allocated to a request; None: it is free for it."""
     on_it = [holder for holder in holders if index in holder.indices]
     own = [holder for holder in on_it if holder.experiment_id == request.experiment_id]
     if len(own) >= request.trials_per_gpu:
@@ -107,7 +107,7 @@ def _user_of(
 
 
 def cuda_visible_devices(allocation: GpuAllocation) -> str | None:
-    """Return the value of `CUDA_VISIBLE_DEVICES`; None: do not set it."""
+    """Return the allocated indices joined by commas; None: leave the variable unset."""
     if allocation.indices is None:
         return None
     return ",".join(map(str, allocation.indices))

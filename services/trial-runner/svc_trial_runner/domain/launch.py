@@ -28,7 +28,7 @@ All others that start with `NNI_` are either set anew for the trial or the user'
 
 @dataclass(frozen=True, slots=True)
 class TrialIdentity:
-    """Identity of a trial in its variables."""
+    """Ids, platform and folders that a trial gets as environment variables."""
 
     experiment_id: str
     trial_id: str
@@ -45,7 +45,7 @@ def base_environment(
     interpreter: str | None,
     tools_directory: str,
 ) -> dict[str, str]:
-    """Return the variables that all trials of an experiment share.
+    """Build trials' shared environment: client's variables and PATH, without secrets.
 
     Args:
         inherited: the creating client's variables, or the agent's own.
@@ -65,7 +65,7 @@ def base_environment(
 
 
 def trial_variables(identity: TrialIdentity, cuda_visible_devices: str | None) -> dict[str, str]:
-    """Return the documented variables of one trial (without those of its socket)."""
+    """Build the `NNI_…` variables of one trial, with its visible GPUs."""
     variables = {
         "NNI_PLATFORM": identity.platform,
         "NNI_EXP_ID": identity.experiment_id,
@@ -82,7 +82,7 @@ def trial_variables(identity: TrialIdentity, cuda_visible_devices: str | None) -
 
 
 def run_script(variables: Mapping[str, str], code_directory: str, command: str) -> str:
-    """Return a shell script that records the start and can repeat it.
+    """Return a bash script that records a trial's variables and command and can rerun it.
 
     The secrets of the trial's socket are left out.
     """
@@ -100,7 +100,7 @@ def run_script(variables: Mapping[str, str], code_directory: str, command: str) 
 
 
 def parameter_file(parameter_id: int, parameters: Any, source: str) -> str:  # noqa: ANN401 - any JSON value
-    """Return the text of `parameter.cfg`."""
+    """Return the JSON of `parameter.cfg`: id, parameters and source."""
     return json.dumps(
         {
             "parameter_id": parameter_id,
@@ -112,7 +112,7 @@ def parameter_file(parameter_id: int, parameters: Any, source: str) -> str:  # n
 
 
 def state_line(exit_code: int, ended_at_ms: int) -> str:
-    """Return the text of `.nni/state`.
+    """Return the line `<exit code> <end in ms>` of `.nni/state`.
 
     Args:
         exit_code: 0-255, or 128 + signal for a killed process, as in a shell.

@@ -11,7 +11,7 @@ MARKER: Final = b"\n[nni] output limit of %d bytes reached: the rest was dropped
 
 
 class OutputLimit:
-    """Filter that cuts a stream of output at a limit and marks the cut once.
+    """Filter that passes a stream's first bytes up to a limit, then a marker once.
 
     Output beyond the limit is counted and dropped, so that the trial can go on writing.
 
@@ -29,7 +29,7 @@ class OutputLimit:
         self.dropped_bytes = 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return the part of the next `chunk` to keep; the first cut chunk ends with the marker."""
+        """Return what to keep of the next chunk under the limit; the first cut ends in a marker."""
         size = len(chunk)
         if size <= self._left_bytes:
             self._left_bytes -= size
@@ -42,7 +42,7 @@ class OutputLimit:
 
 
 class Tail:
-    """Buffer of the end of a stream.
+    """Buffer of the last bytes of a stream, such as stderr.
 
     Args:
         limit_bytes: size of the buffer.
@@ -59,7 +59,7 @@ class Tail:
         self._chunks = (self._chunks + chunk)[-self._limit_bytes :]
 
     def text(self) -> str:
-        """Return the end of the stream as text, whole lines if it has more than one."""
+        """Return the buffered end of the stream as text, without a cut first line."""
         data = self._chunks
         if len(data) == self._limit_bytes and b"\n" in data[:-1]:
             data = data[data.index(b"\n") + 1 :]

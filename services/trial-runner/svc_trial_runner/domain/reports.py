@@ -10,7 +10,7 @@ from svc_trial_runner.domain.tasks import BlobKey
 
 
 class ExitCause(Enum):
-    """Reason for the end of an attempt."""
+    """Reported kind of an attempt's end: by itself, stopped, time limit, not started."""
 
     ENDED = "ended"
     STOPPED = "stopped"
@@ -30,7 +30,7 @@ class ProcessStarted:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """A metric was accepted from the trial."""
+    """Report of a metric that the trial sent, with its sequence and time."""
 
     final: bool
     sequence: int
@@ -42,7 +42,7 @@ class MetricReported:
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """Checkpoint folder that was stored in the blob store."""
+    """Directory name and blob of a checkpoint that a trial saved."""
 
     directory: str
     """Name given by the algorithm."""
@@ -51,7 +51,7 @@ class SavedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class ProcessExited:
-    """The process has ended and all its output was read; always the last report."""
+    """Last report of an attempt: exit code or signal, cause, stderr, checkpoint."""
 
     ended_at: datetime
     cause: ExitCause

@@ -9,7 +9,7 @@ from svc_trial_runner.domain.claims import AttemptKey
 
 @dataclass(frozen=True, slots=True)
 class BlobKey:
-    """Key of a blob in the blob store."""
+    """SHA-256 and size of a blob in the blob store."""
 
     sha256: str
     size_bytes: int
@@ -17,7 +17,7 @@ class BlobKey:
 
 @dataclass(frozen=True, slots=True)
 class GpuRules:
-    """Rules for the GPUs of an experiment's trials."""
+    """Rules which GPUs an experiment's trials get: number, indices, sharing."""
 
     count: int | None = None
     """None: no assignment; 0: hidden."""
@@ -28,7 +28,7 @@ class GpuRules:
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """Settings that all trials of an experiment share."""
+    """Settings shared by an experiment's trials: command, code, environment, GPUs, limits."""
 
     command: str
     code_directory: str = ""
@@ -53,7 +53,7 @@ class TrialSpec:
 
 @dataclass(frozen=True, slots=True)
 class TrialWork:
-    """Task to run one attempt of one trial."""
+    """Work of one attempt, decoded from its task: ids, parameters and shared settings."""
 
     key: AttemptKey
     sequence_id: int
@@ -73,7 +73,7 @@ class TrialWork:
 
 
 def parse_gpu_rules(count: int | None, options: object) -> GpuRules:
-    """Parse the GPU rules in a platform's options.
+    """Parse number and options of GPUs to rules; raise ValueError if an option is no number.
 
     Args:
         count: `trialGpuNumber`.

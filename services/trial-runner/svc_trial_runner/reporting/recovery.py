@@ -23,7 +23,7 @@ from svc_trial_runner.reporting.reporter import Reporter
 
 
 class Recovery:
-    """Recovery of what a predecessor left.
+    """Finisher of an earlier agent process's claims and reports at the start.
 
     Args:
         journal: claims of the predecessor.
@@ -48,7 +48,7 @@ class Recovery:
         self._tasks = tasks
 
     def settle(self) -> list[AttemptKey]:
-        """Queue all outstanding reports and acknowledgements; they proceed in the background.
+        """Resend left reports and report left claims lost, in the background; return attempts.
 
         Returns:
             The attempts that must not run here again.
@@ -93,7 +93,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class UnsentReport:
-    """Report that must be sent again."""
+    """Report of the predecessor that its manager has not received."""
 
     experiment_id: str
     claim_id: str
@@ -104,7 +104,7 @@ class UnsentReport:
 
 @dataclass(slots=True)
 class InheritedReports:
-    """Reports in a predecessor's spool, sorted."""
+    """Predecessor's reports: those to resend, ended claims, and next numbers by claim."""
 
     unarrived: list[UnsentReport] = field(default_factory=list)
     ends_arrived: set[str] = field(default_factory=set)
@@ -115,7 +115,7 @@ class InheritedReports:
 
 
 def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
-    """Sort a predecessor's reports by whether they have arrived."""
+    """Decode the predecessor's spool; sort reports into arrived and unarrived, by claim."""
     left = InheritedReports()
     for spooled in reports:
         try:

@@ -23,7 +23,7 @@ ROOM_BYTES: Final = 64 * 1024 * 1024
 
 
 class _Outbox:
-    """Reports of one experiment that have not arrived, oldest first."""
+    """Queue of one experiment's unsent reports, with its timer and state of sending."""
 
     __slots__ = ("entries", "last_reports", "sending", "sent_at_s", "spooled", "timer")
 
@@ -38,7 +38,7 @@ class _Outbox:
 
 
 class Reporter:
-    """Sender of reports to the managers of the experiments.
+    """Sender of trials' reports to managers' INBOXes, in order and in batches.
 
     While one message of an experiment is on its way, further reports collect for the next; so
     order is kept and load makes batches. A report is in the spool before it is sent, a last report
@@ -82,7 +82,7 @@ class Reporter:
     def add(
         self, experiment_id: str, entry: bytes, on_arrived: Callable[[], None] | None = None
     ) -> None:
-        """Queue a report; returns at once.
+        """Queue an encoded report for an experiment's manager and schedule its sending.
 
         Args:
             experiment_id: of the manager to send to.
@@ -110,7 +110,7 @@ class Reporter:
             self._append(experiment_id, outbox)
 
     def forget(self, experiment_id: str) -> None:
-        """Drop the empty queue of an experiment that reports no more."""
+        """Drop an experiment's report queue if it is empty."""
         outbox = self._outboxes.get(experiment_id)
         if outbox is not None and not outbox.entries:
             del self._outboxes[experiment_id]
@@ -134,7 +134,7 @@ class Reporter:
         outbox.spooled = len(outbox.entries)
 
     def _schedule(self, experiment_id: str, outbox: _Outbox) -> None:
-        """Schedule the next message: after this turn of the loop, or after a delay."""
+        """Schedule the next message of reports: at once for a last report, else after a delay."""
         if outbox.sending:
             return
         if outbox.timer is not None:
@@ -155,7 +155,7 @@ class Reporter:
         self._tasks.start(self._send(experiment_id, outbox), f"reports {experiment_id}")
 
     async def _send(self, experiment_id: str, outbox: _Outbox) -> None:
-        """Send until the queue is empty, or holds only reports that may wait."""
+        """Spool and publish batches of an experiment's reports until its queue is empty."""
         while outbox.entries:
             self._append(experiment_id, outbox)
             batch = _next_batch(outbox)
