@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import stat
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -83,6 +85,43 @@ def test_experiment_goes_on_after_everything_was_killed(nnictl: Nnictl, tmp_path
         return len(trials) == 1 and trials[0]["status"] == "RUNNING"
 
     until(runs_again, 60, "the trial to run again")
+
+
+def test_port_of_an_experiment_is_never_free_while_the_manager_restarts(
+    nnictl: Nnictl, tmp_path: Path
+) -> None:
+    port = free_port()
+    config = write_experiment(tmp_path, PATIENT, trialConcurrency=1, maxTrialNumber=1)
+    experiment_id = nnictl.create(config, port=port)
+    before = nnictl.shape.pids()["manager"]
+
+    nnictl.shape.kill("manager")
+    taken: list[bool] = []
+
+    def restarted() -> bool:
+        taken.append(can_bind(port))
+        return nnictl.shape.pids().get("manager", before) != before
+
+    until(restarted, 30, "the manager")
+    # Connections wait in the supervisor's socket until the next manager accepts them.
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/nni/version", timeout=20) as page:
+        shown = json.loads(page.read())
+
+    assert not any(taken)
+    assert shown["experimentId"] == experiment_id
+    nnictl("stop", experiment_id)
+    assert can_bind(port)
+
+
+def can_bind(port: int) -> bool:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind(("127.0.0.1", port))
+            other.listen()
+        except OSError:
+            return False
+        return True
 
 
 def test_storage_is_shown_and_cleaned(nnictl: Nnictl) -> None:

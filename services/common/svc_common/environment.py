@@ -43,6 +43,8 @@ NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
 """`host:port` on which the manager listens for HTTP; port 0: a free one, reported when ready."""
 NNI_MANAGER_HTTP_FD: Final = "NNI_MANAGER_HTTP_FD"
 """Descriptor of an inherited listening socket at `NNI_MANAGER_HTTP`; unset: it is bound anew."""
+NNI_LISTENERS_FD: Final = "NNI_LISTENERS_FD"
+"""Descriptor of an inherited socket to the supervisor, which keeps further sockets; unset: none."""
 NNI_PORTS_HELD: Final = "NNI_PORTS_HELD"
 """`1` if the supervisor holds the ports of gRPC, which servers bind beside it; default no."""
 NNI_BUS_OWNER: Final = "NNI_BUS_OWNER"
@@ -127,6 +129,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_MANAGER_GRPC,
             NNI_MANAGER_HTTP,
             NNI_MANAGER_HTTP_FD,
+            NNI_LISTENERS_FD,
             NNI_PORTS_HELD,
             NNI_BUS_OWNER,
             NNI_S3_ENDPOINT,

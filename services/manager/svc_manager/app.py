@@ -21,6 +21,7 @@ from svc_common.clock import SystemClock
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.experiment_events.causes import ExperimentCause
 from svc_common.experiment_files import ExperimentRoots
+from svc_common.kept_listeners import KeptListeners
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
@@ -191,14 +192,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     """Compose and start the manager process from its settings; return its ready addresses."""
     adapters = service.adapters
     guard = open_guard(service, settings)
-    http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
-    web = WebServer(
-        settings.token,
-        http_host,
-        guard=guard,
-        quota=ConnectionQuota.of_descriptors(raise_descriptor_limit()),
-        private=is_private(settings),
-    )
+    web = _web_server(settings, guard)
     bus = await open_bus(service, settings)
     channel = await adapters.enter_async_context(
         open_channel(settings.dispatcher_address, guard.transport)
@@ -238,7 +232,20 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     facts = await serve(service, settings, manager, grpc_server, web, analyses, http_forwarder)
     await take_over(service, manager, bus, stores.presences)
+    web.free_ports(frozenset(actor.experiment.port for actor in manager.registry.actors()))
     return facts
+
+
+def _web_server(settings: Settings, guard: Guard) -> WebServer:
+    http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
+    return WebServer(
+        settings.token,
+        http_host,
+        guard=guard,
+        quota=ConnectionQuota.of_descriptors(raise_descriptor_limit()),
+        private=is_private(settings),
+        kept=KeptListeners.inherited(settings.listeners_descriptor),
+    )
 
 
 def _probes(settings: Settings, stores: Stores, channel: grpc.aio.Channel) -> Mapping[str, Probe]:

@@ -90,6 +90,8 @@ class Settings:
 
     http_descriptor: int = -1
     """Inherited listening socket at `http_address`; -1: none."""
+    listeners_descriptor: int = -1
+    """Inherited socket to the supervisor, which keeps the sockets of experiments; -1: none."""
     private: bool | None = None
     """Whether reading on loopback needs a token; None: as the accounts of the machine demand."""
     quota: Quota = _QUOTA
@@ -137,6 +139,7 @@ def from_environment() -> Settings:
         public_grpc=_public_address(environment.text(NNI_MANAGER_PUBLIC_GRPC, "")),
         security=read_security_settings(),
         http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
+        listeners_descriptor=environment.integer(environment.NNI_LISTENERS_FD, -1),
         private=(environment.flag(NNI_PRIVATE) if environment.text(NNI_PRIVATE, "") else None),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),

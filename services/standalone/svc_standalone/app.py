@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import signal
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,6 +16,7 @@ from svc_common import environment
 from svc_common.clock import SystemClock
 from svc_common.errors import ServiceError
 from svc_common.inspection import forbid_inspection
+from svc_common.kept_listeners import ListenerKeeper
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
@@ -110,7 +112,8 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     # The services outlive the terminal that started them.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     held = HeldPorts.draw(settings.http_port)
-    port = BusPort(held, make_plan(settings, held.numbers))
+    kept = ListenerKeeper()
+    port = BusPort(held, make_plan(settings, held.numbers), kept.child_end)
     supervisor = Supervisor(settings, SystemClock(), port.commands(), port)
     try:
         facts = await result_unless(stopping.wait(), supervisor.start())
@@ -127,6 +130,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
         remove_endpoint(settings.home)
         await supervisor.stop()
         held.close()
+        kept.close()
         get_logger().info("local shape down")
 
 
@@ -136,16 +140,21 @@ class BusPort:
     Args:
         held: ports of this run.
         plan: of this run.
+        listeners: socket over which the manager has the ports of experiments kept; None: none.
     """
 
-    def __init__(self, held: HeldPorts, plan: Plan) -> None:
+    def __init__(self, held: HeldPorts, plan: Plan, listeners: socket.socket | None = None) -> None:
         self._held = held
+        self._listeners = listeners
         self.plan = plan
         self._redrawn: Callable[[str], None] = lambda _: None
 
     def commands(self) -> dict[str, Command]:
         """Return the commands of all children with the ports of now."""
-        services = {name: service_command(self.plan, name, self._held.http) for name in SERVICES}
+        services = {
+            name: service_command(self.plan, name, self._held.http, self._listeners)
+            for name in SERVICES
+        }
         return {BUS: bus_command(self.plan), **services}
 
     def on_redrawn(self, call: Callable[[str], None]) -> None:

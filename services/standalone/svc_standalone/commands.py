@@ -127,21 +127,32 @@ def bus_config(plan: Plan) -> str:
     )
 
 
-def service_command(plan: Plan, name: str, http: socket.socket | None = None) -> Command:
+def service_command(
+    plan: Plan,
+    name: str,
+    http: socket.socket | None = None,
+    listeners: socket.socket | None = None,
+) -> Command:
     """Return the command of a service.
 
     Args:
         plan: of this run.
         name: of the service.
         http: listening socket of page and REST, which the manager inherits; None: it binds its own.
+        listeners: socket over which the manager has further ports kept; None: it keeps none.
     """
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
     variables = dict(_service_environment(plan, name))
     descriptors = []
-    if name == _MANAGER and http is not None:
-        variables[environment.NNI_MANAGER_HTTP_FD] = str(http.fileno())
-        descriptors.append(http.fileno())
+    if name == _MANAGER:
+        for variable, inherited in (
+            (environment.NNI_MANAGER_HTTP_FD, http),
+            (environment.NNI_LISTENERS_FD, listeners),
+        ):
+            if inherited is not None:
+                variables[variable] = str(inherited.fileno())
+                descriptors.append(inherited.fileno())
     return Command(
         name,
         arguments,

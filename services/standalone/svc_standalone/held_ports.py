@@ -6,6 +6,8 @@ keeps the sockets while children end and start again, so that no other user gets
 - gRPC servers bind their ports beside the supervisor's sockets. The kernel allows that
   (`SO_REUSEPORT`) to processes of the same user only.
 - The manager gets the listening socket of HTTP itself: while it restarts, connections wait.
+- The sockets of experiments' pages are bound by the manager and kept in the same way; see
+  `svc_common.kept_listeners`.
 - nats-server can neither adopt a socket nor set that option. Its port is exclusively the
   supervisor's while no nats-server runs, and shareable (`SO_REUSEADDR`) while one starts; as soon
   as it listens, no other process can bind the port. Clients check the owner of the port.

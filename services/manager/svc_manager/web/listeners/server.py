@@ -15,6 +15,7 @@ from typing import Final
 from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
+from svc_common.kept_listeners import KeptListeners
 from svc_manager.ports import PortTakenError
 from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.listeners.connection_limits import ConnectionLimits, ConnectionQuota
@@ -40,6 +41,8 @@ class _ExperimentListener:
     port: int
     url_prefix: str
     server: HttpListener
+    bound: socket.socket
+    """Socket of the server, which closes it."""
 
 
 class WebServer:
@@ -58,13 +61,15 @@ class WebServer:
         body_timeout_s: time limit for the body of a request, in seconds.
         quota: limits of connections; None: those of 1,024 descriptors.
         private: reading needs the token on loopback, too.
+        kept: keeper of the sockets of experiments over restarts; None: they close with this
+            process.
 
     Raises:
         FailedPreconditionError: traffic off loopback would not be encrypted.
         InvalidArgumentError: a file of the guard cannot be used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that differs between installations and tests
         self,
         token: str,
         host: str = LOOPBACK,
@@ -75,6 +80,7 @@ class WebServer:
         body_timeout_s: float = BODY_TIMEOUT_S,
         quota: ConnectionQuota | None = None,
         private: bool = False,
+        kept: KeptListeners | None = None,
     ) -> None:
         self._host = host
         self._limits = ConnectionLimits(quota or ConnectionQuota.of_descriptors(1_024))
@@ -95,6 +101,7 @@ class WebServer:
         self._base: HttpListener | None = None
         self._by_experiment: dict[str, _ExperimentListener] = {}
         self._closing: set[HttpListener] = set()
+        self._kept = kept or KeptListeners()
 
     @property
     def scheme(self) -> str:
@@ -131,19 +138,30 @@ class WebServer:
             listener and listener.port == port
         ):  # only the prefix differs: the port must be free first
             await self.close_listener(experiment_id)
-        server = await self._listen(await self._bind(port), experiment_id, url_prefix)
+        bound = self._kept.take(port) or await self._bind(port)
+        server = await self._listen(bound, experiment_id, url_prefix)
         await self.close_listener(experiment_id)
-        self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server)
+        self._kept.keep(bound)
+        self._by_experiment[experiment_id] = _ExperimentListener(port, url_prefix, server, bound)
 
     async def close_listener(self, experiment_id: str) -> None:
         """Free the port of an experiment's listener and stop its TensorBoards."""
         listener = self._by_experiment.pop(experiment_id, None)
         if listener is None:
             return
+        self._kept.drop(listener.bound)
         listener.server.close()
         self._closing = {server for server in self._closing if server.busy} | {listener.server}
         assert self._dependencies is not None, "nothing is open before serve()"
         await self._dependencies.tensorboards.stop_all(experiment_id)
+
+    def free_ports(self, used: frozenset[int]) -> None:
+        """Free the kept ports of an earlier process that no experiment uses any more.
+
+        Args:
+            used: ports of all open experiments.
+        """
+        self._kept.drop_others(used)
 
     def urls(self, port: int, url_prefix: str) -> list[str]:
         """Return the URLs of a listener by port and prefix: the loopback's, then the host's."""
@@ -152,9 +170,15 @@ class WebServer:
         return [f"{self.scheme}://{name}:{port}{path}" for name in names]
 
     async def aclose(self, grace_s: float = 2.0) -> None:
-        """Close all listeners and TensorBoards; cancel requests still running after ``grace_s``."""
-        for experiment_id in list(self._by_experiment):
-            await self.close_listener(experiment_id)
+        """Close all listeners and TensorBoards; cancel requests still running after ``grace_s``.
+
+        Kept sockets of experiments go on listening in the supervisor: the next process takes them.
+        """
+        self._closing |= {listener.server for listener in self._by_experiment.values()}
+        for listener in self._by_experiment.values():
+            listener.server.close()
+        self._by_experiment.clear()
+        self._kept.close()
         if self._base is not None:
             self._base.close()
             self._closing.add(self._base)
