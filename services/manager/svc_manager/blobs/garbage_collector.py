@@ -21,6 +21,8 @@ _PROBE_KEY: Final = "probe/clock"
 
 _CLOCK_STEP: Final = timedelta(seconds=2)
 """Some stores return times in whole seconds."""
+_RETRY_AFTER: Final = timedelta(minutes=1)
+"""Pause after a collection that failed, unless another one is requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class CollectionResult:
     kept_count: int
     kept_bytes: int
     next_in: timedelta | None = None
-    """Time until all current garbage is old enough; None: nothing is too young."""
+    """Time until all garbage that was left is old enough; None: nothing was left."""
 
     @property
     def deleted_bytes(self) -> int:
@@ -51,6 +53,7 @@ class GarbageCollector:
         use: counter of usage, reset after a sweep.
         live: returns the loaded experiments, which know their dead checkpoints.
         grace: age below which a blob is young.
+        retry_after: pause after a collection that failed.
     """
 
     def __init__(
@@ -60,12 +63,14 @@ class GarbageCollector:
         use: UsageCounter,
         live: Callable[[], Iterable[Experiment]],
         grace: timedelta,
+        retry_after: timedelta = _RETRY_AFTER,
     ) -> None:
         self._blobs = blobs
         self._references = references
         self._use = use
         self._live = live
         self._grace = grace
+        self._retry_after = retry_after
         self._requested = asyncio.Event()
         self._running = asyncio.Lock()
 
@@ -76,8 +81,8 @@ class GarbageCollector:
     async def run(self) -> None:
         """Collect after each request, and again once young garbage is old enough; for ever.
 
-        Garbage that is too young is collected once it is old enough; after a failure the collector
-        waits for the next request.
+        Garbage that is too young is collected once it is old enough; a collection that failed is
+        repeated after a pause.
         """
         pause: timedelta | None = None
         while True:
@@ -90,6 +95,7 @@ class GarbageCollector:
                 pause = (await self.collect()).next_in
             except ServiceError as error:
                 get_logger().warning("garbage not collected", error=error.message)
+                pause = self._retry_after
 
     async def collect(
         self, *, dry_run: bool = False, grace: timedelta | None = None
@@ -110,16 +116,17 @@ class GarbageCollector:
                 for info in await self._use.all()
             ]
             found = await self._garbage(blobs, grace)
+            left = bool(found.young)
             if not dry_run and found.old:
                 for blob in found.old:
-                    await self._delete(blob)
+                    left |= not await self._delete(blob)
                 self._use.forget()
                 size_bytes = sum(blob.size_bytes for blob in found.old)
                 get_logger().info("garbage collected", count=len(found.old), size_bytes=size_bytes)
         deleted = set(found.old)
         kept = [blob.size_bytes for blob in blobs if blob not in deleted]
         return CollectionResult(
-            found.old, len(kept), sum(kept), grace + _CLOCK_STEP if found.young else None
+            found.old, len(kept), sum(kept), grace + _CLOCK_STEP if left else None
         )
 
     async def _garbage(self, blobs: list[StoredBlob], grace: timedelta) -> Garbage:
@@ -148,15 +155,17 @@ class GarbageCollector:
         await self._blobs.put_named(_PROBE_KEY, b"")
         return _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
 
-    async def _delete(self, blob: StoredBlob) -> None:
-        """Delete a garbage blob, unless a new upload has changed its time of storage since."""
+    async def _delete(self, blob: StoredBlob) -> bool:
+        """Delete a garbage blob; return False if a new upload has changed its time since."""
         try:
             info = await self._blobs.info(blob.key)
         except NotFoundError:
-            return
+            return True
         # Some stores return the age of a blob in whole seconds.
-        if _ms(info.stored_at) // 1000 <= blob.stored_at_ms // 1000:
-            await self._blobs.delete(blob.key)
+        if _ms(info.stored_at) // 1000 > blob.stored_at_ms // 1000:
+            return False
+        await self._blobs.delete(blob.key)
+        return True
 
 
 def _ms(moment: datetime) -> int:

@@ -133,7 +133,7 @@ def build_blob_services(
     collector = GarbageCollector(blobs, references, counter, live, policy.grace)
     urls = blobs if isinstance(blobs, PresignedUrls) else None
     return BlobServices(
-        BlobTransfers(blobs, urls, counter, clock),
+        BlobTransfers(blobs, urls, counter, clock, events, collector.request),
         Storage(counter, collector, references, code_travels=policy.travel),
         collector,
     )

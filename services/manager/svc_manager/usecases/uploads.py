@@ -5,7 +5,7 @@ it, else through this process. No state is kept between the calls, so any manage
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -17,6 +17,7 @@ from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.access.current_call import audit_blob, caller_name
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import (
     CONTENT_KIND,
     REFRESH_AFTER,
@@ -98,15 +99,26 @@ class BlobTransfers:
         urls: signs URLs; None: the store has none.
         usage: counter of usage, with the quotas.
         clock: source of time.
+        events: the logs, which tell the existing experiments.
+        on_orphan: called when a blob was stored after its experiment was deleted: it is garbage
+            that the collection at the deletion has not seen.
     """
 
     def __init__(
-        self, blobs: BlobStore, urls: PresignedUrls | None, usage: UsageCounter, clock: Clock
+        self,
+        blobs: BlobStore,
+        urls: PresignedUrls | None,
+        usage: UsageCounter,
+        clock: Clock,
+        events: EventLog,
+        on_orphan: Callable[[], None],
     ) -> None:
         self._blobs = blobs
         self._urls = urls
         self._usage = usage
         self._clock = clock
+        self._events = events
+        self._on_orphan = on_orphan
 
     async def prepare_upload(self, upload: Upload) -> TransferRoute:
         """Reserve quota for an upload; return a presigned URL, the stream route, or that it exists.
@@ -142,10 +154,10 @@ class BlobTransfers:
         staged = _staging_key(upload)
         if self._urls is None or not await self._blobs.exists(staged):
             await self._check_stored(upload)
-            self._usage.stored(upload.pending)
+            await self._count(upload)
             return
         await self._urls.take(staged, upload.key, upload.sha256, upload.size_bytes)
-        self._usage.stored(upload.pending)
+        await self._count(upload)
         # The URL still takes the same number of bytes: they have room until it expires.
         self._usage.hold(replace(upload.pending, key=staged), self._clock.now() + URL_LIFETIME)
 
@@ -187,7 +199,7 @@ class BlobTransfers:
                 await self._blobs.put_named_file(upload.key, path)
             else:
                 await self._blobs.put_file(path)
-        self._usage.stored(upload.pending)
+        await self._count(upload)
         return upload.key
 
     async def prepare_download(self, key: str) -> TransferRoute:
@@ -219,6 +231,13 @@ class BlobTransfers:
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):
                     yield chunk
+
+    async def _count(self, upload: Upload) -> None:
+        """Count a stored blob; report it if its experiment was deleted meanwhile."""
+        self._usage.stored(upload.pending)
+        # After the blob is stored: a deletion that follows this query collects the blob itself.
+        if upload.experiment_id and await self._events.last(upload.experiment_id) is None:
+            self._on_orphan()
 
     async def _is_complete(self, upload: Upload) -> bool:
         """Return whether an attempt's outputs are stored, this one included; raise if it differs.

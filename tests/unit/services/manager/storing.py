@@ -62,10 +62,16 @@ class StoreFixture:
             self.urls.blobs = self.blobs
         self.references = References(self.bus.events)
         self.use = UsageCounter(self.blobs, self.references, self.quota)
-        self.transfers = BlobTransfers(self.blobs, self.urls, self.use, self.clock)
         self.collector = GarbageCollector(
             self.blobs, self.references, self.use, lambda: self.live, GRACE
         )
+        self.orphans = 0
+        self.transfers = BlobTransfers(
+            self.blobs, self.urls, self.use, self.clock, self.bus.events, self._count_orphan
+        )
+
+    def _count_orphan(self) -> None:
+        self.orphans += 1
 
     async def log(self, experiment_id: str, *hashes: str) -> None:
         """Append events that name blobs to the log of an experiment."""

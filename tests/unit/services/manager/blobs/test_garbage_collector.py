@@ -120,9 +120,10 @@ async def test_what_is_stored_again_while_it_is_swept_stays() -> None:
         key = await blobs.put(b"content")
         shelf.clock.advance(LONG_S)
 
-        await collection.collect()
+        done = await collection.collect()
 
         assert await blobs.exists(key)
+        assert done.next_in is not None, "what stays is looked at again"
 
 
 async def test_clock_of_the_store_decides_what_is_young(shelf: StoreFixture) -> None:
@@ -169,6 +170,22 @@ async def test_collection_that_failed_is_made_when_it_is_wanted_again() -> None:
             await blobs.asked.wait()
         assert not running.done()
         assert blobs.listings > 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_collection_that_failed_is_repeated_after_a_pause() -> None:
+    async with InMemoryBus() as bus:
+        shelf = StoreFixture(bus)
+        blobs = AwayStore()
+        use = UsageCounter(blobs, shelf.references, Quota(0, 0))
+        collection = GarbageCollector(blobs, shelf.references, use, list, GRACE, timedelta(0))
+        running = asyncio.create_task(collection.run())
+
+        collection.request()
+
+        async with asyncio.timeout(30):
+            await blobs.asked.wait()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -28,6 +28,7 @@ from tests.unit.services.manager.storing import (
     GRACE,
     SignedUrls,
     StoreFixture,
+    digest,
     output_of,
     upload_of,
 )
@@ -280,3 +281,28 @@ async def test_missing_blob_is_said_before_it_is_asked_for(bus: InMemoryBus) -> 
     for shelf in (StoreFixture(bus), StoreFixture(bus, urls=SignedUrls())):
         with pytest.raises(NotFoundError):
             await shelf.transfers.prepare_download(CODE.key)
+
+
+@pytest.mark.parametrize("urls", [None, SignedUrls()])
+async def test_blob_stored_after_the_deletion_of_its_experiment_is_an_orphan(
+    bus: InMemoryBus, urls: SignedUrls | None
+) -> None:
+    shelf = StoreFixture(bus, urls=urls)
+    late = output_of(b"late")
+    await shelf.log("e1", digest(b"code"))
+
+    async def store(upload: Upload, data: bytes) -> None:
+        route = await shelf.transfers.prepare_upload(upload)
+        if urls is None:
+            await shelf.transfers.receive(upload, pieces(data))
+        else:
+            await urls.send(route.url, data)
+            await shelf.transfers.complete_upload(upload)
+
+    await store(output_of(b"early", "stderr"), b"early")
+    early = shelf.orphans
+    await bus.events.delete("e1")
+    await store(late, b"late")
+    await store(upload_of(b"of no experiment"), b"of no experiment")
+
+    assert (early, shelf.orphans) == (0, 1)
