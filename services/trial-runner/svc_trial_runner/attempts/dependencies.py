@@ -36,3 +36,6 @@ class AttemptDependencies:
     """Time after which a transfer is reported as the reason why a trial waits, in seconds."""
     shutdown_notice_s: float = 0.5
     """Time for which the end of a trial by TERM waits for the stop of the agent, in seconds."""
+    handled_signal_notice_s: float = 0.1
+    """The same for a failure with another status, as of a trial that handles TERM; in seconds. A
+    shutdown sends TERM to all processes within milliseconds, and failures should not wait."""

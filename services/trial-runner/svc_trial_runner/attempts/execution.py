@@ -33,6 +33,7 @@ from svc_trial_runner.domain.reports import (
     ProcessExited,
     ProcessStarted,
     SavedCheckpoint,
+    ended_by_shutdown_signal,
     is_last,
     shell_code,
     split_wait_status,
@@ -133,7 +134,7 @@ class AttemptRun:
             await self._run()
         except LaunchError as error:
             if isinstance(error, StarterEndedError):
-                await self._wait_for_shutdown()
+                await self._wait_for_shutdown(None)
             self._not_started(error)
         except OSError as error:
             if self.process is not None:
@@ -169,7 +170,7 @@ class AttemptRun:
         process = await self._start(plan, parameters, allocation)
         status = await process.ended
         if status != 0:
-            await self._wait_for_shutdown()
+            await self._wait_for_shutdown(status)
         self._state.process_ended()
         if status is None:
             # Its starter died, and the kernel ended the leader with it: end the rest.
@@ -181,17 +182,26 @@ class AttemptRun:
         self._state.read()
         self._end(status, saved)
 
-    async def _wait_for_shutdown(self) -> None:
+    async def _wait_for_shutdown(self, status: int | None) -> None:
         """Wait briefly for the agent's own stop, which explains a trial that ended by shutdown.
 
         A machine that shuts down sends TERM to all processes at once, and trials end faster than
         the agent handles its signal, with any exit code if they handle theirs. Such a trial is
         lost, not failed.
+
+        Args:
+            status: wait status of the trial; None: its end was not seen.
         """
         if self._state.stop_trigger is not None:
             return
+        dependencies = self._dependencies
+        notice_s = (
+            dependencies.shutdown_notice_s
+            if ended_by_shutdown_signal(status)
+            else dependencies.handled_signal_notice_s
+        )
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._dependencies.shutdown_notice_s):
+            async with asyncio.timeout(notice_s):
                 await self._stop_requested.wait()
 
     async def _start(

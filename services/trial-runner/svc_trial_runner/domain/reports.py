@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeAlias
+from signal import Signals
+from typing import Any, Final, TypeAlias
 
 from svc_common.experiment_events.causes import LossReason, WaitReason
 from svc_trial_runner.domain.tasks import BlobKey
+
+_SHUTDOWN_SIGNALS: Final = frozenset({Signals.SIGTERM, Signals.SIGINT, Signals.SIGHUP})
 
 
 class ExitCause(Enum):
@@ -91,6 +94,18 @@ def split_wait_status(status: int) -> tuple[int | None, int]:
     """Return exit code and signal of a wait status; one of them is set."""
     signal = status & 0x7F
     return (None, signal) if signal else ((status >> 8) & 0xFF, 0)
+
+
+def ended_by_shutdown_signal(status: int | None) -> bool:
+    """Return whether a wait status is one that TERM, INT or HUP leaves, which a shutdown sends.
+
+    Args:
+        status: wait status; None: the end was not seen, since the starter ended too.
+    """
+    if status is None:
+        return True
+    exit_code, signal = split_wait_status(status)
+    return shell_code(exit_code, signal) - 128 in _SHUTDOWN_SIGNALS
 
 
 def shell_code(exit_code: int | None, signal: int) -> int:

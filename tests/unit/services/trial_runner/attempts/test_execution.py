@@ -3,12 +3,14 @@ import errno
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni_proto.trial.v1 import cause_pb2, report_pb2
+from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
@@ -223,6 +225,39 @@ async def test_trial_that_ends_by_term_before_the_stop_of_its_agent_is_lost(
 ) -> None:
     agent = bench.agent()
     await bench.deliver(agent, bench.task("one", command))
+    await bench.until_kind("one", "started")
+    (run,) = agent.attempts
+    assert run.process is not None
+
+    os.killpg(run.process.identity.pid, signal.SIGTERM)
+    await run.process.ended
+    agent.lose_all()
+
+    lost = (await bench.until_kind("one", "lost")).lost
+    assert lost.loss.cause == cause_pb2.LOSS_CAUSE_AGENT_STOPPED
+    assert bench.kinds("one") == ["started", "lost"]
+
+
+def noticing(bench: Bench, shutdown_s: float, handled_s: float) -> Agent:
+    """Return an agent with these times for which ends of trials wait for its stop."""
+    bench.dependencies = replace(
+        bench.dependencies, shutdown_notice_s=shutdown_s, handled_signal_notice_s=handled_s
+    )
+    return bench.agent()
+
+
+async def test_failure_of_a_trial_does_not_wait_as_long_as_an_end_by_term(bench: Bench) -> None:
+    agent = noticing(bench, shutdown_s=3600, handled_s=0)
+
+    await bench.deliver(agent, bench.task("one", "exit 3"))
+
+    exited = (await bench.until_kind("one", "exited")).exited
+    assert (exited.cause, exited.exit_code) == (report_pb2.EXIT_CAUSE_ENDED, 3)
+
+
+async def test_trial_that_handles_term_before_the_stop_of_its_agent_is_lost(bench: Bench) -> None:
+    agent = noticing(bench, shutdown_s=0, handled_s=3600)
+    await bench.deliver(agent, bench.task("one", "trap 'exit 3' TERM; sleep 30 & wait"))
     await bench.until_kind("one", "started")
     (run,) = agent.attempts
     assert run.process is not None

@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 
@@ -6,6 +7,7 @@ from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause
 from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptWaits,
+    ended_by_shutdown_signal,
     is_last,
     shell_code,
     split_wait_status,
@@ -22,6 +24,29 @@ def test_wait_status_is_code_or_signal(
     assert shell_code(code, signal) == shell
     expected = os.waitstatus_to_exitcode(status)
     assert expected == (code if code is not None else -signal)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (None, True),
+        (signal.SIGTERM, True),
+        (signal.SIGINT, True),
+        (signal.SIGHUP, True),
+        (143 << 8, True),
+        (130 << 8, True),
+        (129 << 8, True),
+        (0, False),
+        (1 << 8, False),
+        (signal.SIGTERM << 8, False),
+        (128 << 8, False),
+        (137 << 8, False),
+        (signal.SIGKILL, False),
+        (signal.SIGSEGV | 0x80, False),
+    ],
+)
+def test_ends_by_signals_of_a_shutdown(status: int | None, *, expected: bool) -> None:
+    assert ended_by_shutdown_signal(status) is expected
 
 
 def test_core_dump_is_a_signal() -> None:
