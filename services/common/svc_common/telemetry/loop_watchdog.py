@@ -3,13 +3,15 @@
 The loop's selector notifies it when callbacks begin and end; they run between calls of `select`.
 A thread looks at a loop that is held and keeps the innermost lines of its stack for the log. It
 rests while the loop is idle, so an idle process stays asleep.
+
+There are thousands of turns a second, so a turn costs two readings of the monotonic clock: it is a
+read of memory, while the CPU time is a system call and is read every few milliseconds.
 """
 
 import selectors
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
@@ -20,13 +22,19 @@ from svc_common.telemetry.metrics import Registry
 
 HELD_LIMIT_S: Final = 0.05
 """Longest time that callbacks may hold the loop before others notice it."""
-_LOOK_S: Final = HELD_LIMIT_S / 2
-_IDLE_LOOKS: Final = 40
+_LOOK_S: Final = HELD_LIMIT_S
+"""Time between two looks of the thread: each hold beyond the limit contains one."""
+_IDLE_LOOKS: Final = 20
 """Looks without progress of the loop after which the thread rests: one second."""
 _STACK_LINES: Final = 6
 _BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 _COUNTED_FROM_S: Final = _BOUNDS_S[0]
 """Shorter times are not observed: there are thousands a second."""
+_CPU_EVERY_S: Final = 0.005
+"""Age from which a turn reads the CPU time again; `Hold.cpu_s` is too long by no more than that."""
+
+Line = tuple[str, int, str]
+"""File, number and function of a line of a stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +71,19 @@ class LoopWatchdog:
         self._limit_s = limit_s
         self._now_s = now_s
         self._cpu_s = cpu_s
-        self._since: tuple[int, float, float] | None = None
-        """Number, time and CPU time of the start of the present turn; None: the loop waits."""
-        self._turns = 0
+        self._turn = 0
+        """Number of the last turn, counted from 1."""
+        self._began_s: float | None = None
+        """Start of the present turn; None: the loop waits."""
+        self._cpu_reading: tuple[float, float] | None = None
+        """Time and CPU time of the last reading."""
         self._thread_id = 0
-        self._seen: tuple[int, str] = (0, "")
+        self._seen: tuple[int, list[Line]] = (0, [])
         """Turn in which the thread looked last, and the stack that it saw."""
         self._resting = False
         self._wake = threading.Event()
-        self._closed = threading.Event()
+        self._closed = threading.Lock()
+        """Held until `stop`: a lock waits for a time-out without allocating anything."""
         self._thread: threading.Thread | None = None
         self._observe: Callable[[float], None] | None = None
         self.holds = 0
@@ -97,66 +109,77 @@ class LoopWatchdog:
     def start(self) -> None:
         """Start the watchdog's thread over the calling thread's event loop."""
         self._thread_id = threading.get_ident()
+        self._closed.acquire()
         self._thread = threading.Thread(target=self._watch, name="loop watchdog", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End the watchdog's thread and wait for it; may be called twice."""
-        self._closed.set()
-        self._wake.set()
         if self._thread is not None:
+            self._closed.release()
+            self._wake.set()
             self._thread.join()
             self._thread = None
 
     def turn_began(self) -> None:
         """Record when the loop begins to run callbacks; wake the watchdog's thread if it rests."""
-        self._turns += 1
-        self._since = (self._turns, self._now_s(), self._cpu_s())
+        began_s = self._now_s()
+        reading = self._cpu_reading
+        if reading is None or began_s - reading[0] >= _CPU_EVERY_S:
+            self._cpu_reading = (began_s, self._cpu_s())
+        self._turn += 1
+        self._began_s = began_s
         if self._resting:
             self._wake.set()
 
     def turn_ended(self) -> None:
         """Measure how long the loop's callbacks ran; count and log it if beyond the limit."""
-        if self._since is None:
+        began_s, self._began_s = self._began_s, None
+        if began_s is None:
             return
-        (turn, began_s, began_cpu_s), self._since = self._since, None
         held_s = self._now_s() - began_s
-        if held_s < _COUNTED_FROM_S:
+        if held_s >= _COUNTED_FROM_S:
+            self._count(held_s)
+
+    def look(self) -> None:
+        """Record the stack of the loop's thread if its callbacks run now."""
+        turn = self._turn
+        if self._began_s is None:
             return
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented, for this purpose
+        stack = _innermost(frame)
+        if self._turn == turn:  # not of a later turn
+            self._seen = (turn, stack)
+
+    def _count(self, held_s: float) -> None:
         if self._observe is not None:
             self._observe(held_s)
         if held_s <= self._limit_s:
             return
-        seen, at = self._seen
+        assert self._cpu_reading is not None
+        cpu_s = min(self._cpu_s() - self._cpu_reading[1], held_s)
+        seen, stack = self._seen
         self.holds += 1
-        self.last = Hold(held_s, self._cpu_s() - began_cpu_s, at if seen == turn else "")
+        self.last = Hold(held_s, cpu_s, _stack_text(stack) if seen == self._turn else "")
         get_logger().warning(
             "event loop held",
             held_s=round(held_s, 3),
-            cpu_s=round(self.last.cpu_s, 3),
+            cpu_s=round(cpu_s, 3),
             at=self.last.at or "unknown",
         )
 
-    def look(self) -> None:
-        """Record the stack of the loop's thread if its callbacks have run too long by now."""
-        since = self._since
-        if since is None or self._now_s() - since[1] < _LOOK_S:
-            return
-        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented, for this purpose
-        if frame is not None and self._since is since:
-            self._seen = (since[0], _innermost(frame))
-
     def _watch(self) -> None:
-        idle, turns = 0, self._turns
-        while not self._closed.wait(_LOOK_S):
+        idle, turn = 0, self._turn
+        while not self._closed.acquire(timeout=_LOOK_S):
             if idle >= _IDLE_LOOKS:
                 self._resting = True
                 self._wake.wait()
                 self._wake.clear()
                 self._resting, idle = False, 0
             self.look()
-            idle = idle + 1 if self._turns == turns and self._since is None else 0
-            turns = self._turns
+            idle = idle + 1 if self._turn == turn and self._began_s is None else 0
+            turn = self._turn
+        self._closed.release()
 
 
 class _WatchedSelector(selectors.DefaultSelector):
@@ -164,20 +187,28 @@ class _WatchedSelector(selectors.DefaultSelector):
 
     def __init__(self, watchdog: LoopWatchdog) -> None:
         super().__init__()
-        self._watchdog = watchdog
+        self._ended = watchdog.turn_ended
+        self._began = watchdog.turn_began
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for I/O, with the watchdog notified that callbacks ended before and begin after."""
-        self._watchdog.turn_ended()
+        self._ended()
         ready = super().select(timeout)
-        self._watchdog.turn_began()
+        self._began()
         return ready
 
 
-def _innermost(frame: FrameType) -> str:
+def _innermost(frame: FrameType | None) -> list[Line]:
+    """Return a stack's innermost lines, innermost first."""
+    lines: list[Line] = []
+    while frame is not None and len(lines) < _STACK_LINES:
+        lines.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return lines
+
+
+def _stack_text(stack: list[Line]) -> str:
     """Return a stack's innermost lines as text: `file.py:12 function < …`."""
-    stack = traceback.extract_stack(frame, limit=_STACK_LINES)
     return " < ".join(
-        f"{'/'.join(line.filename.split('/')[-2:])}:{line.lineno} {line.name}"
-        for line in reversed(stack)
+        f"{'/'.join(filename.split('/')[-2:])}:{number} {name}" for filename, number, name in stack
     )

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from svc_common.experiment_events.causes import (
     EndReason,
     ExperimentReason,
@@ -75,6 +75,8 @@ Read: TypeAlias = Callable[[Any], Any]
 """Message of an event to the value of one field."""
 Write: TypeAlias = Callable[[Any, Any], None]
 """Writes the value of one field into the message of an event."""
+FieldCodec: TypeAlias = tuple[Read, Write | None]
+"""Converters of one field; no writer: the value is that of the field with the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def write_event(message: event_pb2.Event, event: events.Event) -> None:
     codec.write(part, event)
 
 
-def event_from(message: event_pb2.Event) -> events.Event | None:
+def event_from(message: event_pb2.Event | inbox_pb2.InboxMessage) -> events.Event | None:
     """Return the event of a message; None: its kind is unknown."""
     kind = message.WhichOneof("kind")
     return None if kind is None else _READERS[kind](getattr(message, kind))
@@ -116,19 +118,23 @@ def _codec_of(event_type: type[events.Event]) -> EventCodec:
     return EventCodec(kind, _reader(event_type, converters), _writer(event_type, converters))
 
 
-def _reader(event_type: type[Any], converters: list[tuple[Read, Write]]) -> Read:
+def _reader(event_type: type[Any], converters: list[FieldCodec]) -> Read:
     reads = [read for read, _ in converters]
     return lambda message: event_type(*[read(message) for read in reads])
 
 
-def _writer(event_type: type[Any], converters: list[tuple[Read, Write]]) -> Write:
-    writes = [
-        (operator.attrgetter(field.name), write)
+def _writer(event_type: type[Any], converters: list[FieldCodec]) -> Write:
+    named = [
+        (field.name, write)
         for field, (_, write) in zip(fields(event_type), converters, strict=True)
     ]
+    plain = tuple(name for name, write in named if write is None)
+    others = [(operator.attrgetter(name), write) for name, write in named if write is not None]
 
     def write_all(message: Any, event: Any) -> None:  # noqa: ANN401 - see above
-        for value_of, write in writes:
+        for name in plain:
+            setattr(message, name, getattr(event, name))
+        for value_of, write in others:
             write(message, value_of(event))
 
     return write_all
@@ -138,7 +144,7 @@ def _field_codec(
     name: str,
     hint: Any,  # noqa: ANN401 - a type expression
     messages: Mapping[str, FieldDescriptor],
-) -> tuple[Read, Write]:
+) -> FieldCodec:
     """Return the (read, write) converters of an event's field, chosen by name and type hint."""
     optional = type(None) in typing.get_args(hint)
     if optional:
@@ -167,10 +173,10 @@ def _field_codec(
     return _scalar(field, optional=optional)
 
 
-def _scalar(field: FieldDescriptor, *, optional: bool) -> tuple[Read, Write]:
+def _scalar(field: FieldDescriptor, *, optional: bool) -> FieldCodec:
     name = field.name
     if not optional:
-        return operator.attrgetter(name), lambda message, value: setattr(message, name, value)
+        return operator.attrgetter(name), None
     return (
         lambda message: getattr(message, name) if message.HasField(name) else None,
         lambda message, value: None if value is None else setattr(message, name, value),

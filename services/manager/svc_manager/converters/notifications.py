@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import cast
 
-from nni_proto.experiment.v1 import event_pb2, inbox_pb2
+from nni_proto.experiment.v1 import inbox_pb2
 from svc_common import subjects
 from svc_common.errors import PermissionDeniedError
 from svc_manager.converters.event_codec import event_from
@@ -58,15 +58,8 @@ def _notification_of(message: inbox_pb2.InboxMessage) -> inputs.Notification:
         case "algorithm_gave_up":
             gave_up = message.algorithm_gave_up
             return inputs.AlgorithmGaveUp(gave_up.generation, gave_up.reason[-TEXT_LIMIT:])
-        case "algorithm_started":
-            event = event_pb2.Event(algorithm_started=message.algorithm_started)
-        case "parameters_generated":
-            event = event_pb2.Event(parameters_generated=message.parameters_generated)
-        case "algorithm_failed":
-            event = event_pb2.Event(algorithm_failed=message.algorithm_failed)
         case _:
-            event = event_pb2.Event(algorithm_diverged=message.algorithm_diverged)
-    notification = event_from(event)
+            notification = event_from(message)
     if isinstance(notification, events.AlgorithmFailed):
         return replace(
             notification,

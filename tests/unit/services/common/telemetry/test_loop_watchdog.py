@@ -42,6 +42,29 @@ def test_turn_beyond_the_limit_is_a_hold_with_its_cpu_time() -> None:
     assert (watchdog.last.held_s, watchdog.last.cpu_s) == (0.2, 0.125)
 
 
+def test_cpu_time_is_read_every_few_milliseconds_and_not_at_each_turn() -> None:
+    times, readings = ManualTimes(), 0
+
+    def cpu_s() -> float:
+        nonlocal readings
+        readings += 1
+        return times.now_s
+
+    watchdog = LoopWatchdog(0.05, lambda: times.now_s, cpu_s)
+    for _ in range(1000):
+        watchdog.turn_began()
+        times.now_s += 0.0001
+        watchdog.turn_ended()
+    times.now_s += 0.001
+    watchdog.turn_began()
+    times.now_s += 0.2
+    watchdog.turn_ended()
+
+    assert readings <= 0.1 / 0.005 + 2
+    assert watchdog.last is not None
+    assert watchdog.last.cpu_s <= watchdog.last.held_s
+
+
 def test_time_in_which_the_loop_waits_is_no_hold() -> None:
     times = ManualTimes()
     watchdog = times.watchdog()
