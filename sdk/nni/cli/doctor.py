@@ -47,6 +47,7 @@ def checks() -> tuple[Check, ...]:
     here: Final = (
         installation.check_packages,
         machine.check_disk,
+        machine.check_bus_room,
         machine.check_descriptors,
         machine.check_watches,
         machine.check_clock,

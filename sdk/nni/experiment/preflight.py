@@ -18,6 +18,7 @@ from nni.experiment.config.checks import check_available
 from nni.experiment.environment import nni_home, services_are_elsewhere
 from nni.experiment.errors import ConfigError, ExperimentError, Problem, RefusedError
 from nni.experiment.rest import get_json
+from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES
 
 LEAST_FREE_BYTES: Final = 100 * 1024 * 1024
 """Below this an experiment would run into a full disk at once."""
@@ -39,6 +40,8 @@ def check_start(config: ExperimentConfig, port: int) -> None:
         return  # ports and disks of this machine do not matter
     check_port(port)
     check_folders([config.experiment_working_directory, nni_home(), Path(tempfile.gettempdir())])
+    # Usually on the disk of the folder above it.
+    check_folders([nni_home() / BUS_FOLDER], least_free_bytes=BUS_ROOM_BYTES)
 
 
 def check_port(port: int) -> None:
@@ -106,13 +109,18 @@ def check_folders(folders: Iterable[Path], *, least_free_bytes: int = LEAST_FREE
                 f"cannot write to {folder}: {existing} is not a writable folder; "
                 "give yourself write permission, or name another folder"
             )
-        free = shutil.disk_usage(existing).free
+        free = free_bytes(existing)
         if free < least_free_bytes:
             raise RefusedError(
                 f"the disk of {folder} is full: {free // _MEGABYTE} MB are free, "
                 f"at least {least_free_bytes // _MEGABYTE} MB are needed; make room, or name a "
                 "folder on another disk"
             )
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space for a folder, which need not exist."""
+    return shutil.disk_usage(_existing(folder)).free
 
 
 def _existing(folder: Path) -> Path:

@@ -49,6 +49,8 @@ NNI_PORTS_HELD: Final = "NNI_PORTS_HELD"
 """`1` if the supervisor holds the ports of gRPC, which servers bind beside it; default no."""
 NNI_BUS_OWNER: Final = "NNI_BUS_OWNER"
 """Number of the user that runs the bus on this machine: no other one is talked to; unset: any."""
+NNI_BUS_FOLDER: Final = "NNI_BUS_FOLDER"
+"""Folder of the data of a bus on this machine, whose disk is named if it is full; unset: none."""
 NNI_BUS_REPLICAS: Final = "NNI_BUS_REPLICAS"
 """Replicas of each stream on a clustered bus; default 1."""
 NNI_METRICS: Final = "NNI_METRICS"
@@ -132,6 +134,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_LISTENERS_FD,
             NNI_PORTS_HELD,
             NNI_BUS_OWNER,
+            NNI_BUS_FOLDER,
             NNI_S3_ENDPOINT,
             NNI_NATS_USER,
         }

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from nni_wire.folders import BUS_FOLDER
 from svc_common import environment
 from svc_common.clock import SystemClock
 from svc_common.errors import ServiceError
@@ -25,7 +26,6 @@ from svc_standalone.children import Command
 from svc_standalone.commands import (
     BUS,
     BUS_CONFIGURATION,
-    BUS_FOLDER,
     LOOPBACK,
     SERVICES,
     Plan,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from nni_wire.folders import BUS_FOLDER
 from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.errors import FailedPreconditionError
@@ -29,8 +30,6 @@ from svc_standalone.children import Command
 LOOPBACK: Final = "127.0.0.1"
 BUS: Final = "nats"
 BUS_CONFIGURATION: Final = "nats.conf"
-BUS_FOLDER: Final = "jetstream"
-"""Folder of the bus's data, below the home folder."""
 _MANAGER: Final = "manager"
 SERVICES: Final = {
     _MANAGER: "svc_manager",
@@ -185,6 +184,7 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
         environment.NNI_VERSION: plan.version,
         environment.NNI_PORTS_HELD: "1",
         environment.NNI_BUS_OWNER: str(os.geteuid()),
+        environment.NNI_BUS_FOLDER: str(plan.home / BUS_FOLDER),
         environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",
         environment.NNI_MANAGER_GRPC: f"{LOOPBACK}:{plan.ports.manager_grpc}",
         environment.NNI_MANAGER_HTTP: f"{LOOPBACK}:{plan.ports.manager_http}",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nni_wire.folders import BUS_FOLDER
 from svc_common import environment
 
 NNI_HTTP_PORT: Final = "NNI_HTTP_PORT"
@@ -32,6 +33,11 @@ class Settings:
     def logs(self) -> Path:
         """Folder of the logs of all children."""
         return self.home / "log"
+
+    @property
+    def store(self) -> Path:
+        """Folder of the bus's data."""
+        return self.home / BUS_FOLDER
 
 
 def read_settings() -> Settings:

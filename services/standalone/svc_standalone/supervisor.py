@@ -2,32 +2,21 @@
 
 import asyncio
 import itertools
-import shutil
 from asyncio import TaskGroup
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Protocol
 
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_common.logs import get_logger
+from svc_common.messaging.bus_disk import disk_trouble
 from svc_common.tasks import TaskOwner
 from svc_standalone.children import Child, Command
 from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
 
-ROOM_BYTES = 64 * 1024 * 1024
-"""Free space at which a bus that had none is restarted."""
 _FAILED_STARTS_LIMIT = 3
 """Failed starts of a child, before all are ready, that end the start of the local shape."""
-
-
-def free_bytes(folder: Path) -> int:
-    """Return the free space of the disk with a folder; 0: it is unknown."""
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return 0
 
 
 class FirstChildPort(Protocol):
@@ -157,15 +146,18 @@ class Supervisor:
                 get_logger().error("child hangs, killed", child=name, silent_s=round(silent_s))
                 child.kill()
                 return
-            if child.halted and not announced:
+            if not child.halted:
+                continue
+            trouble = disk_trouble(self._settings.store)
+            if not announced:
                 announced = True
                 get_logger().error(
-                    "child has halted; it is restarted when the disk has room",
+                    "child has halted; it is restarted when its disk can be written",
                     child=name,
                     reason=child.halted,
-                    needed_bytes=ROOM_BYTES,
+                    disk=trouble,
                 )
-            if child.halted and free_bytes(self._settings.home) >= ROOM_BYTES:
+            if not trouble:
                 get_logger().warning("halted child restarted", child=name)
                 child.terminate()
                 return

@@ -17,6 +17,7 @@ LEAST_DESCRIPTORS: Final = 4096
 """A running trial costs its agent four, a client its manager one."""
 LEAST_WATCHES: Final = 64
 """Followers of logs take one inotify instance each."""
+_MEGABYTE: Final = 1024 * 1024
 _WATCH_LIMIT: Final = Path("/proc/sys/fs/inotify/max_user_instances")
 CLOCK_LIMIT_S: Final = 2.0
 _GPU_DEVICES: Final = Path("/dev")
@@ -42,6 +43,25 @@ def check_disk(least_free_bytes: int | None = None) -> Iterator[Finding]:
             yield Finding("disk", "bad", str(error))
         else:
             yield Finding("disk", "ok", f"{folder} can be written and has room")
+
+
+def check_bus_room() -> Iterator[Finding]:
+    """Check that the disk of the bus has room, and say how much the bus needs."""
+    from nni.experiment.environment import nni_home
+    from nni.experiment.preflight import free_bytes
+    from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES, BUS_START_BYTES
+
+    folder = nni_home() / BUS_FOLDER
+    free = free_bytes(folder)
+    needs = (
+        f"{free // _MEGABYTE} MB are free for {folder}; the bus starts with "
+        f"{BUS_START_BYTES // _MEGABYTE} MB, the first time and later, and after a full disk it "
+        f"goes on with {BUS_ROOM_BYTES // _MEGABYTE} MB"
+    )
+    if free < BUS_ROOM_BYTES:
+        yield Finding("room of the bus", "bad", f"{needs}: make room")
+    else:
+        yield Finding("room of the bus", "ok", needs)
 
 
 def check_descriptors() -> Iterator[Finding]:

@@ -27,6 +27,8 @@ class BusLogin:
     """True if the bus speaks TLS from the first byte on."""
     owner: int | None = None
     """Number of the user that runs the bus on this machine; None: any user may."""
+    folder: Path | None = None
+    """Folder of the data of a bus on this machine; None: it is on another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,10 @@ def _read_bus_login() -> BusLogin:
     first = environment.flag(environment.NNI_NATS_TLS_FIRST, default=False)
     number = environment.integer(environment.NNI_BUS_OWNER, -1)
     owner = number if number >= 0 else None
+    folder = environment.path(environment.NNI_BUS_FOLDER)
     if not user:
-        return BusLogin(tls_first=first, owner=owner)
-    return BusLogin(user, environment.text(environment.NNI_NATS_PASSWORD), first, owner)
+        return BusLogin(tls_first=first, owner=owner, folder=folder)
+    return BusLogin(user, environment.text(environment.NNI_NATS_PASSWORD), first, owner, folder)
 
 
 @dataclass(frozen=True, slots=True)

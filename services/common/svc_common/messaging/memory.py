@@ -404,6 +404,11 @@ class InMemoryBus:
         """Return whether the bus can be reached now."""
         return self.broker.up.is_set() and not self._closed.is_set()
 
+    @property
+    def disk_trouble(self) -> str:
+        """Return an empty text: it has no disk."""
+        return ""
+
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
         """Wait until the broker is reachable, or with False until it is not; raise if closed."""
         if not connected:

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from svc_common import subjects
 from svc_common.errors import UnavailableError
+from svc_common.messaging.bus_disk import disk_trouble
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.nats_connection import Connection
@@ -173,6 +174,7 @@ class NatsBus:
     def __init__(self, settings: NatsSettings) -> None:
         self._connection = Connection(settings)
         self._replicas = settings.replicas
+        self._folder = settings.folder
         self._owns_streams = settings.owns_streams
         self._js = JetStream(self._connection, confined=not settings.owns_streams)
         self.events = NatsEventLog(self._js)
@@ -207,6 +209,11 @@ class NatsBus:
     def connected(self) -> bool:
         """Return whether the bus can be reached now."""
         return self._connection.connected
+
+    @property
+    def disk_trouble(self) -> str:
+        """Return why the bus cannot store messages, if its disk shows it; empty: nothing shows."""
+        return "" if self._folder is None else disk_trouble(self._folder)
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
         """Wait until the NATS server is reachable, or with False until it is not."""

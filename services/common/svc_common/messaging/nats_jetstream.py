@@ -165,14 +165,34 @@ class JetStream:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def ensure_stream(self, name: str, config: Mapping[str, object]) -> None:
-        """Create a stream, or update an existing one to this configuration."""
+        """Create a stream unless it exists; update it if its configuration differs.
+
+        A creation that is repeated would count the stream's limits twice, and be refused on a
+        server with less room.
+        """
         wanted = {"name": name, **config}
+        found = await self._configuration(name)
+        if found is not None:
+            if any(found.get(key) != value for key, value in wanted.items()):
+                await self.api(f"STREAM.UPDATE.{name}", wanted)
+            return
         try:
             await self.api(f"STREAM.CREATE.{name}", wanted)
         except JetStreamError as error:
             if error.code != STREAM_NAME_IN_USE:
                 raise
             await self.api(f"STREAM.UPDATE.{name}", wanted)
+
+    async def _configuration(self, name: str) -> Mapping[str, object] | None:
+        """Return the configuration of a stream; None: it does not exist."""
+        try:
+            answer = await self.api(f"STREAM.INFO.{name}")
+        except JetStreamError as error:
+            if error.code != STREAM_NOT_FOUND:
+                raise
+            return None
+        found: Mapping[str, object] = answer["config"]
+        return found
 
     async def last(self, stream: str, subject: str) -> Stored | None:
         """Return the last stored message of a subject or pattern; None: there is none."""

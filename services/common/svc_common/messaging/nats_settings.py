@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -50,6 +51,8 @@ class NatsSettings:
     owner: int | None = None
     """Number of the user that runs a bus on this machine, the only one that is talked to; None: not
     checked."""
+    folder: Path | None = None
+    """Folder of the data of a bus on this machine; None: it is on another one."""
     heartbeat_s: float = 20.0
     """Interval of the round trips that show that the server answers, and the limit of each."""
 
@@ -91,6 +94,7 @@ class NatsSettings:
             user=login.user,
             password=login.password,
             owner=login.owner,
+            folder=login.folder,
         )
 
     def servers(self) -> list[Server]:

@@ -370,6 +370,14 @@ class Bus(Protocol):
         """Return whether the bus can be reached now."""
         ...
 
+    @property
+    def disk_trouble(self) -> str:
+        """Return why the bus cannot store messages, if its disk shows it; empty: nothing shows.
+
+        Asks the disk: to be called only if something is wrong.
+        """
+        ...
+
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
         """Wait until the bus can be reached; with False, until it cannot."""
         ...

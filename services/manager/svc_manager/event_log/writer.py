@@ -71,7 +71,7 @@ class LogWriter:
                 )
             except ResourceExhaustedError as error:
                 if self._stopping or not expected_sequence:
-                    raise
+                    raise ResourceExhaustedError(self._with_disk(error.message)) from error
                 if not self._trouble:
                     get_logger().error(
                         "events not appended", experiment=self._experiment_id, error=error.message
@@ -87,9 +87,14 @@ class LogWriter:
     def waiting_for(self) -> str:
         """Return why events cannot be appended (bus away, full or slow); empty: they can."""
         if self._trouble:
-            return self._trouble
+            return self._with_disk(self._trouble)
         if not self._bus.connected:
-            return "waiting for the bus: it cannot be reached"
+            return self._with_disk("waiting for the bus: it cannot be reached")
         if self._since_s is not None and self._clock.monotonic_s() - self._since_s > _SLOW_S:
-            return "waiting for the bus to store events"
+            return self._with_disk("waiting for the bus to store events")
         return ""
+
+    def _with_disk(self, reason: str) -> str:
+        """Return a reason, after the trouble of the bus's disk if there is any."""
+        disk = self._bus.disk_trouble
+        return f"{disk} ({reason})" if disk else reason

@@ -77,6 +77,7 @@ class Diagnosis:
     async def _check_bus(self) -> list[Finding]:
         if not self._bus.connected:
             text = "the manager cannot reach it; see nats.log, and whether nats-server runs"
+            text = self._bus.disk_trouble or text
             return [Finding("bus", Result.BAD, text)]
         try:
             async with asyncio.timeout(PROBE_S):
@@ -85,8 +86,10 @@ class Diagnosis:
             text = (
                 f"it does not answer ({str(error) or 'too slow'}); see nats.log, is its disk full?"
             )
-            return [Finding("bus", Result.BAD, text)]
-        return [Finding("bus", Result.OK, "connected"), *stream_findings(facts)]
+            return [Finding("bus", Result.BAD, self._bus.disk_trouble or text)]
+        trouble = self._bus.disk_trouble
+        state = Finding("bus", Result.BAD if trouble else Result.OK, trouble or "connected")
+        return [state, *stream_findings(facts)]
 
 
 async def _run_probe(name: str, probe: Probe) -> list[Finding]:

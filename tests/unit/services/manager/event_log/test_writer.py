@@ -63,7 +63,8 @@ class Desk:
 async def desk() -> AsyncIterator[Desk]:
     async with InMemoryBus() as bus:
         events = Crowded(bus)
-        yield Desk(ManualClock(), SimpleNamespace(events=events, connected=True), events)
+        port = SimpleNamespace(events=events, connected=True, disk_trouble="")
+        yield Desk(ManualClock(), port, events)
 
 
 async def turns() -> None:
@@ -131,6 +132,25 @@ async def test_an_append_that_takes_long_and_a_bus_that_is_away_show(desk: Desk)
     desk.events.ready.set()
 
     assert await appending > 0
+
+
+async def test_a_full_disk_of_the_bus_is_named_before_what_follows_from_it(desk: Desk) -> None:
+    writer = desk.writer()
+    first = await writer.append(b"one", 0)
+    desk.events.full = True
+    desk.bus.disk_trouble = "the bus's disk is full: 3 MB are free"
+
+    with pytest.raises(ResourceExhaustedError, match="disk is full: 3 MB are free"):
+        await desk.writer(2).append(b"other", 0)
+    appending = asyncio.ensure_future(writer.append(b"two", first))
+    await turns()
+    assert writer.waiting_for == f"the bus's disk is full: 3 MB are free ({NO_ROOM})"
+    desk.bus.connected = False
+    desk.events.full = False
+    desk.clock.advance(2.0)
+    await appending
+
+    assert writer.waiting_for.startswith("the bus's disk is full: 3 MB are free (waiting for the")
 
 
 async def test_of_two_owners_with_one_epoch_the_second_loses_its_ownership(desk: Desk) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -27,6 +28,17 @@ def test_a_full_disk_is_found(home: Path) -> None:
     assert only(machine.check_disk(), "bad") == []
 
     assert "is full" in only(machine.check_disk(least_free_bytes=2**60), "bad")[0]
+
+
+def test_the_room_that_the_bus_needs_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (text,) = only(machine.check_bus_room(), "ok")
+
+    assert "jetstream; the bus starts with 1 MB, the first time and later" in text
+    usage = shutil.disk_usage(home)._replace(free=63 * 1024 * 1024)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    (text,) = only(machine.check_bus_room(), "bad")
+    assert text.startswith("63 MB are free for ")
+    assert text.endswith("goes on with 64 MB: make room")
 
 
 def test_a_low_limit_of_open_files_is_found() -> None:
