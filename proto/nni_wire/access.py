@@ -37,7 +37,7 @@ _FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", 
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:
-    """One caller: a token or a client certificate, exactly one of the two."""
+    """Caller of the services in an access file: name, role, and a token's hash or certificate."""
 
     name: str
     """Unique in the file; name of the caller in the audit log."""
@@ -79,7 +79,7 @@ def fingerprint(token: str) -> str:
 
 
 def dump_entries(entries: Iterable[AccessEntry]) -> str:
-    """Return the text of an access file."""
+    """Return the JSON text of an access file with these callers."""
     shown = [
         {
             name: value.isoformat() if isinstance(value, datetime) else value
@@ -92,7 +92,7 @@ def dump_entries(entries: Iterable[AccessEntry]) -> str:
 
 
 def load_entries(text: str) -> tuple[AccessEntry, ...]:
-    """Parse the text of an access file and return its entries.
+    """Parse an access file to its callers; raise ValueError that names entry and mistake.
 
     Raises:
         ValueError: it is none; the message says what is wrong where.

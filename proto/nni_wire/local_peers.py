@@ -19,7 +19,7 @@ _UNKNOWN_INODE: Final = "0"
 
 
 class ForeignOwnerError(OSError):
-    """Another user of this machine has a socket at a port."""
+    """Error that another user of this machine has a socket at a port; names port and user."""
 
     def __init__(self, port: int, uid: int) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = _TABLES) -> None:
-    """Raise unless all sockets at a local port belong to a user, or to root.
+    """Raise ForeignOwnerError if another user than this one or root has a socket at a port.
 
     Args:
         port: of a loopback address.

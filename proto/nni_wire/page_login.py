@@ -17,7 +17,7 @@ _PARTS: Final = 3
 
 
 def login_code(token: str, port: int, now_s: float) -> str:
-    """Return a code that stands for a token at one port.
+    """Return a short-lived login code, signed with the token for one port.
 
     Args:
         token: of the installation.
@@ -34,7 +34,7 @@ def is_login_code(text: str) -> bool:
 
 
 def is_valid_code(code: str, token: str, port: int, now_s: float) -> bool:
-    """Return whether a code was made of a token for a port, and its time has not passed."""
+    """Verify a login code's signature by token and port, and that it has not expired."""
     head, _, given = code.rpartition(".")
     if not hmac.compare_digest(given.encode(), _hash(token, port, head).encode()):
         return False

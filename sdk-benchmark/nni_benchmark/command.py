@@ -39,7 +39,7 @@ _WRITTEN_EVERY_S: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0, or 2 for a wrong argument.
+    """Run a command of the benchmark's command line; return 0, or 2 for a wrong argument.
 
     Args:
         arguments: command-line arguments; None for those of the process.
@@ -177,14 +177,14 @@ def _compare(options: argparse.Namespace) -> None:
 
 @dataclass(slots=True)
 class _RunsFile:
-    """File of runs, written every few seconds, so that an interrupted comparison can continue."""
+    """Collection of runs saved to a file every few seconds, so that a stop loses little."""
 
     runs: Runs
     path: Path | None
     _written_s: float = field(default_factory=time.monotonic)
 
     def report(self, run: Run, cpu_s: float) -> None:
-        """Print the regret and CPU time of a search."""
+        """Print a finished search's regret and CPU time; save the runs if that is due."""
         sys.stderr.write(
             f"{run.searcher} on {run.problem}, seed {run.seed}: {run.regret(run.trials):.3g} "
             f"({cpu_s:.1f} s CPU)\n"
@@ -193,7 +193,7 @@ class _RunsFile:
             self.write()
 
     def write(self) -> None:
-        """Write the file atomically."""
+        """Write all runs as JSON to the file, atomically; do nothing without a file."""
         if self.path:
             new = self.path.with_name(f"{self.path.name}.new")
             new.write_text(self.runs.to_json(), "utf-8")

@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, Callable[[Problem], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Comparison of one searcher with its best peer, on one problem after a number of trials."""
+    """Comparison of one searcher's median regret with its best peer's, on one problem."""
 
     searcher: str
     problem: str
@@ -66,7 +66,7 @@ def _ratio(left: float, right: float) -> float:
 def compare_with_best_peer(
     runs: Runs, searcher: str, peers: Sequence[str], problem: str, after: int
 ) -> Cell | None:
-    """Compare a searcher with its best peer.
+    """Compare a searcher's regrets with its best peer's by median and Wilcoxon's test.
 
     A cell is lost if the peer is better by a paired Wilcoxon test over the seeds (p < 0.05) and by
     more than 20 % in median regret; it is won by the same criterion.
@@ -112,7 +112,7 @@ def _cell_result(medians: tuple[float, float], p_value: float) -> CellResult:
 
 
 def equal_below(runs: Runs, problem: str, after: int) -> float:
-    """Return the regret below which regrets count as equal; 0 without runs of random search."""
+    """Return the regret that counts as zero: a fraction of random search's median."""
     for name in RANDOM_NAMES:
         regrets = runs.regrets(name, problem, after)
         finite = [regret for regret in regrets.values() if math.isfinite(regret)]
@@ -126,7 +126,7 @@ def _floored(regrets: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
-    """Return the median regret of every searcher with runs of this length."""
+    """Return each searcher's median regret on a problem after a number of trials."""
     least = equal_below(runs, problem, after)
     found: dict[str, float] = {}
     for name in runs.searchers:
@@ -138,7 +138,7 @@ def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """Mean ranks of searchers over problems that all of them ran on."""
+    """Mean ranks of searchers over a group of problems, with their significance."""
 
     group: str
     after: int
@@ -152,7 +152,7 @@ class RankTable:
 def rank_table(
     runs: Runs, group: str, problems: Sequence[str], after: int, searchers: Sequence[str] = ()
 ) -> RankTable | None:
-    """Rank searchers by their median regrets.
+    """Rank searchers by median regret on each problem; return mean ranks with their test.
 
     Args:
         runs: the runs.
@@ -208,7 +208,7 @@ def _medians(regrets: Sequence[Mapping[int, float]], least: float) -> list[float
 
 @dataclass(frozen=True, slots=True)
 class HeadToHead:
-    """Count of better and worse medians of a searcher against one peer, over common cells."""
+    """Numbers of wins, losses and ties of a searcher against one peer by median regret."""
 
     searcher: str
     peer: str
@@ -227,7 +227,7 @@ class HeadToHead:
 def head_to_head(
     runs: Runs, searcher: str, peers: Sequence[str], problems: Sequence[str], cells: Sequence[int]
 ) -> HeadToHead:
-    """Compare a searcher with one peer, or with the best of several in each cell.
+    """Count on how many problems a searcher's median regret is below a peer's, or above.
 
     Only seeds that all have on a problem count.
     """

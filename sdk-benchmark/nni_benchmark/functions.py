@@ -61,7 +61,7 @@ def rosenbrock(x: Vector) -> float:
 
 
 def levy(x: Vector) -> float:
-    """Return Levy's function; 0 at (1, 1, ...)."""
+    """Compute Levy's test function; minimum 0 at (1, 1, …)."""
     w = 1 + (x - 1) / 4
     middle = ((w[:-1] - 1) ** 2 * (1 + 10 * np.sin(np.pi * w[:-1] + 1) ** 2)).sum()
     last = (w[-1] - 1) ** 2 * (1 + np.sin(2 * np.pi * w[-1]) ** 2)

@@ -19,7 +19,7 @@ from nni_benchmark.runs import Runs
 
 
 def save_regrets(runs: Runs, problem: str, path: Path) -> None:
-    """Plot the median regret of every searcher on a problem over trials."""
+    """Plot each searcher's median regret on a problem over trials to an image file."""
     figure, axes = _figure(problem, "trial", "median regret")
     shown = False
     for name in runs.searchers:
@@ -39,7 +39,7 @@ def save_regrets(runs: Runs, problem: str, path: Path) -> None:
 
 
 def save_ranks(table: RankTable, path: Path) -> None:
-    """Plot mean ranks as bars, with the critical difference from the best."""
+    """Plot searchers' mean ranks as bars, with the critical difference, to an image file."""
     figure, axes = _figure(f"{table.group} @{table.after}", "mean rank", "")
     places = range(len(table.searchers))
     axes.barh(places, table.means)
@@ -51,7 +51,7 @@ def save_ranks(table: RankTable, path: Path) -> None:
 
 
 def save_task_graphs(results: Sequence[TaskResult], folder: Path) -> None:
-    """Plot incumbent and score over trials, for each fold of each task."""
+    """Plot best and single scores over trials, one image for each fold of each task."""
     keys = dict.fromkeys((result.task, result.fold) for result in results)
     for task, fold in keys:
         better = max if task.metric in GREATER_IS_BETTER else min

@@ -34,7 +34,7 @@ _OBJECTIVES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Minimisation problem with a known optimum."""
+    """Minimisation problem with a known optimum: space, loss function, noise and limits."""
 
     name: str
     space: dict[str, JsonValue]
@@ -69,7 +69,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Observation of one configuration, as a searcher gets it."""
+    """Noisy losses and limit violation of one configuration, as the searcher sees them."""
 
     losses: Losses | None
     """None for a configuration that violates a constraint of the space."""
@@ -79,7 +79,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Evaluation:
-    """Objective function of one search, which records the regret.
+    """Objective function of one search: counts trials, adds noise, records the regret.
 
     Args:
         problem: the problem.
@@ -108,7 +108,7 @@ class Evaluation:
         return self.trials - len(self.regrets)
 
     def __call__(self, point: Configuration) -> Outcome:
-        """Return the noisy losses of a configuration and record the regret; uses one trial."""
+        """Evaluate a configuration as one trial: record the regret, return noisy losses."""
         if not self.left:
             raise ValueError(f"the {self.trials} trials of this search are spent")
         regret = self.regrets[-1] if self.regrets else math.inf
@@ -134,7 +134,7 @@ class Evaluation:
 
 
 def hypervolume(losses: Sequence[Losses], reference: Losses) -> float:
-    """Return the area that pairs of losses dominate, up to the reference point."""
+    """Return the area that pairs of losses dominate, bounded by the reference point."""
     if len(reference) != _OBJECTIVES:
         raise ValueError(f"reference must hold {_OBJECTIVES} losses, got {len(reference)}")
     inside = [pair for pair in losses if pair[0] < reference[0] and pair[1] < reference[1]]

@@ -24,7 +24,7 @@ Timed: TypeAlias = tuple[Run, float]
 
 
 def timed_run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Timed:
-    """Run one search and measure its CPU time."""
+    """Run one search; return its run and the CPU seconds that it took."""
     before_s = time.process_time()
     made = run(searcher, problem, seed, trials)
     return made, time.process_time() - before_s
@@ -33,7 +33,7 @@ def timed_run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> T
 def search_in_processes(
     jobs: Iterable[Job], problems: Problems, trials: int, processes: int, until_s: float
 ) -> Iterator[Timed]:
-    """Run jobs in processes and yield the runs in order of completion.
+    """Run searches in spawned processes; yield each run with CPU time as it completes.
 
     Args:
         jobs: jobs in order of start.
@@ -63,7 +63,7 @@ def search_in_processes(
 
 
 def _prepare() -> None:
-    """Limit BLAS to one thread, and end this process when the caller ends."""
+    """In a worker process, limit BLAS to one thread, and end when the parent ends."""
     caller = multiprocessing.parent_process()
     assert caller is not None  # runs in a process of the pool
 

@@ -29,7 +29,7 @@ _EPOCHS: Final = 27
 
 @dataclass(frozen=True, slots=True)
 class TabulatedModel:
-    """Model of scikit-learn with its space and grid."""
+    """scikit-learn model whose losses are recorded: search space, grid, fixed arguments."""
 
     space: dict[str, JsonValue]
     grid: dict[str, list[float]]
@@ -43,7 +43,7 @@ class TabulatedModel:
     """Names of arguments that differ from the space's."""
 
     def build(self, point: Configuration, *, regression: bool) -> Any:  # noqa: ANN401 - scikit-learn is untyped
-        """Return the untrained model of a configuration."""
+        """Construct the untrained scikit-learn model of a configuration."""
         path = self.regressor if regression else self.classifier
         module, _, name = path.rpartition(".")
         chosen = {self.names.get(key, key): value for key, value in point.items()}
@@ -117,7 +117,7 @@ TABULATED_MODELS: Final[dict[str, TabulatedModel]] = {
 
 
 def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
-    """Return standardised features, targets, and whether the task is a regression."""
+    """Load a data set of scikit-learn, shuffled and standardised; say if it is a regression."""
     from sklearn import datasets
 
     base = name.removesuffix(str(_ROWS))
@@ -130,7 +130,7 @@ def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
 
 
 def record_grid(data: str, model: str) -> GridTable:
-    """Record the losses of one model on one data set, over its grid."""
+    """Cross-validate a model at every point of its grid on a data set; return the losses."""
     import sklearn
     from sklearn.model_selection import cross_val_score
 
@@ -295,7 +295,7 @@ def recorded_names() -> tuple[str, ...]:
 
 
 def record(name: str, folder: Path) -> Path:
-    """Record one table and return its file.
+    """Compute one table of losses or learning curves by name; write it; return its file.
 
     Raises:
         ValueError: the name is unknown.

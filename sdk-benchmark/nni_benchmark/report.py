@@ -38,7 +38,7 @@ DUELS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a comparison."""
+    """Results of a comparison of searchers: median regrets, ranks, cells, head-to-heads."""
 
     regrets: dict[str, dict[int, dict[str, float]]]
     """Median regret by problem, number of trials and search."""
@@ -51,7 +51,7 @@ class Report:
     """Peers with too few seeds on some problem for a test."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values, with None for infinite numbers."""
+        """Return the report as a JSON-ready dictionary, with None for infinite numbers."""
         return {
             "versions": self.versions,
             "regrets": {
@@ -84,7 +84,7 @@ class Report:
         return json.dumps(self.as_dict(), indent=1, allow_nan=False)
 
     def to_text(self) -> str:
-        """Return the report as text tables."""
+        """Return the report as text tables: regrets, ranks, comparisons with peers."""
         parts = [_regret_text(self.regrets)]
         parts += [_rank_text(table) for table in self.ranks]
         for name in dict.fromkeys(cell.searcher for cell in self.cells):
@@ -102,7 +102,7 @@ class Report:
 def report_of(
     runs: Runs, problems: Sequence[Problem], cells: Sequence[int], *, judge: Sequence[str] = ()
 ) -> Report:
-    """Compare all searchers of some runs.
+    """Compute median regrets, mean ranks and comparisons with peers from recorded runs.
 
     Args:
         runs: runs of tuners and peers.

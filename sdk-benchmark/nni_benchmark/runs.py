@@ -22,7 +22,7 @@ _DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Regret of one search over its trials."""
+    """Regret of one search over its trials, stored at each change."""
 
     searcher: str
     problem: str
@@ -33,7 +33,7 @@ class Run:
     """(trial, from 1, and regret from it on) at every change of the regret."""
 
     def regret(self, after: int) -> float:
-        """Return the regret after a number of trials; inf before the first feasible one.
+        """Return the regret after a number of trials; infinite before the first feasible one.
 
         Raises:
             ValueError: the run is shorter.
@@ -44,7 +44,7 @@ class Run:
 
 
 def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequence[float]) -> Run:
-    """Return a run from its regret after each trial."""
+    """Build a run from the regret after each trial, keeping only changes."""
     changes: list[tuple[int, float]] = []
     for place, regret in enumerate(regrets):
         kept = float(f"{regret:.{_DIGITS}g}")
@@ -54,7 +54,7 @@ def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequenc
 
 
 def run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Run:
-    """Run one search.
+    """Search a problem with a searcher, seed and number of trials; return the regrets.
 
     Raises:
         ImportError: a package of the searcher is missing.
@@ -66,7 +66,7 @@ def run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Run:
 
 @dataclass(slots=True)
 class Runs:
-    """Collection of runs by searcher, problem and seed."""
+    """Collection of runs by searcher, problem and seed, with package versions; JSON format."""
 
     versions: dict[str, str] = field(default_factory=dict)
     """Versions of the packages of the runs."""
@@ -82,7 +82,7 @@ class Runs:
         return (run for seeds in self._runs.values() for run in seeds.values())
 
     def add(self, run: Run) -> None:
-        """Add a run, or replace the existing one unless that is longer."""
+        """Add a run; it replaces one of the same seed unless that has more trials."""
         seeds = self._runs.setdefault((run.searcher, run.problem), {})
         known = seeds.get(run.seed)
         if known is None or known.trials <= run.trials:
@@ -108,7 +108,7 @@ class Runs:
         return tuple(dict.fromkeys(problem for _, problem in self._runs))
 
     def to_json(self) -> str:
-        """Return the runs as JSON text."""
+        """Return all runs and package versions as compact JSON text."""
         tree: dict[str, dict[str, dict[str, object]]] = {}
         for run in self:
             seeds = tree.setdefault(run.searcher, {}).setdefault(run.problem, {})
@@ -118,7 +118,7 @@ class Runs:
 
     @classmethod
     def from_json(cls, text: str) -> Runs:
-        """Parse runs from JSON text.
+        """Parse runs from JSON text; raise ValueError for another format or a later version.
 
         Raises:
             ValueError: the text is no file of runs, or of a later version.
@@ -139,7 +139,7 @@ class Runs:
 
 
 def merged(parts: Iterable[Runs], wanted: Callable[[str], bool] = lambda _: True) -> Runs:
-    """Merge collections of runs; the longest one of equal runs is kept.
+    """Merge collections of runs, keeping the longest; raise if package versions differ.
 
     Args:
         parts: collections of runs.
@@ -164,7 +164,7 @@ def merged(parts: Iterable[Runs], wanted: Callable[[str], bool] = lambda _: True
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the installed versions of packages, without missing ones."""
+    """Return {package: installed version} of the packages that are installed."""
     found: dict[str, str] = {}
     for name in packages:
         try:

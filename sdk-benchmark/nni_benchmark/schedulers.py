@@ -28,7 +28,7 @@ Report = tuple[float, float]
 
 
 class Scheduler(Protocol):
-    """Protocol of a scheduler of trials on several workers."""
+    """Interface of a scheduler that is simulated on recorded learning curves."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Scheduler(Protocol):
         ...
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate a search on a table of learning curves; return all reports, in any order.
+        """Simulate a search on a table of learning curves; return all reports in any order.
 
         The seed determines all randomness.
         """
@@ -50,7 +50,7 @@ class Scheduler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedScheduler:
-    """Scheduler by an advisor of NNI, or a tuner with an assessor."""
+    """Scheduler by an NNI advisor, or tuner and assessor, simulated on learning curves."""
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class SimulatedScheduler:
     packages: tuple[str, ...] = ()
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate a search on a table of learning curves; return all reports, in any order."""
+        """Simulate NNI's algorithm on a table of learning curves; return all trials' reports."""
         run = simulate(
             table,
             trials=_MOST_TRIALS,
@@ -89,7 +89,7 @@ def _reports_of(trial: SimulatedTrial, table: CurveTable) -> Iterator[Report]:
 
 
 def our_schedulers() -> tuple[SimulatedScheduler, ...]:
-    """Return the schedulers of NNI that are compared."""
+    """Return NNI's schedulers to compare: variants of ASHA, BOHB and Hyperband."""
     budgets = {"min_budget": 1, "max_budget": "steps", "eta": 3}
     return (
         SimulatedScheduler("ASHA", {"advisor": "ASHA", "advisor_args": budgets}),
@@ -124,7 +124,7 @@ def best_possible(table: CurveTable) -> float:
 
 
 def run_schedule(scheduler: Scheduler, curves: str, seed: int) -> Run:
-    """Run one scheduler on recorded curves; the "trials" of the run are time steps.
+    """Simulate a scheduler on recorded curves; return its regret over time steps.
 
     Raises:
         ImportError: a package of the scheduler is missing.

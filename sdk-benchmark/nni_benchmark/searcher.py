@@ -19,7 +19,7 @@ PARALLEL_MARK: Final = "@"
 
 
 class Searcher(Protocol):
-    """Protocol of a search method."""
+    """Interface of a search method: name, packages, supported problems, search."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class Searcher(Protocol):
         ...
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted.
+        """Evaluate configurations on a problem until its trials are used up, seeded.
 
         `evaluation.seed` determines all randomness: the same call gives the same regrets.
         """
@@ -45,7 +45,7 @@ class Searcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TunerSearcher:
-    """Searcher by a tuner of NNI in a `Study`."""
+    """Searcher by a tuner of NNI, with one or several trials open at a time."""
 
     tuner: str
     """Built-in or registered name."""
@@ -63,7 +63,7 @@ class TunerSearcher:
             object.__setattr__(self, "name", f"{self.tuner}{several}")
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether the searcher supports a problem."""
+        """Return whether NNI's tuner accepts a problem's space, objectives and limits."""
         try:
             several = len(problem.metrics) > 1 or problem.excess is not None
             validate("tuner", self.tuner, self.tuner_args, problem.space, several_outcomes=several)
@@ -72,7 +72,7 @@ class TunerSearcher:
         return True
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted."""
+        """Ask NNI's tuner for trials and tell it results until the trials are used up."""
         study = _study(self, evaluation.problem, evaluation.seed)
         running: deque[StudyTrial] = deque()
         exhausted = False
@@ -88,7 +88,7 @@ class TunerSearcher:
 
 
 def _end(study: Study, trial: StudyTrial, evaluation: Evaluation) -> None:
-    """Evaluate a trial and report its result to the study."""
+    """Evaluate a trial's parameters; tell the study its losses, or None if infeasible."""
     problem, outcome = evaluation.problem, evaluation(trial.parameters)
     if outcome.losses is None:
         study.tell(trial, None)

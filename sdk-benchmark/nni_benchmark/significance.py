@@ -19,7 +19,7 @@ _LARGEST_EXACT: Final = 50
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Return the rank of each value, 1 for the least; ties get their mean rank.
+    """Return the rank of each value, 1 for the least; equal values get their mean rank.
 
     The sum is alcounts `n (n + 1) / 2`.
     """
@@ -37,7 +37,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def wilcoxon(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of paired samples.
 
     Exact also with ties, over all sign assignments; equal pairs are dropped. 1 if all are equal.
 
@@ -65,7 +65,7 @@ def wilcoxon(left: Sequence[float], right: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Mean ranks over several tasks."""
+    """Mean ranks of searchers, Friedman's p-value and Nemenyi's critical difference."""
 
     means: tuple[float, ...]
     """Mean rank of each searcher."""
@@ -77,7 +77,7 @@ class Ranking:
 
 
 def ranking(table: Sequence[Sequence[float]]) -> Ranking:
-    """Rank searchers by their values on each task; smaller is better.
+    """Rank searchers on each task; return mean ranks with Friedman's and Nemenyi's tests.
 
     Args:
         table: a row per task, a column per searcher; at least one row and two columns.
@@ -102,7 +102,7 @@ def ranking(table: Sequence[Sequence[float]]) -> Ranking:
 
 
 def chi_square_tail(value: float, freedom: int) -> float:
-    """Return the upper tail probability of chi-square, for integer degrees of freedom."""
+    """Return the chi-square distribution's upper tail probability, by recursion."""
     half = value / 2
     if freedom % 2:
         chance, term, start = math.erfc(math.sqrt(half)), 2 * math.sqrt(half / math.pi), 3

@@ -39,7 +39,7 @@ def suite_problems() -> dict[str, Problem]:
 
 
 def chosen_problems(names: Iterable[str] = ()) -> tuple[Problem, ...]:
-    """Return problems by name, by kind, or of the group `classic`; all without names.
+    """Return benchmark problems by name, kind or the group `classic`; without names all.
 
     Raises:
         ValueError: a name is unknown.
@@ -58,7 +58,7 @@ def chosen_problems(names: Iterable[str] = ()) -> tuple[Problem, ...]:
 
 
 def chosen_searchers(names: Iterable[str] = ()) -> tuple[Searcher, ...]:
-    """Return searchers by name: built-in and registered tuners, and peers.
+    """Return searchers by name (NNI's tuners and peers); without names NNI's built-in ones.
 
     Args:
         names: names; empty for the built-in tuners without a limit of proposals. A suffix `@10`
@@ -93,7 +93,7 @@ def search_all(
     on_run: Callable[[Run, float], None] | None = None,
     processes: int = 1,
 ) -> Runs:
-    """Run every searcher on every problem that it supports, seed by seed.
+    """Run each searcher on each problem that it supports, for all seeds; return the runs.
 
     Args:
         searchers: searchers; those with missing packages are skipped.
@@ -170,7 +170,7 @@ def _of_suite(
 def schedule_all(
     schedulers: Sequence[Scheduler], seeds: Iterable[int], *, curves: Sequence[str] = CURVES
 ) -> Runs:
-    """Run every installed scheduler on recorded learning curves."""
+    """Simulate all installed schedulers on recorded learning curves; return the runs."""
     present = [one for one in schedulers if _has(one)]
     runs = Runs(versions((*_ALWAYS, *(name for one in present for name in one.packages))))
     for seed in seeds:
@@ -195,7 +195,7 @@ def recorded_runs(name: str = RECORDED_SEARCHES) -> Runs:
 
 
 def with_recorded(runs: Runs, recorded: Runs, seeds: int) -> Runs:
-    """Return runs merged with the recorded ones of the same seeds.
+    """Return runs merged with recorded ones of the first ``seeds`` seeds; new ones win.
 
     Further seeds of the peers are dropped, for a fair comparison; new runs replace recorded ones.
     """
@@ -212,7 +212,7 @@ def irreproducible_runs(
     seeds: Iterable[int],
     trials: int,
 ) -> list[str]:
-    """Repeat recorded runs and return descriptions of those that differ.
+    """Repeat recorded runs; return a description of each whose regrets differ now.
 
     Searchers whose packages are not installed in the recorded versions are skipped.
 

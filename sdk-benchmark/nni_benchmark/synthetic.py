@@ -147,7 +147,7 @@ def _noisy() -> tuple[Problem, ...]:
 
 
 def _limited() -> tuple[Problem, ...]:
-    """Return a problem with a constraint on parameters and one with a limit on an outcome."""
+    """Return two problems with limits: on parameters, and on an outcome (Gardner 2014)."""
     constrained = {**_NETWORK_SPACE, "_constraints": ["width * layers <= 1024"]}
     # Gardner et al., Bayesian Optimization with Inequality Constraints, 2014, section 4.1, second
     # simulation: of sin(x) + y where sin(x) sin(y) <= -0.95, the least is asin(0.95) - 1.
@@ -194,7 +194,7 @@ def _several() -> tuple[Problem, ...]:
 
 
 def synthetic_problems() -> tuple[Problem, ...]:
-    """Return all synthetic problems."""
+    """Return all synthetic problems: continuous, mixed, nested, noisy, limited, several."""
     return (
         *_continuous(),
         _of("mixed10", _mixed, _MIXED_SPACE, 0.0, "mixed"),

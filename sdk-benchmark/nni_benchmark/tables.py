@@ -39,7 +39,7 @@ def path_of(name: str) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a recorded file.
+    """Return the decompressed text of a recorded `.gz` file.
 
     Raises:
         OSError: there is no such file.
@@ -54,14 +54,14 @@ def write_text(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """Losses over a grid of a space with branches."""
+    """Table of recorded losses over a grid for each choice of branches of a space."""
 
     space: dict[str, JsonValue]
     leaves: Mapping[str, CurveTable]
     """Tables by active branches, joined by `/`; curves of one step, to be minimised."""
 
     def loss(self, point: Configuration) -> float:
-        """Return the loss of the nearest grid point.
+        """Return the recorded loss of the grid point nearest to a configuration.
 
         Raises:
             ValueError: the active branches have no table.
@@ -86,7 +86,7 @@ class GridTable:
 
     @classmethod
     def from_json(cls, text: str) -> GridTable:
-        """Parse a table from JSON text.
+        """Parse a table of recorded losses from JSON text.
 
         Raises:
             ValueError: the text is no table.
@@ -120,7 +120,7 @@ def load_curves(name: str) -> CurveTable:
 
 
 def table_problem(name: str, table: GridTable, *kinds: Kind) -> Problem:
-    """Return the minimisation problem of a table."""
+    """Build the problem to find the least loss in a recorded table."""
 
     def losses(point: Configuration) -> Losses:
         return (table.loss(point),)
@@ -129,7 +129,7 @@ def table_problem(name: str, table: GridTable, *kinds: Kind) -> Problem:
 
 
 def table_problems() -> tuple[Problem, ...]:
-    """Return all tabular problems: each model on each data set, and the choice of a model."""
+    """Return all problems on recorded tables: each model and data set, or a choice of models."""
     problems = [table_problem(name, load_grid(name), "nested") for name in NESTED_TABLES]
     for data in DATA_SETS:
         models = {model: load_grid(f"{data}-{model}") for model in MODELS}
@@ -141,7 +141,7 @@ def table_problems() -> tuple[Problem, ...]:
 
 
 def joined(models: Mapping[str, GridTable]) -> GridTable:
-    """Return the table in which the model is a choice too."""
+    """Combine tables of several models into one in which the model is a choice, too."""
     branches: list[JsonValue] = [{"_name": model, **table.space} for model, table in models.items()]
     leaves = {model: table.leaves[""] for model, table in models.items()}
     return GridTable({"model": {"_type": "choice", "_value": branches}}, leaves)

@@ -21,7 +21,7 @@ _FEWEST_LEAVES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Learning method with its search space."""
+    """Model family to tune: search space, constructor, and the parameter that scales its cost."""
 
     space: dict[str, JsonValue]
     numeric_space: dict[str, JsonValue]

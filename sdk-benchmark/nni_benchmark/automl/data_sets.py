@@ -24,7 +24,7 @@ _TEST_PART: Final = 0.25
 
 
 class DataUnavailableError(Exception):
-    """The data of a task are unavailable; `task` is its name."""
+    """Error that a benchmark task's data cannot be obtained."""
 
     def __init__(self, task: str, reason: str) -> None:
         super().__init__(f"data of task {task!r} cannot be had: {reason}")
@@ -33,7 +33,7 @@ class DataUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Features and targets of the parts of a data set."""
+    """Train and test arrays of features and targets of one split of a data set."""
 
     train_x: Any
     """`(rows, features)`, without missing values."""
@@ -65,7 +65,7 @@ def _from_openml(task: Task) -> tuple[Any, Any]:
 
 
 def load(task: Task, fold: int, *, fetch: Callable[[Task], tuple[Any, Any]] = _from_openml) -> Data:
-    """Return one train-test split, determined by task and fold.
+    """Load a task's data set and split it into train and test parts, seeded by the fold.
 
     Args:
         task: whose data.

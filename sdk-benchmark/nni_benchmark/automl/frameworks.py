@@ -32,7 +32,7 @@ TUNERS: Final = (
 
 
 def read_frameworks(path: Path, *, time_limit_s: float = math.inf) -> dict[str, Framework]:
-    """Return the frameworks of a file.
+    """Parse a YAML file of frameworks (tuner, model, limits) by name; raise for a wrong entry.
 
     Args:
         path: of the file.
@@ -75,7 +75,7 @@ def _framework(name: str, entry: Any, path: Path, time_limit_s: float) -> Framew
 def frameworks_of(
     names: Sequence[str], known: Mapping[str, Framework], default: Framework
 ) -> list[Framework]:
-    """Return frameworks by name: of a file, else of the tuner of this name.
+    """Return the frameworks of a file by name, or one with the default limits for a bare tuner.
 
     Args:
         names: none for the published field.

@@ -18,7 +18,7 @@ def results_only(found: Iterable[TaskResult | Skipped]) -> list[TaskResult]:
 
 
 def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
-    """Return the mean rank of each tuner over the folds of all tasks, by metric.
+    """Rank tuners on each fold of each task; return their mean ranks by metric.
 
     Only folds count on which all tuners were run. Tuners that tie share their places evenly, so
     that each metric's ranks sum to `n (n + 1) / 2`.
@@ -42,7 +42,7 @@ def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
 
 
 def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
-    """Return the final score of each tuner on each fold of each task."""
+    """Return a text table of each tuner's test score on each fold of each task."""
     lines = ["task fold metric tuner score trials"]
     for one in found:
         if isinstance(one, Skipped):
@@ -56,7 +56,7 @@ def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
 
 
 def rankings_text(results: Sequence[TaskResult]) -> str:
-    """Return a table of mean ranks per metric, one line per tuner."""
+    """Return a text table of the tuners' mean ranks, with a column for each metric."""
     by_metric = mean_ranks(results)
     lines = [" ".join(("tuner", *by_metric))]
     tuners = dict.fromkeys(result.tuner for result in results)
@@ -68,7 +68,7 @@ def rankings_text(results: Sequence[TaskResult]) -> str:
 
 
 def write_reports(found: Sequence[TaskResult | Skipped], folder: Path) -> Path:
-    """Write `reports/` below a folder and return it: two texts, JSON, and plots.
+    """Write scores, rankings and plots of a benchmark to `reports/` in a folder; return that.
 
     Graphs need matplotlib; without it there are none.
     """

@@ -36,7 +36,7 @@ training; other advisors get full training."""
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """Tuner with an architecture and a budget."""
+    """Entry of a benchmark: tuner, model family, and limits of trials and time."""
 
     tuner: str
     """Built-in or registered name of a tuner or an advisor."""
@@ -69,7 +69,7 @@ class Framework:
         return "advisor" if self.tuner in {one.name for one in algorithms("advisor")} else "tuner"
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return the space in the form that the tuner supports.
+        """Return the model family's space, or its numeric form if the tuner needs numbers only.
 
         Raises:
             ValueError: it takes none.
@@ -87,7 +87,7 @@ class Framework:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Result of one search on one fold of a task."""
+    """Scores of all trials of one search on a fold, and the test score of its best model."""
 
     tuner: str
     """Name of the framework."""
@@ -103,7 +103,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Task that was skipped for lack of data."""
+    """Task of a benchmark that was left out because its data are missing."""
 
     task: str
     reason: str
@@ -116,7 +116,7 @@ def run_benchmark(
     on_result: Callable[[TaskResult | Skipped], None] | None = None,
     load_data: Callable[[Task, int], Data] = load,
 ) -> list[TaskResult | Skipped]:
-    """Run every framework on every fold of every task with available data.
+    """Tune by each framework on each fold of each task; return scores, and skipped tasks.
 
     Args:
         frameworks: one per tuner.
@@ -149,7 +149,7 @@ def _results(
 
 
 def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskResult:
-    """Run one search and score its incumbent on the test split."""
+    """Tune a model on a fold by cross-validation; return the best one's score on the test part."""
     architecture = ARCHITECTURES[framework.architecture]
     search = _by_advisor if framework.kind == "advisor" else _by_tuner
 
@@ -169,7 +169,7 @@ def _mode(task: Task) -> str:
 def _by_tuner(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Run a tuner; return the scores of its trials, and the parameters of the best."""
+    """Search with a tuner until the trial or time limit; return all scores and the best values."""
     study = Study(
         framework.search_space(),
         tuner=framework.tuner,
@@ -192,7 +192,7 @@ def _by_tuner(
 def _by_advisor(
     framework: Framework, task: Task, fold: int, scored: Callable[[dict[str, Any]], float]
 ) -> tuple[list[float], dict[str, Any]]:
-    """Run an advisor and return the same, with trials of all fidelities."""
+    """Search with an advisor, with cheaper models at low budgets; return scores, best values."""
     architecture, space = ARCHITECTURES[framework.architecture], framework.search_space()
     budgets = _BUDGETS.get(framework.tuner, {})
     scores: list[float] = []
@@ -242,7 +242,7 @@ def _fitted(
 
 
 def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN401 - as above
-    """Return the score of a trained model; for several classes the one-vs-rest AUC."""
+    """Return a trained model's score on data by metric: rmse, r2, logloss or AUC."""
     from sklearn import metrics
 
     if metric == "rmse":
@@ -259,7 +259,7 @@ def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN4
 
 
 def smaller(framework: Framework, trees: int) -> Framework:
-    """Return a framework with smaller random forests, for a search of seconds."""
+    """Return a framework whose forests have at most ``trees`` trees, for a quick search."""
     space = framework.search_space()
     if "n_estimators" not in space:
         return framework

@@ -15,7 +15,7 @@ GREATER_IS_BETTER: Final = frozenset({"auc", "r2"})
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Data set with the metric of its models."""
+    """Benchmark task: a data set, the metric to optimise, and the number of splits."""
 
     name: str
     """Name of the data set, of scikit-learn or OpenML."""
@@ -66,7 +66,7 @@ BENCHMARKS: Final[dict[str, tuple[Task, ...]]] = {
 
 
 def benchmark(name: str) -> tuple[Task, ...]:
-    """Return the tasks of a benchmark.
+    """Return the tasks of a named benchmark or of a YAML file; raise ValueError for others.
 
     Args:
         name: a known one, or the path of a YAML file: a list of `name`, `metric` and perhaps

@@ -15,7 +15,7 @@ __all__ = ["peer_searchers"]
 
 
 def peer_searchers() -> tuple[Searcher, ...]:
-    """Return all peers, installed or not."""
+    """Return the searchers of other libraries (Optuna, Hyperopt, SMAC, Syne Tune)."""
     return (
         OptunaSearcher("tpe"),
         OptunaSearcher("tpe-univariate"),

@@ -21,7 +21,7 @@ _MADE: Final = frozenset({CONSTRAINTS_KEY, "_name"})
 
 @dataclass(frozen=True, slots=True)
 class HyperoptSearcher:
-    """`hyperopt.tpe.suggest`; infeasible configurations are reported as failed."""
+    """Searcher by Hyperopt's TPE; infeasible configurations are reported as failed."""
 
     name: str = "hyperopt-tpe"
     packages: tuple[str, ...] = ("hyperopt",)
@@ -31,7 +31,7 @@ class HyperoptSearcher:
         return single_objective(problem)
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted."""
+        """Run Hyperopt's `fmin` on a problem until the trials are used up."""
         import hyperopt
 
         def objective(point: Configuration) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class OptunaSearcher:
-    """Searcher by one sampler of Optuna."""
+    """Searcher by one of Optuna's samplers, through ask and tell."""
 
     sampler: Sampler
 
@@ -36,7 +36,7 @@ class OptunaSearcher:
         return ("optuna", *more.get(self.sampler, ()))
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`.
+        """Return whether Optuna's sampler supports a problem's space, objectives and limits.
 
         `tpe-group` differs from `tpe` in nested spaces only; `cma` knows no limits on outcomes.
         """
@@ -49,7 +49,7 @@ class OptunaSearcher:
         return _types(problem.space) <= _TYPES
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted."""
+        """Run an Optuna study by ask and tell on a problem until the trials are used up."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -14,7 +14,7 @@ from nni_benchmark.searcher import single_objective
 
 @dataclass(frozen=True, slots=True)
 class SmacSearcher:
-    """`HyperparameterOptimizationFacade` through its ask-and-tell interface."""
+    """Searcher by SMAC's `HyperparameterOptimizationFacade`, through ask and tell."""
 
     name: str = "smac"
     packages: tuple[str, ...] = ("smac", "ConfigSpace")
@@ -24,7 +24,7 @@ class SmacSearcher:
         return single_objective(problem) and not problem.kinds & {"constrained", "limited"}
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted."""
+        """Run SMAC by ask and tell on a problem until the trials are used up."""
         import smac
         from smac.runhistory.dataclasses import TrialValue
 

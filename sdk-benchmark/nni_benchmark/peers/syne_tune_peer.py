@@ -29,7 +29,7 @@ _START: Final = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class SyneTuneSearcher:
-    """Searcher by Syne Tune's `kde` (its TPE) or `bore`, with full training."""
+    """Searcher by Syne Tune's `kde` (its TPE) or `bore`, which trains each trial fully."""
 
     searcher: Literal["kde", "bore"]
 
@@ -44,14 +44,14 @@ class SyneTuneSearcher:
         return ("syne-tune", "xgboost") if self.searcher == "bore" else ("syne-tune",)
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`; its spaces are flat and unconstrained."""
+        """Return whether a problem is flat, unconstrained and has one objective, as needed here."""
         plain = single_objective(problem) and problem.flat
         if not plain or problem.kinds & {"constrained", "limited"}:
             return False
         return all(entry["_type"] in _TYPES for entry in problem.space.values())
 
     def search(self, evaluation: Evaluation) -> None:
-        """Search until no trial is left, or the space is exhausted."""
+        """Run Syne Tune's ask-tell scheduler on a problem until the trials are used up."""
         from syne_tune.optimizer import baselines
         from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 
@@ -73,7 +73,7 @@ class SyneTuneSearcher:
 
 @dataclass(frozen=True, slots=True)
 class SyneTuneScheduler:
-    """Scheduler of Syne Tune with early stopping."""
+    """Early-stopping scheduler of Syne Tune (ASHA or BOHB) on recorded learning curves."""
 
     scheduler: Literal["asha", "bohb"]
     packages: tuple[str, ...] = ("syne-tune",)
@@ -84,7 +84,7 @@ class SyneTuneScheduler:
         return f"syne-{self.scheduler}"
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate a search on a table of learning curves; return all reports, in any order."""
+        """Simulate Syne Tune's scheduler on a table of learning curves; return all reports."""
         from syne_tune.optimizer import baselines
 
         _quiet()
@@ -156,7 +156,7 @@ def _space(space: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 
 def _plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration with plain Python numbers."""
+    """Convert numpy numbers of a configuration to plain Python numbers."""
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in configuration.items()

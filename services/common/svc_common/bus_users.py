@@ -36,7 +36,7 @@ _PASSWORD_BYTES: Final = 24
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Command line that writes NATS users and passwords for pools and agents to a folder."""
+    """Write NATS users and passwords for the pools and agents in the arguments to a folder."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.bus_users", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of the files; created if missing")
     parser.add_argument("--pool", action="append", default=[], help="a user for agents of a pool")

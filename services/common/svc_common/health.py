@@ -52,7 +52,7 @@ def _open(address: str) -> grpc.Channel:
 
 
 def main(arguments: list[str]) -> int:
-    """Command line that checks the health of one gRPC address; exit code 0 if it serves."""
+    """Check the health of the gRPC address in the arguments; return 0 if it serves."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2

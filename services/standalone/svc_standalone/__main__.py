@@ -10,7 +10,7 @@ from svc_standalone.settings import Settings, read_settings
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; return the exit code (0: success, 1: failure)."""
+    """Run a command of the local installation: run, up, down, status; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m svc_standalone", description=__doc__)
     parser.add_argument(
         "command",

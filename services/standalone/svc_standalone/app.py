@@ -51,7 +51,7 @@ LOG_FILE: Final = "supervisor.log"
 
 
 def run(settings: Settings) -> int:
-    """Run the supervisor of this installation until TERM; return the exit code.
+    """Run the supervisor of this installation until TERM; only report one that runs already.
 
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
@@ -90,7 +90,7 @@ def run(settings: Settings) -> int:
 
 
 def prepare_home(settings: Settings) -> None:
-    """Create the private folders of the installation; set aside what stands in their places.
+    """Create the installation's private folders; rename aside what stands in place of its files.
 
     Raises:
         OSError: a folder cannot be created.
@@ -135,7 +135,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
 
 
 class BusPort:
-    """Port of the bus: lent to each nats-server, and redrawn if another program takes it.
+    """Port of the bus, lent to each nats-server and redrawn if another program takes it.
 
     Args:
         held: ports of this run.
@@ -166,7 +166,7 @@ class BusPort:
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the port again; called after each end of the child."""
+        """Hold the bus's port again; if another program took it, return commands for a new one."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)
@@ -177,7 +177,7 @@ class BusPort:
 
 
 def make_plan(settings: Settings, ports: Ports) -> Plan:
-    """Return the plan of one run of the local shape, with a new token."""
+    """Build the plan of one run: folder, ports, NNI's version and a new random token."""
     return Plan(
         home=settings.home,
         ports=ports,
@@ -187,7 +187,7 @@ def make_plan(settings: Settings, ports: Ports) -> Plan:
 
 
 def installed_version() -> str:
-    """Return the version of all installed distributions of NNI."""
+    """Return the version of the installed distribution `nni-standalone`; `unknown` without it."""
     try:
         return version("nni-standalone")
     except PackageNotFoundError:
@@ -209,7 +209,7 @@ def _endpoint(plan: Plan, facts: Mapping[str, Mapping[str, str]]) -> Endpoint:
 
 
 def _public(endpoint: Endpoint) -> dict[str, str]:
-    """Return the fields of readiness, which exclude the token."""
+    """Return the endpoint's fields for the readiness report, without the token."""
     fields = endpoint.as_json()
     del fields["token"]
     return {name: str(value) for name, value in fields.items()}

@@ -29,7 +29,7 @@ _TAIL_BYTES: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Command, environment and readiness protocol of a child process."""
+    """Command of a child process: arguments, environment, secrets, descriptors, readiness."""
 
     name: str
     """Name of the service and of its log."""
@@ -46,10 +46,10 @@ class Command:
 
 
 class Child:
-    """Run of a child process."""
+    """Running child process of the supervisor, with its log, readiness and heartbeat."""
 
     def __init__(self, command: Command, folder: Path, log: Path) -> None:
-        """Start the process.
+        """Start the child with its output appended to a log, its secrets and readiness pipe.
 
         Args:
             command: command of the process.
@@ -132,7 +132,7 @@ class Child:
             self._process.send_signal(signal.SIGTERM)
 
     async def stop(self, grace_s: float) -> None:
-        """Send TERM, and KILL after `grace_s`; return when the process has ended."""
+        """Send TERM to the child, and KILL after `grace_s`; wait until it has ended."""
         self.terminate()
         try:
             async with asyncio.timeout(grace_s):
@@ -142,7 +142,7 @@ class Child:
             await self.wait()
 
     def failure_reason(self) -> str:
-        """Return the reported reason of a failed start, or else the last line of this run's log."""
+        """Return why the child failed: as it reported, else the last line that it logged."""
         if self._reported_error:
             return self._reported_error
         try:
@@ -175,7 +175,7 @@ class Child:
         self.last_sign_s = self._loop.time()
 
     def _read_later(self, descriptor: int, use: Callable[[bytes], None], *more: int) -> None:
-        """Call back with the data of a pipe until its end; then close it and more descriptors."""
+        """Pass a pipe's data to a callback; at its end close it and the other descriptors."""
         os.set_blocking(descriptor, False)
         is_open = True
 
@@ -261,7 +261,7 @@ class Child:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Return a function that, run between fork and exec, makes the child end with this process."""
+    """Return a function, run between fork and exec, by which the child dies with this process."""
 
     def bind() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -272,7 +272,7 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
 
 
 def _open_log(path: Path) -> IO[bytes]:
-    """Open the log of a child; without one, the child runs all the same."""
+    """Open a child's log for appending, rotated if large; `/dev/null` if that is impossible."""
     try:
         private_folder(path.parent)
         place_for_file(path)

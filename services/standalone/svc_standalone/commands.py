@@ -58,7 +58,7 @@ _BUS_MEMORY: Final = "96MiB"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports on loopback, chosen once, so that a restarted child keeps its own."""
+    """Loopback ports of bus, dispatcher and manager, drawn once for a run of the supervisor."""
 
     nats: int
     dispatcher: int
@@ -68,7 +68,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Parameters of the commands of one run of the local shape."""
+    """Folder, ports, version, token and bus passwords of one run of the local installation."""
 
     home: Path
     ports: Ports
@@ -87,7 +87,7 @@ class Plan:
 
 
 def bus_command(plan: Plan) -> Command:
-    """Write the configuration of the bus and return its command.
+    """Write the NATS configuration (0600) and return the command that starts nats-server.
 
     Raises:
         FailedPreconditionError: no nats-server is installed.
@@ -105,14 +105,14 @@ def bus_command(plan: Plan) -> Command:
 
 
 def _move_streams(store: Path) -> None:
-    """Move the streams of an older version, whose users had no accounts, to their account."""
+    """Rename the stream folder of an older version, so that its streams get an account."""
     old, new = store / "$G", store / ACCOUNT
     if old.is_dir() and not new.exists():
         old.rename(new)
 
 
 def bus_config(plan: Plan) -> str:
-    """Return the configuration of the bus: loopback, one user per service, files below home."""
+    """Return the NATS configuration text: loopback port, a user per service, JetStream folder."""
     users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
     users.append((manager_user(OPERATOR), plan.token))
     store = json.dumps(str(plan.home / BUS_FOLDER))
@@ -132,7 +132,7 @@ def service_command(
     http: socket.socket | None = None,
     listeners: socket.socket | None = None,
 ) -> Command:
-    """Return the command of a service.
+    """Return the command that starts a service as `python -P -m`, with its own environment.
 
     Args:
         plan: of this run.
@@ -192,7 +192,7 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
 
 
 def _bus_binary() -> str:
-    """Return the path of the nats-server that is installed beside this interpreter.
+    """Return the path of `nats-server` beside this Python; raise FailedPreconditionError else.
 
     Raises:
         FailedPreconditionError: none is installed.

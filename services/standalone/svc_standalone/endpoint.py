@@ -19,7 +19,7 @@ STARTING_LOCK: Final = "starting.lock"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Addresses and token of running services."""
+    """Addresses, process id and token of the running services, as in `endpoint.json`."""
 
     version: str
     pid: int
@@ -40,7 +40,7 @@ class Endpoint:
 
 
 def write_endpoint(home: Path, endpoint: Endpoint) -> None:
-    """Write the file atomically, readable by this user only."""
+    """Write `endpoint.json` atomically, with mode 0600."""
     temporary = home / f".{ENDPOINT_FILE}.new"
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -50,7 +50,7 @@ def write_endpoint(home: Path, endpoint: Endpoint) -> None:
 
 
 def remove_endpoint(home: Path) -> None:
-    """Remove the file, if it exists and can be removed: `read_endpoint` checks the lock, too."""
+    """Delete `endpoint.json`; a failure is only logged, since readers check the lock, too."""
     try:
         (home / ENDPOINT_FILE).unlink(missing_ok=True)
     except OSError as error:  # the file system is read-only
@@ -58,7 +58,7 @@ def remove_endpoint(home: Path) -> None:
 
 
 def read_endpoint(home: Path) -> Endpoint | None:
-    """Return the endpoint of the running supervisor; None: none is ready."""
+    """Read `endpoint.json`; None: it is missing, damaged, or the supervisor's lock is free."""
     try:
         fields = json.loads((home / ENDPOINT_FILE).read_text("utf-8"))
         endpoint = parse_endpoint(fields)
@@ -72,7 +72,7 @@ def read_endpoint(home: Path) -> Endpoint | None:
 
 
 def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
-    """Return the endpoint with the fields of the file.
+    """Build an endpoint from the JSON fields of its file; raise if one is missing.
 
     Raises:
         KeyError: a field is missing.
@@ -90,21 +90,21 @@ def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
 
 
 class Lock:
-    """Advisory lock on a file; the kernel releases it when its process ends."""
+    """Exclusive advisory lock on a file (`flock`), freed by the kernel when its process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, path: Path) -> Self:
-        """Return the lock as soon as it is free."""
+        """Open a lock file and wait until its lock is free; return it held."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return cls(descriptor)
 
     @classmethod
     def try_take(cls, path: Path) -> Self | None:
-        """Return the lock; None: another process holds it."""
+        """Try to lock a file without waiting; return the lock; None: another process holds it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

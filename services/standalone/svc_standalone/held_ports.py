@@ -31,7 +31,7 @@ _BACKLOG: Final = 128
 
 
 class HeldPorts:
-    """Bound sockets of all ports of the local shape; close them after the children have ended."""
+    """Bound sockets that keep the ports of bus and services for this run of the supervisor."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class HeldPorts:
 
     @classmethod
     def draw(cls, http_port: int = 0) -> Self:
-        """Bind all ports.
+        """Bind free ports for bus, dispatcher and manager, and the given port for HTTP.
 
         Args:
             http_port: port of page and REST; 0: a free one.
@@ -72,7 +72,7 @@ class HeldPorts:
         self._nats.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
     def take_nats_back(self) -> bool:
-        """Hold the port of the bus exclusively again; return False if another program has it.
+        """Hold the bus's port again; return False if another program listens on it by now.
 
         To be called when no nats-server runs.
         """
@@ -82,7 +82,7 @@ class HeldPorts:
             return client.connect_ex((LOOPBACK, _number(self._nats))) == errno.ECONNREFUSED
 
     def redraw_nats(self) -> None:
-        """Choose another port for the bus.
+        """Free the bus's port and bind another random free one in its place.
 
         Raises:
             FailedPreconditionError: no port is free.
@@ -105,7 +105,7 @@ def _socket() -> socket.socket:
 
 
 def _bind_free() -> socket.socket:
-    """Return a socket at a port that no other socket has."""
+    """Bind a random loopback port that no other socket has; raise after some failures."""
     for _ in range(_TRIES):
         # Without SO_REUSEADDR: then the kernel refuses a port that any other socket has.
         bound = _socket()

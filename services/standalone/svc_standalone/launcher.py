@@ -19,7 +19,7 @@ START_TIMEOUT_S = 90.0
 
 
 def up(home: Path, http_port: int = 0) -> Endpoint:
-    """Start the local shape unless it is up; return its endpoint when it is ready.
+    """Start the supervisor in the background unless one runs; wait and return its endpoint.
 
     Args:
         home: folder of the installation's state.
@@ -65,7 +65,7 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
 
 
 def down(home: Path) -> bool:
-    """Stop the local shape and wait for its end; return False if it was not up."""
+    """Send TERM to the supervisor and wait for its end; return False if none ran."""
     endpoint = read_endpoint(home)
     if endpoint is None:
         return False

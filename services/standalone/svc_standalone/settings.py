@@ -13,7 +13,7 @@ NNI_HTTP_PORT: Final = "NNI_HTTP_PORT"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the supervisor."""
+    """Settings of the supervisor: folder, HTTP port and time limits of its children."""
 
     home: Path
     """Folder of the installation's state; created if missing, readable by this user only."""
@@ -41,7 +41,7 @@ class Settings:
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment.
+    """Read the supervisor's folder and HTTP port from the environment.
 
     Raises:
         InvalidArgumentError: a variable has an invalid value.

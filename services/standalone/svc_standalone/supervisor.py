@@ -20,14 +20,14 @@ _FAILED_STARTS_LIMIT = 3
 
 
 class FirstChildPort(Protocol):
-    """Port of the first child, which the supervisor's process holds while the child does not."""
+    """Interface of a port that the supervisor holds whenever its first child does not."""
 
     def lend(self) -> None:
         """Let the child bind the port; called before each of its starts."""
         ...
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the port again; called after each end of the child.
+        """Hold the first child's port again after its end; return new commands if it was taken.
 
         Returns:
             New commands of all children if another program has taken the port; None: it is held.
@@ -36,7 +36,7 @@ class FirstChildPort(Protocol):
 
 
 class Supervisor:
-    """Supervisor that starts child processes, restarts those that end, and stops them in order.
+    """Supervisor of bus and services: starts, watches, restarts and stops their processes.
 
     Args:
         settings: of the supervisor.
@@ -63,7 +63,7 @@ class Supervisor:
         self._up = False
 
     async def start(self) -> dict[str, Mapping[str, str]]:
-        """Start all children; return their fields of readiness when all are ready.
+        """Start all children; return their readiness facts, or raise if one keeps failing.
 
         Raises:
             FailedPreconditionError: a child repeatedly ends before it is ready.
@@ -86,7 +86,7 @@ class Supervisor:
         return {name: future.result() for name, future in self._facts.items()}
 
     async def stop(self) -> None:
-        """Stop the services concurrently, then the bus; may be called at any time after `start`."""
+        """Stop the services concurrently, then the bus, by TERM and then KILL; end restarts."""
         bus, *services = self._commands
         grace_s = self._settings.stop_grace_s
         await self._tasks.aclose()  # no child is restarted from here on
@@ -100,7 +100,7 @@ class Supervisor:
         return {name: child.pid for name, child in self._children.items() if child.running}
 
     async def _run_forever(self, name: str) -> None:
-        """Run one child, and restart it whenever it ends or cannot be started."""
+        """Run a child and restart it with back-off for ever; fail the start after some failures."""
         state = RestartState()
         for run in itertools.count(1):
             try:
@@ -120,7 +120,7 @@ class Supervisor:
             await self._clock.sleep(state.delay_s)
 
     async def _watch(self, name: str, child: Child, state: RestartState) -> RestartState:
-        """Check a child's health until its run ends; return the state of its back-off."""
+        """Watch a child's health and wait for its end; return the updated back-off state."""
         async with TaskGroup() as group:
             health = group.create_task(self._check_health(name, child), name=f"health of {name}")
             ended = await self._until_end(name, child)
@@ -136,7 +136,7 @@ class Supervisor:
         return await child.wait()
 
     async def _check_health(self, name: str, child: Child) -> None:
-        """Kill a child whose event loop hangs; restart one that has halted, once there is room."""
+        """Kill a child without heartbeat; restart a halted one once the disk has room."""
         announced = False
         while True:
             await asyncio.sleep(self._settings.health_every_s)
@@ -163,7 +163,7 @@ class Supervisor:
                 return
 
     def _change_commands(self, commands: Mapping[str, Command] | None) -> None:
-        """Use new commands, if there are any: the other children are ended and restarted."""
+        """Store new commands and terminate all children but the first, to restart with them."""
         if commands is None:
             return
         self._commands = commands

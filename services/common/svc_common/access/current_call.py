@@ -25,7 +25,7 @@ _CALL: Final[ContextVar[CurrentCall | None]] = ContextVar("call", default=None)
 
 @contextmanager
 def serving(caller: Caller) -> Iterator[CurrentCall]:
-    """Context manager that sets the current call of this task to one of ``caller``."""
+    """Make a call by ``caller`` the current one of this task inside the block; yield the call."""
     call = CurrentCall(caller)
     token = _CALL.set(call)
     try:
@@ -35,7 +35,7 @@ def serving(caller: Caller) -> Iterator[CurrentCall]:
 
 
 def start_serving(caller: Caller) -> CurrentCall:
-    """Set the current call of this task to one of ``caller``, without a later reset; return it."""
+    """Make a call by ``caller`` the current one of this task, without a reset; return it."""
     call = CurrentCall(caller)
     _CALL.set(call)
     return call

@@ -100,7 +100,7 @@ class Guard:
 
     @classmethod
     def open(cls, settings: SecuritySettings, token: str, home: Path) -> Self:
-        """Build keyring, audit trail and failure limit of a service; the caller closes the guard.
+        """Build keyring, audit trail and authenticator of a service; the caller closes the guard.
 
         Args:
             settings: see `read_security_settings`.

@@ -46,7 +46,7 @@ class EndCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndReason:
-    """Why a trial ended: kind, exit code or signal, stderr, stop or last loss."""
+    """Cause of a trial's end, with its facts: exit code or signal, stderr, stop or last loss."""
 
     cause: EndCause
     exit_code: int = 0
@@ -96,7 +96,7 @@ of the environment."""
 
 @dataclass(frozen=True, slots=True)
 class LossReason:
-    """Why a trial's attempt was lost: kind, length of silence, error, agent."""
+    """Cause of the loss of a trial's attempt, with its facts: silence, error, agent."""
 
     cause: LossCause
     silence_ms: int | None = None
@@ -115,7 +115,7 @@ class LossReason:
 
 
 class WaitCause(IntEnum):
-    """Cause of the delay of a trial that has not started."""
+    """Kind of the delay of a trial's start: GPUs in use or missing, a blob, the environment."""
 
     UNSPECIFIED = 0
     GPU_IN_USE = 1
@@ -136,7 +136,7 @@ class GpuUser:
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """Why an agent delays a trial's task: GPUs and their users, or a missing blob."""
+    """Cause of the delay of a trial's start, with its facts: GPUs and their users, or a blob."""
 
     cause: WaitCause
     gpu_count: int = 0
@@ -156,7 +156,7 @@ class WaitReason:
 
 
 class IgnoreCause(IntEnum):
-    """Why a trial's report has no effect: a final metric was counted already."""
+    """Cause for which a trial's report has no effect, e.g. a final metric was counted before."""
 
     UNSPECIFIED = 0
     FINAL_COUNTED = 1
@@ -181,7 +181,7 @@ class ExperimentCause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentReason:
-    """Why an experiment changed its state: kind, and the algorithm's message."""
+    """Cause of an experiment's change of state, with the algorithm's message."""
 
     cause: ExperimentCause
     detail: str = ""

@@ -19,7 +19,7 @@ _OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Context manager with a temporary file to write, renamed to `path` if no error occurs.
+    """Yield a temporary file to write; rename it to `path` if the block raises no error.
 
     The folder must exist.
     """

@@ -36,7 +36,7 @@ class AlgorithmChoice:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSetup:
-    """What a host needs of its experiment: algorithms, space, seed, folders, interpreter."""
+    """Part of an experiment's configuration for its host: algorithms, space, seed, folders."""
 
     experiment_id: str
     directory: str

@@ -47,7 +47,7 @@ class SessionDependencies:
 
 
 class RunEnd(Enum):
-    """Why a generation's run ended: the experiment ended, or its log is to be read again."""
+    """Reason for a run's end: the experiment ended, or its log is to be read again."""
 
     EXPERIMENT_ENDED = auto()
     """The experiment needs no algorithm any more."""

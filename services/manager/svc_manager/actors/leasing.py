@@ -36,7 +36,7 @@ CALM_S: Final = 2.0
 
 
 class OwnedElsewhereError(UnavailableError):
-    """Another manager owns the experiment; the servers forward the call to it.
+    """Error that another manager owns the experiment; the servers forward the call to it.
 
     Args:
         experiment_id: the experiment.

@@ -371,7 +371,7 @@ class ActorRegistry:
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
 
     async def _restored(self, experiment_id: str, directory: Path) -> bool:
-        """Append the lost end of a log from the folder's file; return whether any was appended."""
+        """Rebuild a log that lost its end from the folder's event file; return whether it was."""
         dependencies = self._dependencies
         try:
             restored = await reconcile(

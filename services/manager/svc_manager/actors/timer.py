@@ -21,7 +21,7 @@ class Timer:
         self._moment_ms: int | None = None
 
     async def set(self, moment_ms: int | None) -> None:
-        """Fire at ``moment_ms`` (ms since 1970) instead of any earlier setting; None: never."""
+        """Reset the timer to fire at ``moment_ms`` (ms since 1970), or never for None."""
         # Moments are sums of times rounded to ms: a difference of 1 ms is the same moment.
         if moment_ms == self._moment_ms or (
             moment_ms is not None

@@ -18,7 +18,7 @@ EVENT_FILE: Final = "db/events.log"
 
 
 def experiment_of(folder: SafeFolder) -> str | None:
-    """Return the id of the experiment whose log is in a folder.
+    """Return the id in the first event of a folder's event log; empty: bad; None: no record.
 
     Returns:
         Empty: another file, or one that names no experiment. None: there is no log, or it has no
@@ -59,7 +59,7 @@ def damage_of(folder: SafeFolder) -> str:
 
 
 def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield (stream sequence, batch) of every whole record, in order, each once.
+    """Yield (stream sequence, batch) of every whole record of an event log file, each once.
 
     A manager that was suspended, and resumed after another had taken over, may have appended a
     record that the other one had written before.
@@ -81,7 +81,7 @@ def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple
 
 
 class EventFile:
-    """Event log file, open for appending.
+    """Event log file open for appending; batches are buffered until `flush`.
 
     Args:
         path: the file; created if it is missing, else cut behind its last whole record.

@@ -84,7 +84,7 @@ class RedisConnection:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Context manager that translates errors of the Redis driver to service errors.
+        """Translate errors of the Redis driver inside the block to service errors.
 
         Raises:
             PermissionDeniedError: the account lacks a permission.
@@ -108,7 +108,7 @@ class RedisConnection:
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Context manager that raises CancelledError if the task was cancelled inside the block.
+    """Raise CancelledError after the block if the task was cancelled inside of it.
 
     The driver may hide a cancellation as a time-out. A time-out of the caller around a command is
     not affected.

@@ -169,7 +169,7 @@ class AgentMonitor:
         return [agent for _, agent in agents if agent.known and not agent.silent]
 
     def facts(self, experiment_id: str, trial: Trial | None) -> list[AgentFacts]:
-        """Return pool, silence, version and wait of each known agent, to explain a trial's state.
+        """Return pool, silence, held trials and wait of each known agent, for an explanation.
 
         Args:
             experiment_id: experiment of the trial.

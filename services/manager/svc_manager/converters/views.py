@@ -60,7 +60,7 @@ def experiment_view(
 
 
 def _unlearned_error(experiment: Experiment) -> list[str]:
-    """Return the error about final results that the algorithm cannot learn from, if there are."""
+    """Return an error text if final results hold no number to learn from; empty list: none do."""
     count = experiment.unlearned_count
     if not count:
         return []

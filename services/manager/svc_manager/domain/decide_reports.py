@@ -204,7 +204,7 @@ def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
 
 
 def _fail_start(round_: Round, trial: Trial, loss: LossReason) -> None:
-    """Emit the loss of an attempt whose environment failed; the trial backs off.
+    """End a trial that alone keeps failing to start; else emit its loss, and it backs off.
 
     A trial that fails while others start ends: the fault is its own.
     """

@@ -162,7 +162,7 @@ class TrialLost:
 
 @dataclass(frozen=True, slots=True)
 class TrialRequeued:
-    """The task of an attempt is published, after the back-off that followed a failed start."""
+    """Event: the task of an attempt is published again, after the back-off of a failed start."""
 
     trial_id: str
     attempt: int

@@ -10,7 +10,7 @@ from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 
 
 class TrialOutcome(IntEnum):
-    """What an explanation says of a trial (waits, runs, failed, …); numbers of the contract."""
+    """Outcome of a trial in an explanation (waits, runs, failed, …); numbers of the contract."""
 
     NOT_CREATED = 1
     WAITS = 2
@@ -54,7 +54,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What explanations need of an agent: pool, silence, draining, held attempts, wait."""
+    """Facts about an agent for explanations: pool, silence, draining, held attempts, wait."""
 
     runner_id: str
     pool: str
@@ -84,7 +84,7 @@ class ExplanationContext:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Answer to why a trial is in its state: outcome, summary, reasons and lost attempts."""
+    """Explanation of a trial's state: outcome, summary, reasons and lost attempts."""
 
     trial_id: str
     """Empty: the trial that is not created yet."""

@@ -31,7 +31,7 @@ def holds(experiment: Experiment) -> bool:
 
 
 def next_start_ms(experiment: Experiment) -> int | None:
-    """Return the earliest time of the next start after a failed one; None: nothing backs off.
+    """Return the time of the next start after a failed one, or of the probe; None: no back-off.
 
     While the experiment holds and another trial is about to start, that trial is the probe: None.
     """
@@ -42,7 +42,7 @@ def next_start_ms(experiment: Experiment) -> int | None:
 
 
 def may_start(experiment: Experiment, now_ms: int) -> int | None:
-    """Return how many trials may be created now; None: any number."""
+    """Return how many trials may start: any (None), or after failed starts one as a probe, or 0."""
     if not holds(experiment):
         return None
     next_ms = next_start_ms(experiment)
@@ -51,7 +51,7 @@ def may_start(experiment: Experiment, now_ms: int) -> int | None:
 
 
 def due_trials(experiment: Experiment, now_ms: int) -> list[str]:
-    """Return the trials whose back-off is over; while the experiment holds, one as a probe."""
+    """Return the ids of trials whose back-off is over; only one if the experiment holds."""
     next_ms = next_start_ms(experiment)
     if next_ms is None or now_ms < next_ms:
         return []
@@ -61,7 +61,7 @@ def due_trials(experiment: Experiment, now_ms: int) -> list[str]:
 
 
 def start_failed(experiment: Experiment, trial_id: str, detail: str, time_ms: int) -> None:
-    """Count a failed start and begin the back-off of its trial; part of the fold."""
+    """Count a failed start; set the next start of its trial and of the experiment's probe."""
     trial = experiment.trials[trial_id]
     starts = experiment.failed_starts
     trial.failed_starts += 1
@@ -77,7 +77,7 @@ def start_failed(experiment: Experiment, trial_id: str, detail: str, time_ms: in
 
 
 def start_succeeded(experiment: Experiment) -> None:
-    """Forget failed starts: the environment works; part of the fold."""
+    """Reset the count of failed starts; if the experiment held, end its trials' back-off."""
     if not experiment.failed_starts.count:
         return
     if holds(experiment):

@@ -135,7 +135,7 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
 
 
 def _count_unlearned(experiment: Experiment, trial: Trial) -> None:
-    """Count a final result of the algorithm's own trial that lacks a number to learn from."""
+    """Count a trial whose final result lacks a number for a metric that the algorithm learns."""
     assert trial.final is not None
     if trial.source is not ParameterSource.ALGORITHM or trial.final.large:
         return

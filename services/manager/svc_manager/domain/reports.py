@@ -10,7 +10,7 @@ from svc_manager.domain.values import Metric
 
 
 class ExitCause(IntEnum):
-    """How an attempt ended: by itself, stop, time limit, not started; numbers of the contract."""
+    """Cause of an attempt's end: by itself, stop, time limit, not started; contract's numbers."""
 
     UNSPECIFIED = 0
     ENDED = 1

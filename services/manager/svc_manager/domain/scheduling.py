@@ -37,7 +37,7 @@ def settle(round_: Round) -> None:
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return when the experiment's time budget runs out, if its clock runs; None: never."""
+    """Return when the time budget ends or a trial's back-off is over; None: neither will."""
     moments = []
     if experiment.state in {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}:
         left = time_left_ms(experiment, now_ms)
@@ -82,7 +82,7 @@ def _schedule(round_: Round) -> None:
 
 
 def _requeue(round_: Round) -> None:
-    """Start the trials again whose back-off after a failed start is over."""
+    """Emit `TrialRequeued` for each trial whose back-off after a failed start is over."""
     for trial_id in due_trials(round_.experiment, round_.now_ms):
         trial = round_.experiment.trials[trial_id]
         round_.emit(events.TrialRequeued(trial_id, trial.attempt))

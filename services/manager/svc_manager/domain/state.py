@@ -25,7 +25,7 @@ from svc_manager.domain.values import (
 
 @dataclass(slots=True)
 class FailedStarts:
-    """Starts of trials that failed, since the last one that did not."""
+    """Count of failed starts since the last good one, with the time of the next probe."""
 
     count: int = 0
     steps: int = 0

@@ -69,7 +69,7 @@ class LostAttempt:
 
 @dataclass(slots=True)
 class Trial:
-    """Trial: parameters, state, attempts, metrics and outcome; changed only by the fold."""
+    """Trial's parameters, state, attempts, metrics and outcome; changed only by the fold."""
 
     id: str
     sequence_id: int

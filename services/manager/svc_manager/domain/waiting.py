@@ -48,7 +48,7 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
 
 
 def hold_text(experiment: Experiment) -> str:
-    """Return what an experiment that holds waits for."""
+    """Return that an experiment waits for its environment, with count and last failed start."""
     starts = experiment.failed_starts
     return (
         f"the environment to work again: {starts.count} starts of trials in a row have failed, "

@@ -94,7 +94,7 @@ async def reconcile(
     experiment_id: str,
     directory: Path,
 ) -> bool:
-    """If a folder's event file is ahead of the log on the bus, rebuild the log from the file.
+    """Rebuild a log from a folder's event file that has more batches; else rewrite the file.
 
     A log that has lost its end, as by a cut of power, is replaced by the file: the experiment is
     STOPPED then, and no trial of it runs again. A file with positions of another log is rewritten.

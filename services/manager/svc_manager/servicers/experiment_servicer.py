@@ -75,7 +75,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ViewExperiment(
         self, request: pb.ViewExperimentRequest, context: Context
     ) -> pb.ViewExperimentResponse:
-        """Open an experiment for reading only."""
+        """Open a stopped experiment for reading only; return it with its page's addresses."""
         opened: ActivatedExperiment = await self._experiments.view(
             ReopenRequest(
                 experiment_id=request.experiment_id,
@@ -91,7 +91,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def StopExperiment(
         self, request: pb.StopExperimentRequest, context: Context
     ) -> pb.StopExperimentResponse:
-        """Cancel live trials and close the listener."""
+        """Stop an experiment: cancel its live trials, close its port; return it when STOPPED."""
         experiment = await self._experiments.stop(request.experiment_id, request.request_id)
         return pb.StopExperimentResponse(experiment=experiment)
 

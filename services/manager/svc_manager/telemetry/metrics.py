@@ -123,7 +123,7 @@ class Instruments:
 
 
 def _loss_label(lost: events.TrialLost) -> str:
-    """Return the label of a loss: what failed."""
+    """Return the metric label of a lost attempt: `command`, `environment` or `agent`."""
     if lost.command_failed:
         return "command"
     return "environment" if lost.loss.cause is LossCause.NOT_STARTED else "agent"

@@ -239,7 +239,7 @@ class Experiments:
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[service_pb2.ExportedTrial]:
-        """Return a page of trials with a final result by age, with all metrics on request."""
+        """Return a page of trials with a final result, oldest first; intermediates on request."""
         actor = await self._registry.find(experiment_id)
         book = await self._metrics.read(actor) if include_intermediates else None
         finished = self._finished_trials(actor)

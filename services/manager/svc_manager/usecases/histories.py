@@ -36,7 +36,7 @@ class Histories:
         self._replayer = replayer
 
     async def replay(self, experiment_id: str) -> AsyncGenerator[pb.ReplayExperimentResponse, None]:
-        """Have the dispatcher replay an existing experiment; yield its messages, last the verdict.
+        """Make the dispatcher replay an existing experiment; yield its messages, verdict last.
 
         Raises:
             NotFoundError: there is no such experiment.

@@ -49,7 +49,7 @@ _VIEWS_AT_ONCE: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """Which trials a list shows (states, id prefix, result), and the order of the list."""
+    """Filter of a list of trials by state, id prefix and result, and the order of the list."""
 
     states: Collection[trial_pb2.TrialState.ValueType] = ()
     """Empty: all."""

@@ -81,7 +81,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class TransferRoute:
-    """How a client is to send or get a blob: by URL, through this process, or not at all."""
+    """Route by which a client sends or gets a blob: URL, stream, or none as it is stored."""
 
     key: str
     expires_at: datetime

@@ -66,7 +66,7 @@ class ExperimentUseCases(Protocol):
         page_size: int = 0,
         page_token: str = "",
     ) -> Page[experiment_service_pb2.ExportedTrial]:
-        """Return a page of the trials with a final result, on request with all metrics."""
+        """Return a page of trials with a final result, on request with intermediate metrics."""
         ...
 
     def follow_events(

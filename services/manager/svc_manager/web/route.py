@@ -22,7 +22,7 @@ _LONGEST_TEXT: Final = 10_000
 
 
 class Scope(enum.Enum):
-    """What a route's path addresses: one experiment, or the whole installation."""
+    """Subject of a route's path: one experiment, or the whole installation."""
 
     EXPERIMENT = enum.auto()
     """One experiment: the listener's, or the one named by the path."""

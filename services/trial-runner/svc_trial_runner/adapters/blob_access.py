@@ -26,7 +26,7 @@ class OpenedStores:
 
 @dataclass(frozen=True, slots=True)
 class StoreLocations:
-    """Where the blob store is (folder, S3 or behind the manager) and how to reach it."""
+    """Location of the blob store (folder, S3 or behind the manager) and access to it."""
 
     home: Path
     """Folder of the installation's state."""

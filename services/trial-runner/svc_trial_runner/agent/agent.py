@@ -207,7 +207,7 @@ class Agent:
             held.run.stop(StopTrigger.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
-        """Drop an ended experiment's remaining attempts, cached plans, folders and interpreters.
+        """Drop an ended experiment's remaining attempts, launch plans, interpreters, report queue.
 
         An attempt that is still here was cancelled before its first report arrived, or belongs to a
         later generation of the experiment: then the cache is kept.

@@ -18,7 +18,7 @@ _PLANS_KEPT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """How to start an experiment's trials: command, environment, code and folders."""
+    """Template for an experiment's trials: command, environment, code and folders."""
 
     command: str
     python: PythonCommand | None
@@ -123,7 +123,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _check_interpreter(plan: LaunchPlan) -> None:
-    """Raise LaunchError unless the interpreter of a Python command exists.
+    """Raise LaunchError unless the interpreter of a trial's Python command exists on its PATH.
 
     That of a removed virtual environment is no fault of the trial. Other commands are left to bash.
     """

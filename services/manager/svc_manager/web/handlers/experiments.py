@@ -98,7 +98,7 @@ async def import_data(call: Call) -> Response:
 
 
 async def export_data(call: Call) -> Response:
-    """Respond with the trials that have a result: parameters, value, on request all metrics."""
+    """Respond with the trials that have a result: parameters, value, on request intermediates."""
     intermediate = bool(call.query.get("intermediate", False))
 
     async def fetch(size: int, token: str) -> Page[experiment_service_pb2.ExportedTrial]:
@@ -115,7 +115,7 @@ async def export_data(call: Call) -> Response:
 
 
 async def experiments_info(call: Call) -> Response:
-    """Respond with a list of all experiments, newest first; with `all=false` of running ones."""
+    """Respond with the list of all experiments, newest first; `all=false` omits stopped ones."""
 
     async def fetch(size: int, token: str) -> Page[experiment_pb2.Experiment]:
         return await call.dependencies.experiments.list(

@@ -76,7 +76,7 @@ class ConnectionLimits:
 
     @contextmanager
     def anonymous_request(self, address: str) -> Iterator[None]:
-        """Context manager that counts a request without a token; raise if there are too many.
+        """Count a request without a token inside the block; raise if there are too many.
 
         Raises:
             ResourceExhaustedError: there are too many of this address, or in all.

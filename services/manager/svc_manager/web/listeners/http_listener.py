@@ -137,7 +137,7 @@ class HttpListener:
         head_timeout_s: float = HEAD_TIMEOUT_S,
         limits: ConnectionLimits | None = None,
     ) -> HttpListener:
-        """Start uvicorn for ``app`` on a bound socket; return once connections are accepted.
+        """Serve ``app`` over HTTP/1.1 on a bound socket; return once connections are accepted.
 
         Args:
             app: the application.

@@ -39,7 +39,7 @@ class RequestRecord:
 def measured_request(
     instruments: Instruments | None, route: Route, request: Request
 ) -> Iterator[RequestRecord]:
-    """Context manager of a request: binds its id to log lines, counts it and its duration.
+    """Bind a request's id to log lines inside the block; then count it with its duration.
 
     Args:
         instruments: metrics to update; None: no metrics.

@@ -46,7 +46,7 @@ class _ExperimentListener:
 
 
 class WebServer:
-    """Manager of the base HTTP server and of one more server per experiment with a port.
+    """Owner of the base HTTP server and of one more server per experiment with a port.
 
     Call order: `serve` once, then `open_listener` and `close_listener` as experiments come and
     go, `aclose` at the end. `urls` may be called at any time.
