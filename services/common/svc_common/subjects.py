@@ -25,6 +25,9 @@ STREAM_LOGS: Final = "LOGS"
 
 ALL_EVENTS: Final = "nni.experiment.*.event"
 ALL_INBOXES: Final = "nni.inbox.*.*"
+CLOSED_INBOXES: Final = "nni.closed.inbox"
+"""Subject of the stream of INBOX messages while its messages are numbered again; it is never
+published to."""
 ALL_TASKS: Final = "nni.task.*"
 ALL_LOGS: Final = "nni.log.*.*"
 ALL_PRESENCES: Final = "nni.presence.*"

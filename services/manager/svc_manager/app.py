@@ -296,6 +296,7 @@ async def take_over(
     service.tasks.start(manager.agents.listen(), "agents")
     service.tasks.start(manager.agents.watch(), "silent agents")
     service.tasks.start(manager.agents.extend_deadlines(), "bus away")
+    service.tasks.start(manager.registry.watch_inbox(), "inbox continues")
     service.tasks.start(manager.blob_services.collector.run(), "collect garbage")
     manager.blob_services.collector.request()
 

@@ -121,3 +121,55 @@ async def test_outage_neither_loses_nor_repeats_messages(fragile_world: World) -
             fragile_world.outage.start()
 
     assert [int(message.payload) for message in taken] == list(range(count))
+
+
+async def test_lifted_inbox_numbers_above_the_cursor_and_keeps_its_messages(bus: Bus) -> None:
+    earlier = [
+        await bus.inbox.publish("lift1", "r", b"%d" % n, message_id=f"lift1/{n}") for n in range(3)
+    ]
+    other = await bus.inbox.publish("lift2", "host", b"other", message_id="lift2/0")
+    cursor = other + 500
+
+    moved = await bus.inbox.lift(cursor)
+
+    assert moved is not None
+    assert moved >= 4  # the server may be shared
+    later = await bus.inbox.publish("lift1", "r", b"3", message_id="lift1/3")
+    taken = await take(bus, "lift1", 4, after=cursor)
+    assert [message.payload for message in taken] == [b"0", b"1", b"2", b"3"]
+    assert all(message.sequence > cursor for message in taken)
+    assert taken[-1].sequence == later
+    assert [m.source for m in await take(bus, "lift2", 1, after=cursor)] == ["host"]
+    assert await take(bus, "lift1", 4) == taken
+    assert earlier[-1] < cursor
+
+
+async def test_inbox_that_continues_the_cursor_is_not_changed(bus: Bus, exp: str) -> None:
+    last = await bus.inbox.publish(exp, "r", b"x", message_id=f"{exp}/0")
+
+    assert await bus.inbox.lift(last) is None
+
+    assert await bus.inbox.last_sequence(exp) == last
+
+
+async def test_empty_inbox_is_lifted(fragile_world: World) -> None:
+    async with asyncio.timeout(20), fragile_world.open_bus() as bus:
+        assert await bus.inbox.lift(70) == 0
+
+        assert await bus.inbox.publish("e", "r", b"x", message_id="first") == 71
+
+
+async def test_followers_go_on_across_a_lift(bus: Bus, exp: str) -> None:
+    first = await bus.inbox.publish(exp, "r", b"a", message_id=f"{exp}/a")
+    taken: list[InboxMessage] = []
+    async with aclosing(bus.inbox.follow(exp, first)) as batches:
+        reading = asyncio.ensure_future(anext(batches))
+        await bus.inbox.publish(exp, "r", b"b", message_id=f"{exp}/b")
+        taken += await reading
+
+        await bus.inbox.lift(taken[-1].sequence + 100)
+        await bus.inbox.publish(exp, "r", b"c", message_id=f"{exp}/c")
+        while taken[-1].payload != b"c":
+            taken += await anext(batches)
+
+    assert [message.payload for message in taken][-1] == b"c"

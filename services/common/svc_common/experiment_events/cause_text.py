@@ -30,6 +30,7 @@ _LOSS_TEXTS: Final = {
     LossCause.AGENT_LEFT: "its agent has left",
     LossCause.UNKNOWN_TO_AGENT: "its agent knows nothing of it",
     LossCause.AGENT_UNRESPONSIVE: "its agent does not answer",
+    LossCause.REPORTS_MISSING: "the bus has lost reports of it",
 }
 _EXPERIMENT_TEXTS: Final = {
     ExperimentCause.CREATED: "created",

@@ -80,6 +80,7 @@ class LossCause(IntEnum):
     COMMAND_FAILED = 9
     STARTER_KILLED = 10
     NOT_STARTED = 11
+    REPORTS_MISSING = 12
 
 
 _FAULTLESS: Final = frozenset(
@@ -88,10 +89,11 @@ _FAULTLESS: Final = frozenset(
         LossCause.AGENT_LEFT,
         LossCause.STARTER_KILLED,
         LossCause.NOT_STARTED,
+        LossCause.REPORTS_MISSING,
     }
 )
-"""Causes that say nothing about the trial: an orderly stop, the act of another trial, or a failure
-of the environment."""
+"""Causes that say nothing about the trial: an orderly stop, the act of another trial, a failure of
+the environment, or damage of the bus."""
 
 
 @dataclass(frozen=True, slots=True)

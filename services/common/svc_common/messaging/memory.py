@@ -145,6 +145,18 @@ class InMemoryInbox:
         found = self._stream.matching(subjects.inbox_filter(experiment_id), 0)
         return found[-1][0] if found else 0
 
+    async def lift(self, cursor: int) -> int | None:
+        """Number all later messages, to any experiment, above `cursor`."""
+        await self._bus.ready()
+        if self._stream.last >= cursor:
+            return None
+        records = list(self._stream.records.values())
+        self._stream.records.clear()
+        self._stream.last = cursor
+        for record in records:
+            self._stream.add(replace(record, message_id=""))
+        return len(records)
+
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
         """Delete the messages to an experiment up to and including `through_sequence`."""
         await self._bus.ready()

@@ -60,6 +60,25 @@ class NatsInbox:
         stored = await self._js.last(subjects.STREAM_INBOX, subjects.inbox_filter(experiment_id))
         return 0 if stored is None else stored.sequence
 
+    async def lift(self, cursor: int) -> int | None:
+        """Number all later messages, to any experiment, above `cursor`."""
+        stream = subjects.STREAM_INBOX
+        answer = await self._js.api(f"STREAM.INFO.{stream}")
+        if int(answer["state"]["last_seq"]) >= cursor:
+            return None
+        # While the stream has other subjects its publishers find none, and repeat. If this process
+        # is killed meanwhile, the next one restores the subjects when it makes the streams.
+        config = answer["config"]
+        await self._js.api(
+            f"STREAM.UPDATE.{stream}", {**config, "subjects": [subjects.CLOSED_INBOXES]}
+        )
+        stored = await self._js.read_all(stream)
+        await self._js.api(f"STREAM.PURGE.{stream}", {"seq": cursor + 1})
+        await self._js.api(f"STREAM.UPDATE.{stream}", config)
+        for message in stored:
+            await self._js.publish(message.subject, message.payload)
+        return len(stored)
+
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
         """Delete the messages to an experiment's manager up to and including a sequence."""
         await self._js.purge(

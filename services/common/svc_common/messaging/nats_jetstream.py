@@ -204,6 +204,20 @@ class JetStream:
             raise
         return _stored(answer["message"])
 
+    async def read_all(self, stream: str) -> list[Stored]:
+        """Return all messages of a short stream, one call each; also if it has other subjects."""
+        found: list[Stored] = []
+        while True:
+            start = found[-1].sequence + 1 if found else 1
+            request = {"seq": start, "next_by_subj": ">"}
+            try:
+                answer = await self.api(f"STREAM.MSG.GET.{stream}", request)
+            except JetStreamError as error:
+                if error.code == NO_MESSAGE_FOUND:
+                    return found
+                raise
+            found.append(_stored(answer["message"]))
+
     async def purge(self, stream: str, subject: str, before: int = 0) -> None:
         """Delete a stream's messages of a subject or pattern, all or below a sequence.
 

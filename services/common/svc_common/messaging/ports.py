@@ -197,6 +197,23 @@ class Inbox(Protocol):
         """Return the sequence of the last stored message to an experiment; 0 if there is none."""
         ...
 
+    async def lift(self, cursor: int) -> int | None:
+        """Number all later messages, to any experiment, above `cursor`.
+
+        A bus whose data were replaced by older ones, or are damaged, gives numbers a second time,
+        and a reader whose cursor is beyond them would miss these messages. What the bus still
+        holds gets new numbers in the same order, since it may have come after the damage: readers
+        see it once more, and drop duplicates by the ids in the payload.
+
+        Args:
+            cursor: largest sequence that any reader has consumed.
+
+        Returns:
+            Number of messages that got new numbers; None: later messages are above `cursor`
+            already, and nothing was changed.
+        """
+        ...
+
     async def trim(self, experiment_id: str, through_sequence: int) -> None:
         """Delete the messages to an experiment up to and including `through_sequence`."""
         ...

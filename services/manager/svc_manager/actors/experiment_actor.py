@@ -137,6 +137,11 @@ class ExperimentActor:
         return self._folded.sequence
 
     @property
+    def read_sequence(self) -> int:
+        """Sequence of the last INBOX message that was read, decided on or not."""
+        return max(self._read_sequence, self._reader.read_sequence)
+
+    @property
     def epoch(self) -> int:
         """Epoch of this ownership."""
         return self._writer.epoch

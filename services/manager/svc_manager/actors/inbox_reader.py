@@ -1,4 +1,4 @@
-"""Buffer of INBOX messages for the actor of one experiment."""
+"""Reading of the INBOX: its continuity with the logs, and the messages of one experiment."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,13 +6,38 @@ from contextlib import aclosing
 from typing import Final
 
 from svc_common.errors import UnavailableError
+from svc_common.logs import get_logger
 from svc_common.messaging.ports import Inbox, InboxMessage
+from svc_common.subjects import STREAM_INBOX
 
 TAKE_LIMIT_BYTES: Final = 512 * 1024
 """Largest batch of one `take`, about 5,000 reports: deciding on it blocks the loop for less than
 0.1 s."""
 BACKLOG_LIMIT: Final = 5000
 """Buffered messages above which reading pauses."""
+
+
+async def continue_inbox(inbox: Inbox, cursor: int) -> bool:
+    """Number later INBOX messages above a cursor of the logs, if the stream ends below it.
+
+    It was emptied, is damaged or is an older copy then: it would give consumed numbers again, and
+    no report would be read. Reports that are gone cost the attempts that lack them.
+
+    Returns:
+        Whether the stream did not continue what the logs have consumed.
+    """
+    moved = await inbox.lift(cursor)
+    if moved is None:
+        return False
+    get_logger().error(
+        "reports that the logs have consumed are gone from the bus, whose data are damaged, "
+        "replaced or older; its numbers go on above them, and attempts whose reports are lost run "
+        "again",
+        stream=STREAM_INBOX,
+        consumed_through=cursor,
+        numbered_again=moved,
+    )
+    return True
 
 
 class InboxReader:
@@ -29,6 +54,8 @@ class InboxReader:
         self._experiment_id = experiment_id
         self._wake = wake
         self._messages: list[InboxMessage] = []
+        self.read_sequence = 0
+        """Sequence of the last buffered message."""
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -75,6 +102,7 @@ class InboxReader:
         async with aclosing(self._inbox.follow(self._experiment_id, after_sequence)) as feed:
             async for messages in feed:
                 self._messages.extend(messages)
+                self.read_sequence = messages[-1].sequence
                 self._wake()
                 while len(self._messages) > BACKLOG_LIMIT:
                     self._taken.clear()

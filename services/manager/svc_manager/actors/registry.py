@@ -16,11 +16,12 @@ from svc_common.errors import (
 from svc_common.logs import get_logger
 from svc_common.tasks import TaskOwner
 from svc_manager.actors.experiment_actor import ActorDependencies, ExperimentActor
+from svc_manager.actors.inbox_reader import continue_inbox
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.folder_import import import_folder, reconcile
-from svc_manager.event_log.reader import FoldedExperiment, complete_journal, load
+from svc_manager.event_log.reader import FoldedExperiment, complete_journal, cursor_of, load
 from svc_manager.ports import Journal, Journals
 
 CREATE_METHOD = "CreateExperiment"
@@ -69,8 +70,19 @@ class ActorRegistry:
         """Load all open experiments without an owner; read only the summaries of stopped ones."""
         await self._ownership.join()
         await self._restore_missing()
+        await continue_inbox(self._dependencies.bus.inbox, await self._largest_cursor())
         for experiment_id in await self._open_experiments():
             await self._take_over(experiment_id)
+
+    async def _largest_cursor(self) -> int:
+        """Return the largest INBOX sequence that any log has consumed."""
+        events = self._dependencies.bus.events
+        cursor = 0
+        for experiment_id in await events.experiments():
+            last = await events.last(experiment_id)
+            if last is not None:
+                cursor = max(cursor, cursor_of(last.payload))
+        return cursor
 
     async def _restore_missing(self) -> None:
         """Rebuild from its folder each experiment that has a summary but no log on the bus.
@@ -133,6 +145,17 @@ class ActorRegistry:
             lambda id_: self._start(self._take_ownerless(id_), f"take {id_}"),
             lambda: self._start(self._find_ownerless(), "find ownerless experiments"),
         )
+
+    async def watch_inbox(self) -> None:
+        """Check whenever the bus returns that the INBOX continues the logs, until cancelled."""
+        bus = self._dependencies.bus
+        while True:
+            await bus.wait_connected(connected=False)
+            await bus.wait_connected()
+            cursor = max((actor.read_sequence for actor in self.actors()), default=0)
+            if await continue_inbox(bus.inbox, cursor):
+                for actor in self.actors():
+                    self._dependencies.agents.expect(actor.id, actor.experiment)
 
     async def _open_experiments(self) -> list[str]:
         """Return the ids on the bus that are not stopped, live here or owned elsewhere.
@@ -361,6 +384,7 @@ class ActorRegistry:
         def open_journal() -> Journal:
             return self._journals.open(experiment.directory, debug=experiment.settings.debug)
 
+        await continue_inbox(self._dependencies.bus.inbox, folded.inbox_sequence)
         journal = open_journal()
         if journal.last_sequence > folded.sequence:
             journal.close()

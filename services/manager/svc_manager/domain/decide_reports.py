@@ -4,6 +4,7 @@ The first claim of an attempt in the log wins; the other claimants get a drop or
 reports are handled in the order of their sequence, each once; a report beyond a gap is deferred.
 """
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -176,6 +177,38 @@ def _promote_last_intermediate(round_: Round, trial: Trial) -> None:
             trial.id, trial.attempt, trial.parameter_id, final, trial.report_sequence
         )
     )
+
+
+GAP_LIMIT_MS: Final = 30_000
+"""Time after which a gap before a report is not filled any more. An agent sends its reports in
+order, each until it is stored, so that only damage of the bus makes a gap that stays."""
+
+
+def lose_incomplete(round_: Round) -> None:
+    """Lose the attempts of which reports are missing for good; their agents get drop orders."""
+    if not round_.experiment.deferred_since_ms:
+        return
+    for trial, report, since_ms in list(_gaps(round_.experiment)):
+        if round_.now_ms - since_ms >= GAP_LIMIT_MS and trial.attempt == report.attempt:
+            lose_attempt(round_, trial, LossReason(LossCause.REPORTS_MISSING))
+            round_.add_effect(
+                SendDrop(report.runner_id, trial.id, report.attempt, report.claim_id)
+            )
+
+
+def next_gap_ms(experiment: Experiment) -> int | None:
+    """Return the time at which the first gap counts as lost; None: there is no gap."""
+    moments = [since_ms + GAP_LIMIT_MS for _, _, since_ms in _gaps(experiment)]
+    return min(moments, default=None)
+
+
+def _gaps(experiment: Experiment) -> Iterator[tuple[Trial, Report, int]]:
+    """Yield live trials with a report that waits beyond a gap, and the time since when."""
+    for claim, since_ms in experiment.deferred_since_ms.items():
+        trial_id, attempt, claim_id = claim
+        trial = experiment.trials[trial_id]
+        if trial.is_claimed_by(attempt, claim_id):
+            yield trial, next(iter(experiment.deferred[claim].values())), since_ms
 
 
 FALSE_START_LIMIT: Final = 20

@@ -44,7 +44,7 @@ def fold_trial(  # noqa: C901 - one case per event
         case events.ReportIgnored():
             _report_ignored(experiment, event)
         case events.ReportDeferred():
-            _report_deferred(experiment, event)
+            _report_deferred(experiment, event, time_ms)
         case events.TrialUnknown():
             _trial_unknown(experiment, event)
         case _:
@@ -87,12 +87,14 @@ def _count_report(experiment: Experiment, trial: Trial, sequence: int) -> None:
             waiting.pop(sequence, None)
             if not waiting:
                 del experiment.deferred[key]
+                experiment.deferred_since_ms.pop(key, None)
 
 
 def _forget_deferred(experiment: Experiment, trial: Trial) -> None:
     if experiment.deferred:
         for key in [key for key in experiment.deferred if key[0] == trial.id]:
             del experiment.deferred[key]
+            experiment.deferred_since_ms.pop(key, None)
 
 
 def _trial_started(experiment: Experiment, event: events.TrialStarted) -> None:
@@ -207,8 +209,10 @@ def _trial_waits(experiment: Experiment, event: events.TrialWaits) -> None:
     _count_report(experiment, trial, event.report_sequence)
 
 
-def _report_deferred(experiment: Experiment, event: events.ReportDeferred) -> None:
-    experiment.deferred.setdefault(event.report.claim, {})[event.report.sequence] = event.report
+def _report_deferred(experiment: Experiment, event: events.ReportDeferred, time_ms: int) -> None:
+    claim = event.report.claim
+    experiment.deferred.setdefault(claim, {})[event.report.sequence] = event.report
+    experiment.deferred_since_ms.setdefault(claim, time_ms)
 
 
 def _report_ignored(experiment: Experiment, event: events.ReportIgnored) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 from svc_common.experiment_events.causes import ExperimentCause
 from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
+from svc_manager.domain.decide_reports import lose_incomplete, next_gap_ms
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
 from svc_manager.domain.failed_starts import due_trials, may_start, next_start_ms
@@ -21,6 +22,7 @@ LARGEST_REQUEST: Final = 1000
 def settle(round_: Round) -> None:
     """At a round's end, create trials, request parameters and set the state that budgets imply."""
     experiment = round_.experiment
+    lose_incomplete(round_)
     if experiment.state in _STARTING_STATES:
         _requeue(round_)
     if experiment.state in TUNING_STATES:
@@ -48,6 +50,9 @@ def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
         # A trial that backs off starts then; a new one may, once there are parameters.
         if start_ms is not None and (experiment.backing_off or start_ms > now_ms):
             moments.append(max(now_ms, start_ms))
+    gap_ms = next_gap_ms(experiment)
+    if gap_ms is not None:
+        moments.append(gap_ms)
     return min(moments, default=None)
 
 

@@ -110,6 +110,8 @@ class Experiment:
     """Parameter id by the request that added it."""
     deferred: dict[tuple[str, int, str], dict[int, Report]] = field(default_factory=dict)
     """Reports beyond a gap, by claim and sequence."""
+    deferred_since_ms: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """Time at which the first report beyond the present gap came, by claim."""
     checkpoints: dict[str, SavedCheckpoint] = field(default_factory=dict)
     """Saved checkpoints by folder; only where checkpoints travel."""
     released_checkpoints: set[str] = field(default_factory=set)

@@ -46,6 +46,14 @@ def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
     folded.inbox_sequence = max(folded.inbox_sequence, batch.inbox_sequence)
 
 
+def cursor_of(payload: bytes) -> int:
+    """Return the INBOX sequence that a log has consumed with a batch; 0: it cannot be read."""
+    try:
+        return batch_from_bytes(payload).inbox_sequence
+    except DecodeError:
+        return 0  # its log cannot be loaded, which is reported then
+
+
 async def load(
     events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
 ) -> FoldedExperiment:

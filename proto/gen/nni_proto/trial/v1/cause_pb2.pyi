@@ -131,6 +131,8 @@ class _LossCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LossCause.V
     """The environment of the trial failed before its command ran: a full or read-only disk, a missing
     folder, `environment.json`, code or interpreter; `detail` says which. It counts against nothing.
     """
+    LOSS_CAUSE_REPORTS_MISSING: _LossCause.ValueType  # 12
+    """Reports of the attempt were lost with data of the bus: later ones came without them."""
 
 class LossCause(_LossCause, metaclass=_LossCauseEnumTypeWrapper):
     """Why an attempt is gone."""
@@ -160,6 +162,8 @@ LOSS_CAUSE_NOT_STARTED: LossCause.ValueType  # 11
 """The environment of the trial failed before its command ran: a full or read-only disk, a missing
 folder, `environment.json`, code or interpreter; `detail` says which. It counts against nothing.
 """
+LOSS_CAUSE_REPORTS_MISSING: LossCause.ValueType  # 12
+"""Reports of the attempt were lost with data of the bus: later ones came without them."""
 Global___LossCause: _TypeAlias = LossCause  # noqa: Y015
 
 class _WaitCause:

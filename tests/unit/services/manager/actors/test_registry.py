@@ -12,13 +12,16 @@ import pytest
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import LOADING
 from svc_manager.adapters.event_file import read_records
+from svc_manager.domain.trial import TrialState
 from svc_manager.usecases.activation import ReopenRequest
 from tests.unit.services.manager.world import (
     PATIENCE_S,
     InMemoryListeners,
     World,
+    hold,
     manager_on,
     world_on,
 )
@@ -192,3 +195,71 @@ async def test_experiment_whose_log_and_folder_are_gone_stays_away(tmp_path: Pat
     async with InMemoryBus() as empty, manager_on(empty, tmp_path, InMemoryListeners()) as manager:
         with pytest.raises(NotFoundError):
             await manager.registry.find(experiment_id)
+
+
+@pytest.mark.parametrize("rest", [0, 4], ids=["emptied", "older"])
+async def test_stopped_experiment_goes_on_after_its_inbox_was_replaced(
+    tmp_path: Path, rest: int
+) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await stopped(world)
+    consumed = broker.inbox.last
+    replace_inbox(broker, rest)
+
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        await world.experiments.resume(ReopenRequest(experiment_id))
+        world.follow(experiment_id)
+
+        resumed = await world.wait_for_state(experiment_id, DONE)
+
+    assert resumed.state == DONE
+    assert min(broker.inbox.records) > consumed > rest
+
+
+async def test_inbox_that_was_replaced_while_the_bus_was_away_is_read_on(tmp_path: Path) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path, hold) as world:
+        watching = asyncio.create_task(world.manager.registry.watch_inbox())
+        experiment_id = await world.create(max_trial_number=2)
+        held = await world.agent.holds(2)
+        await running(world, experiment_id, 2)
+        consumed = broker.inbox.last
+
+        broker.stop()
+        await asyncio.sleep(0)
+        replace_inbox(broker, 1)
+        grown = asyncio.Event()
+        broker.inbox.grown.append(grown.set)
+        broker.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while broker.inbox.last < consumed:
+                grown.clear()
+                await grown.wait()
+        for one in held:
+            await world.agent.result(one, 1.0)
+            await world.agent.exit(one)
+        ended = await world.wait_for_state(experiment_id, DONE)
+        watching.cancel()
+
+    assert ended.state == DONE
+
+
+def replace_inbox(broker: InMemoryBroker, rest: int) -> None:
+    """Shorten the stream to its first messages, as an earlier copy of the bus's data does."""
+    broker.inbox.records = {
+        sequence: record for sequence, record in broker.inbox.records.items() if sequence <= rest
+    }
+    broker.inbox.last = rest
+    broker.inbox.ids.clear()
+
+
+async def running(world: World, experiment_id: str, count: int) -> None:
+    """Wait until so many trials run."""
+    actor = await world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            change = actor.next_change
+            if actor.experiment.counts[TrialState.RUNNING] == count:
+                return
+            await change.wait()

@@ -9,11 +9,12 @@ from svc_common.experiment_events.causes import (
     StopReason,
 )
 from svc_manager.domain import events, inputs
-from svc_manager.domain.decide_reports import FALSE_START_LIMIT, is_affected
+from svc_manager.domain.decide_reports import FALSE_START_LIMIT, GAP_LIMIT_MS, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.reports import ExitCause, Report, Started
+from svc_manager.domain.scheduling import next_moment_ms
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import (
@@ -53,6 +54,53 @@ def test_a_deferred_report_survives_a_restart() -> None:
     lab.report(trial, 1, final(0.5))
 
     assert lab.experiment.trials[trial.id].state.name == "SUCCEEDED"
+
+
+def test_an_attempt_of_which_reports_stay_missing_is_lost_without_blame() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 2, exited())
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + GAP_LIMIT_MS
+
+    lab.now_ms += GAP_LIMIT_MS - 1
+    assert lab.notification(inputs.Tick()) == []
+    lab.now_ms += 1
+    lab.notification(inputs.Tick())
+
+    assert [event for event in lab.last if isinstance(event, events.TrialLost)] == [
+        events.TrialLost(
+            trial.id, 1, LossReason(LossCause.REPORTS_MISSING), command_failed=False
+        )
+    ]
+    assert SendDrop("r1", trial.id, 1, "claim") in lab.effects
+    assert trial.losses == 0
+    assert next_moment_ms(lab.experiment, lab.now_ms) is None
+
+
+def test_missing_reports_end_a_trial_that_is_being_stopped() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.command(inputs.Stop())
+    lab.report(trial, 2, exited())
+
+    lab.now_ms += GAP_LIMIT_MS
+    lab.notification(inputs.Tick())
+
+    assert lab.experiment.state.name == "STOPPED"
+
+
+def test_a_gap_of_a_losing_claim_changes_nothing() -> None:
+    lab = Lab()
+    lab.answer()
+    trial = next(iter(lab.experiment.live.values()))
+    lab.report(trial, 1, exited(), claim="second", runner="r2")
+    lab.report(trial, 0, Started(5), claim="first", runner="r1")
+
+    lab.now_ms += GAP_LIMIT_MS
+    lab.notification(inputs.Tick())
+
+    assert lab.last == []
+    assert next_moment_ms(lab.experiment, lab.now_ms) is None
 
 
 def test_two_trials_that_start_at_once_keep_their_own_parameters() -> None:
