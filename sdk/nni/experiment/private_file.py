@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nni.durable_files import replace_durably
+
 
 def write_private(path: Path, text: str) -> None:
     """Write a file readable and writable by this user only, whole or not at all.
@@ -21,11 +23,9 @@ def write_private(path: Path, text: str) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     if path.exists():
         before = path.stat()
         if before.st_gid != draft.stat().st_gid:
             os.chown(draft, -1, before.st_gid)
         draft.chmod(0o600 | (before.st_mode & 0o044))
-    draft.replace(path)
+    replace_durably(draft, path)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nni.durable_files import replace_durably
 from nni.experiment.archive import CODE, Archive, ArchiveWriter
 from nni.experiment.errors import ConfigError, Problem, RefusedError, ServiceFailedError
 from nni_proto.experiment.v1 import experiment_pb2
@@ -142,7 +143,7 @@ def _whole_file(path: Path) -> Iterator[Any]:
         os.close(descriptor)
         with temporary.open("wb") as file:
             yield file
-        temporary.replace(path)
+        replace_durably(temporary, path)
     except OSError as error:
         rule = f"must be a folder that can be written: {error.strerror}"
         raise ConfigError([Problem("--path", rule, str(path.parent))]) from error

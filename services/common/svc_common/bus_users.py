@@ -13,13 +13,13 @@ share a user, for replicas of one container.
 """
 
 import argparse
-import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from svc_common.durable_files import write_private
 from svc_common.environment import NNI_NATS_PASSWORD, NNI_NATS_USER
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.messaging.permissions import (
@@ -72,11 +72,11 @@ def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) 
     for (user, more), password in zip(users, passwords, strict=True):
         variables = {NNI_NATS_USER: user.name, NNI_NATS_PASSWORD: password, **more}
         text = "".join(f"{name}={value}\n" for name, value in variables.items())
-        _write(folder / f"{user.name}.env", text)
+        write_private(folder / f"{user.name}.env", text)
     block = users_block(
         (user, password) for (user, _), password in zip(users, passwords, strict=True)
     )
-    _write(folder / CONFIGURATION, block)
+    write_private(folder / CONFIGURATION, block)
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -97,15 +97,6 @@ def _password(path: Path) -> str:
     kept = next((line.removeprefix(start) for line in lines if line.startswith(start)), "")
     # It begins with a letter: the server would read a password of digits as a number.
     return kept or f"p{secrets.token_urlsafe(_PASSWORD_BYTES)}"
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(text)
-    draft.replace(path)
 
 
 if __name__ == "__main__":

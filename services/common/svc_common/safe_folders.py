@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from svc_common.beneath import FOLDER, open_beneath, plain_parts
+from svc_common.durable_files import sync_folder
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _DRAFT: Final = ".new-"
@@ -130,8 +131,10 @@ class SafeFolder:
                     file.flush()
                     os.fsync(file.fileno())
                 os.rename(draft, last, src_dir_fd=above, dst_dir_fd=above)
+                sync_folder(above)
             except OSError:
-                os.unlink(draft, dir_fd=above)
+                with suppress(FileNotFoundError):
+                    os.unlink(draft, dir_fd=above)
                 raise
 
     def status(self, name: str) -> os.stat_result | None:

@@ -15,6 +15,7 @@ from typing import Final
 from nni_wire.folders import BUS_FOLDER
 from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
+from svc_common.durable_files import sync_folder, write_private
 from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.permissions import (
@@ -94,10 +95,7 @@ def bus_command(plan: Plan) -> Command:
     """
     _move_streams(plan.home / "jetstream" / "jetstream")
     config = plan.home / BUS_CONFIGURATION
-    config.unlink(missing_ok=True)
-    descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(bus_config(plan))
+    write_private(config, bus_config(plan))
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
     return Command(
         BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False, halts=_BUS_HALTS
@@ -109,6 +107,7 @@ def _move_streams(store: Path) -> None:
     old, new = store / "$G", store / ACCOUNT
     if old.is_dir() and not new.exists():
         old.rename(new)
+        sync_folder(store)
 
 
 def bus_config(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
+from svc_common.durable_files import write_private
 from svc_common.logs import get_logger
 
 ENDPOINT_FILE: Final = "endpoint.json"
@@ -41,12 +42,7 @@ class Endpoint:
 
 def write_endpoint(home: Path, endpoint: Endpoint) -> None:
     """Write `endpoint.json` atomically, with mode 0600."""
-    temporary = home / f".{ENDPOINT_FILE}.new"
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        json.dump(endpoint.as_json(), file)
-    temporary.replace(home / ENDPOINT_FILE)
+    write_private(home / ENDPOINT_FILE, json.dumps(endpoint.as_json()))
 
 
 def remove_endpoint(home: Path) -> None:

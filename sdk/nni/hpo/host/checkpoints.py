@@ -1,7 +1,9 @@
 """Checkpoints of an algorithm's state on disk, which shorten the replay after a restart.
 
 A checkpoint only saves time: the log is authoritative, and without a fitting checkpoint the whole
-log is replayed. A checkpoint is the JSON of the algorithm's `state()`.
+log is replayed. A checkpoint is the JSON of the algorithm's `state()`, with a digest of the
+commands that it had received. A checkpoint beyond the end of the log, or whose digest differs from
+that of the log, has outlived a part of the log that a cut of power took: it is refused.
 """
 
 import json
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from nni.durable_files import write_whole
 from nni.hpo.json_value import plain_value
 
 _logger = logging.getLogger(__name__)
@@ -56,38 +59,68 @@ class CheckpointFile:
     def __init__(self, path: Path | None, identity: dict[str, Any]) -> None:
         self._path = path
         self._identity = json.loads(json.dumps(identity))
+        self.digest = 0
+        """Digest of the commands before the loaded checkpoint."""
 
     @property
     def enabled(self) -> bool:
         """True if checkpoints are enabled."""
         return self._path is not None
 
-    def load(self) -> tuple[list[int], dict[str, Any]] | None:
-        """Return position and state of the checkpoint; None if none fits."""
+    def load(self, log_end: list[int] | None = None) -> tuple[list[int], dict[str, Any]] | None:
+        """Return position and state of the checkpoint; None if none fits.
+
+        Args:
+            log_end: position of the last event of the log; a checkpoint beyond it is discarded.
+                None: unknown.
+        """
         if self._path is None:
             return None
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
             if content["identity"] == self._identity:
-                return content["position"], content["state"]
+                position, state, self.digest = (
+                    content[key] for key in ("position", "state", "digest")
+                )
+                if log_end is None or position <= log_end:
+                    return position, state
+                self.discard(f"it is of event {position}, and the log ends at {log_end}")
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             _logger.warning("the checkpoint %s cannot be used: %s", self._path, error)
         return None
 
-    def save(self, position: list[int], state: dict[str, Any]) -> None:
+    def discard(self, reason: str) -> None:
+        """Delete a checkpoint that is not of this log, and say why."""
+        if self._path is None:
+            return
+        _logger.warning(
+            "the checkpoint %s is refused: %s; the log has lost its end since, as by a cut of "
+            "power, and the algorithm is made anew from the log",
+            self._path,
+            reason,
+        )
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            _logger.warning("the checkpoint %s cannot be deleted: %s", self._path, error)
+
+    def save(self, position: list[int], state: dict[str, Any], digest: int = 0) -> None:
         """Replace the checkpoint; log and ignore a failed write, as of a full disk."""
         if self._path is None:
             return
         text = json.dumps(
-            {"identity": self._identity, "position": position, "state": state},
+            {
+                "identity": self._identity,
+                "position": position,
+                "digest": digest,
+                "state": state,
+            },
             default=plain_value,
         )
-        temporary = self._path.with_suffix(".new")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self._path)
+            write_whole(self._path, text)
         except OSError as error:
             _logger.warning("no checkpoint written to %s: %s", self._path, error)

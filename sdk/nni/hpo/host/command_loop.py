@@ -1,6 +1,7 @@
 """Command loop of the host: reads commands from a pipe and applies them to the algorithm."""
 
 import logging
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -63,6 +64,16 @@ _IDENTITY: Final = (
     "seed",
 )
 """Keys of `initialize` that are part of a checkpoint's identity."""
+_DIGESTED: Final = {
+    "generate": ("request_id", "parameter_ids"),
+    "metric": ("metric",),
+    "trial_end": ("end",),
+    "import_data": ("data",),
+    "update_search_space": ("search_space",),
+    "add_customized": ("parameter_id", "parameters"),
+}
+"""Keys, by operation, of commands in the digest. They follow from the log alone, so that a
+replay repeats them exactly; recorded parameters depend on who has answered."""
 
 _logger = logging.getLogger(__name__)
 
@@ -107,6 +118,10 @@ class CommandLoop:
         self._due = due or CheckpointSchedule()
         self._checkpoints = CheckpointFile(None, {})
         self._restored: list[int] = [0, 0]
+        self._digest = 0
+        """Digest of all commands of `_DIGESTED`."""
+        self._unverified = False
+        """True until the log was seen up to the restored checkpoint, and agrees with it."""
 
     def run(self) -> None:
         """Handle commands until there are no more."""
@@ -122,6 +137,9 @@ class CommandLoop:
             self._algorithm = self._initialized(command)
             return self._algorithm is not None
         operation = command["op"]
+        if self._unverified and self._position > self._restored and not self._verified():
+            return False
+        self._digest = _digest_with(self._digest, command)
         if self._position <= self._restored and operation not in {"generate", "recorded"}:
             return True  # part of the checkpoint
         if operation == "generate":
@@ -132,6 +150,17 @@ class CommandLoop:
         if alive and operation in {"generate", "trial_end"}:
             self._take_checkpoint(self._algorithm)
         return alive
+
+    def _verified(self) -> bool:
+        """Return whether the log agrees with the restored checkpoint; discard it if not.
+
+        The host ends then: the dispatcher starts another one, which replays the log.
+        """
+        self._unverified = False
+        if self._digest == self._checkpoints.digest:
+            return True
+        self._checkpoints.discard(f"the log up to event {self._restored} differs from it")
+        return False
 
     def prepare(self) -> None:
         """Compute proposals in advance; called while no commands wait."""
@@ -202,11 +231,11 @@ class CommandLoop:
         if command.get("plan"):
             identity["plan"] = command["plan"]
         self._checkpoints = CheckpointFile(path, identity)
-        found = self._checkpoints.load()
+        found = self._checkpoints.load(command.get("log_end"))
         if found is not None:
             position, state = found
             algorithm.restore(state)
-            self._restored = position
+            self._restored, self._unverified = position, True
             _logger.info("the algorithm is restored from its checkpoint at event %s", position)
 
     def _take_checkpoint(self, algorithm: AlgorithmDriver) -> None:
@@ -215,7 +244,7 @@ class CommandLoop:
         began_s = self._due.work_s()
         state = algorithm.snapshot()
         if state is not None:
-            self._checkpoints.save(self._position, state)
+            self._checkpoints.save(self._position, state, self._digest)
         self._due.taken(began_s)
 
     def _generate(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> bool:
@@ -280,6 +309,16 @@ class CommandLoop:
         """Return whether a result has no number, or NaN, for a metric that is learned from."""
         numbers = [part_of(value, metric) for metric in self._learned_metrics]
         return any(not is_numeric(number) or number != number for number in numbers)  # noqa: PLR0124 - NaN
+
+
+def _digest_with(digest: int, command: dict[str, Any]) -> int:
+    """Return the digest of the commands so far and one more."""
+    operation = command["op"]
+    keys = _DIGESTED.get(operation)
+    if keys is None:
+        return digest
+    values = [command["position"], operation, *(command[key] for key in keys)]
+    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"), digest)
 
 
 def _origin(config: dict[str, Any], seed: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, get_args
 
+from nni.durable_files import write_whole
 from nni.hpo.registry.built_in import BUILT_IN
 from nni.hpo.registry.declaration import BASES, accept_any_space
 from nni.hpo.registry.entries import AlgorithmEntry, Kind
@@ -163,9 +164,7 @@ def _changing() -> Iterator[list[dict[str, str]]]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         known = _read(path)
         yield known
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"algorithms": known}, indent=2) + "\n", "utf-8")
-        fresh.replace(path)
+        write_whole(path, json.dumps({"algorithms": known}, indent=2) + "\n")
 
 
 _ANYTHING: Final = ClassArgsValidator()

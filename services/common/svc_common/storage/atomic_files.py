@@ -1,13 +1,13 @@
 """Atomic writes of files, and the mapping of their errors."""
 
 import errno
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from svc_common.durable_files import replace_durably
 from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
 
 TEMPORARY: Final = ".new-"
@@ -27,7 +27,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             yield file
-        os.replace(name, path)  # noqa: PTH105 - a name, not a Path
+        replace_durably(Path(name), path)
     finally:
         Path(name).unlink(missing_ok=True)
 

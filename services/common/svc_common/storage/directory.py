@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from svc_common.durable_files import replace_durably
 from svc_common.errors import NotFoundError
 from svc_common.storage.atomic_files import CHUNK_BYTES, TEMPORARY, atomic_file, storage_error
 from svc_common.storage.ports import (
@@ -129,7 +130,7 @@ class DirectoryBlobStore:
                     digest.update(chunk)
                     target.write(chunk)
             key = f"{CONTENT_KIND}/{digest.hexdigest()}"
-            temporary.replace(self._place(key))
+            replace_durably(temporary, self._place(key))
         finally:
             temporary.unlink(missing_ok=True)
         return key

@@ -123,6 +123,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
         "seed": command.seed,
         "log_level": setup.log_level,
         "checkpoint": f"{setup.directory}/{CHECKPOINT_NAME}",
+        **({} if command.log_end is None else {"log_end": command.log_end}),
         "eager": eager,
     }
 

@@ -46,6 +46,7 @@ class AlgorithmState:
         self.generation = 0
         self.wants_host = False
         self._live = False
+        self._last = Position(0, 0)
         self._commands: list[commands.Command] = []
         self._search_space: Payload = None
         self._started = False
@@ -63,6 +64,7 @@ class AlgorithmState:
 
     def feed(self, position: Position, event: events.Event) -> None:
         """Apply the next event of the log; collect the commands to the host that follow."""
+        self._last = position
         match event:
             case events.TrialsRequested():
                 self._trials_requested(position, event)
@@ -127,7 +129,9 @@ class AlgorithmState:
             trial.parameters = trial.final = None
 
     def _add_command(self, command: commands.Command) -> None:
-        if isinstance(command, commands.Generate) and command.request_id in self._recorded:
+        if isinstance(command, commands.Initialize):
+            self._commands.append(replace(command, log_end=self._last))
+        elif isinstance(command, commands.Generate) and command.request_id in self._recorded:
             recorded = self._recorded.pop(command.request_id)
             self._commands += [
                 commands.Generate(

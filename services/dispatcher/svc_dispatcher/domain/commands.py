@@ -20,6 +20,9 @@ class Initialize:
     search_space: Payload
     """The current space, which may differ from the setup's after a resume."""
     seed: int
+    log_end: Position | None = None
+    """Last event of the log when the host was started: a checkpoint beyond is of another log.
+    None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)

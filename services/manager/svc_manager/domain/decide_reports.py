@@ -191,9 +191,7 @@ def lose_incomplete(round_: Round) -> None:
     for trial, report, since_ms in list(_gaps(round_.experiment)):
         if round_.now_ms - since_ms >= GAP_LIMIT_MS and trial.attempt == report.attempt:
             lose_attempt(round_, trial, LossReason(LossCause.REPORTS_MISSING))
-            round_.add_effect(
-                SendDrop(report.runner_id, trial.id, report.attempt, report.claim_id)
-            )
+            round_.add_effect(SendDrop(report.runner_id, trial.id, report.attempt, report.claim_id))
 
 
 def next_gap_ms(experiment: Experiment) -> int | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.clock import Clock
+from svc_common.durable_files import sync_folder, sync_tree
 from svc_common.errors import ServiceError
 from svc_common.storage.archives import ArchiveLimits, extract
 from svc_common.storage.ports import CONTENT_KIND, BlobExchange
@@ -84,7 +85,9 @@ class CachedCodeStore:
                 await self._blobs.fetch(f"{CONTENT_KIND}/{archive.sha256}", draft / "archive")
                 await asyncio.to_thread(_check, draft / "archive", archive)
                 await asyncio.to_thread(extract, draft / "archive", draft / "code", self._limits)
+                await asyncio.to_thread(sync_tree, draft / "code")
                 os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
+                sync_folder(self._folder)
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
 

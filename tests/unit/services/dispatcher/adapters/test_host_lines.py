@@ -58,6 +58,13 @@ def test_initialize_carries_all_that_a_host_needs() -> None:
     }
 
 
+def test_initialize_carries_the_end_of_a_log_that_is_known() -> None:
+    setup = ExperimentSetup("exp", "/root/exp", "", None, None, None, None, 1, "info")
+    command = commands.Initialize(AT, setup, None, 9, log_end=Position(70, 2))
+
+    assert decoded(command)["log_end"] == [70, 2]
+
+
 def test_the_plan_is_what_a_search_wants_beside_its_tuner() -> None:
     config = config_pb2.ExperimentConfig()
     config.search.duplicates = "replicate"

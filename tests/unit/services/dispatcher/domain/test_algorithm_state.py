@@ -89,6 +89,16 @@ def test_first_command_builds_the_algorithm_with_the_space_in_force() -> None:
     assert (initialize.search_space, initialize.seed) == ("space", 5)
 
 
+def test_first_command_names_the_end_of_the_log() -> None:
+    log = Log()
+    log.add(*answered(0))
+
+    initialize = log.live()[0]
+
+    assert isinstance(initialize, commands.Initialize)
+    assert initialize.log_end == log.last
+
+
 def test_replayed_request_says_nothing_and_is_followed_by_what_the_log_holds() -> None:
     log = Log()
     log.add(*answered(0))

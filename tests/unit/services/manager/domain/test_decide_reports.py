@@ -68,9 +68,7 @@ def test_an_attempt_of_which_reports_stay_missing_is_lost_without_blame() -> Non
     lab.notification(inputs.Tick())
 
     assert [event for event in lab.last if isinstance(event, events.TrialLost)] == [
-        events.TrialLost(
-            trial.id, 1, LossReason(LossCause.REPORTS_MISSING), command_failed=False
-        )
+        events.TrialLost(trial.id, 1, LossReason(LossCause.REPORTS_MISSING), command_failed=False)
     ]
     assert SendDrop("r1", trial.id, 1, "claim") in lab.effects
     assert trial.losses == 0

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nni.hpo import commands
+from nni.hpo.host.checkpoints import CheckpointSchedule
 from nni.hpo.host.command_loop import CommandLoop
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
@@ -309,3 +310,89 @@ def test_many_results_without_a_number_leave_few_lines(caplog: pytest.LogCapture
         "10 such results so far)",
         "100 such results so far)",
     ]
+
+
+class AlwaysDue(CheckpointSchedule):
+    """Schedule of a checkpoint at every opportunity."""
+
+    def __call__(self) -> bool:
+        return True
+
+
+def history(path: Path, results: list[float]) -> list[dict[str, Any]]:
+    """Return the commands of an experiment whose trials had these results, one after another."""
+    commands = [
+        initialize(tuner={"name": "TPE", "class_args": {}}, plan=None, checkpoint=str(path))
+    ]
+    for number, result in enumerate(results):
+        at = 10 * number + 10
+        request = generate(f"r{number}", number, replayed=True)
+        commands += [
+            {**request, "position": [at, 0]},
+            {
+                "op": "metric",
+                "position": [at + 5, 0],
+                "metric": (f"t{number}", 1, number, True, 0, result, False),
+            },
+            {
+                "op": "trial_end",
+                "position": [at + 5, 1],
+                "end": (f"t{number}", number, "SUCCEEDED", False),
+            },
+        ]
+    return commands
+
+
+def replay(commands: list[dict[str, Any]], *, ask: bool = True) -> list[Any]:
+    """Run the commands of a log on a new host, then a request; return what it proposes."""
+    first, *rest = commands
+    request = {**generate("new", 90), "position": [rest[-1]["position"][0] + 1, 0]}
+    pipe = MemoryPipe(
+        {**first, "log_end": rest[-1]["position"]}, *rest, *([request] if ask else [])
+    )
+    CommandLoop(pipe, lambda _: None, AlwaysDue()).run()
+    return [message["parameters"] for message in pipe.said if "parameters" in message]
+
+
+RESULTS = [0.1 * number for number in range(25)]
+
+
+def test_checkpoint_beyond_the_log_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, unused = tmp_path / "algorithm.json", tmp_path / "unused.json"
+    replay(history(path, RESULTS))
+
+    after_the_cut = replay(history(path, RESULTS[:22]))
+
+    assert after_the_cut == replay(history(unused, RESULTS[:22]))
+    assert "the log ends at" in caplog.text
+
+
+def test_checkpoint_of_a_log_that_went_another_way_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, unused = tmp_path / "algorithm.json", tmp_path / "unused.json"
+    other = [*RESULTS[:22], *(9.0 - result for result in RESULTS)]
+    replay(history(path, RESULTS))
+
+    ended = replay(history(path, other))
+    again = replay(history(path, other))
+
+    assert ended == []
+    assert again == replay(history(unused, other))
+    assert "differs" in caplog.text
+
+
+def test_checkpoint_of_the_same_log_is_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, unused = tmp_path / "algorithm.json", tmp_path / "unused.json"
+    caplog.set_level("INFO")
+    replay(history(path, RESULTS[:22]), ask=False)
+
+    longer = replay(history(path, RESULTS))
+
+    assert longer == replay(history(unused, RESULTS))
+    assert "restored from its checkpoint" in caplog.text
+    assert "refused" not in caplog.text
