@@ -23,7 +23,7 @@ _ANSWER_S: Final = 5.0
 
 
 class ListenerKeeper:
-    """End of the parent: keeps the sockets until they are dropped; belongs to an event loop."""
+    """Parent's end: keeps a child's listening sockets open while the child restarts."""
 
     def __init__(self) -> None:
         self._end, self.child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -39,7 +39,7 @@ class ListenerKeeper:
         return frozenset(self._kept)
 
     def close(self) -> None:
-        """Close all kept sockets and both ends; may be called twice."""
+        """Close all kept sockets and both ends of the pair; may be called twice."""
         if self._end.fileno() >= 0:
             self._loop.remove_reader(self._end)
         for one in (*self._kept.values(), self._end, self.child_end):
@@ -86,7 +86,7 @@ class ListenerKeeper:
 
 
 class KeptListeners:
-    """End of the child: takes the sockets of its earlier run, and has new ones kept.
+    """Child's end: takes back its earlier run's listening sockets and gives new ones to keep.
 
     Args:
         end: inherited end of the pair; None: nothing is kept.
@@ -98,7 +98,7 @@ class KeptListeners:
 
     @classmethod
     def inherited(cls, descriptor: int) -> Self:
-        """Take over a descriptor and ask the parent for its sockets; blocks for some milliseconds.
+        """Open the inherited end and fetch the kept sockets from the parent, blocking briefly.
 
         Args:
             descriptor: of the end; -1: there is none.
@@ -120,7 +120,7 @@ class KeptListeners:
         self._tell(f"keep {bound.getsockname()[1]}", bound)
 
     def drop(self, bound: socket.socket) -> None:
-        """Stop listening on a socket, and have the parent close it; its owner closes it, too."""
+        """Shut a listening socket down, and ask the parent to close the copy that it keeps."""
         self._tell(f"drop {bound.getsockname()[1]}")
         if self._end is not None:
             # Frees the port before the parent has closed its copy.
@@ -128,13 +128,13 @@ class KeptListeners:
                 bound.shutdown(socket.SHUT_RDWR)
 
     def drop_others(self, ports: frozenset[int]) -> None:
-        """Drop the sockets of an earlier run that are at none of these ports."""
+        """Close an earlier run's kept sockets whose ports are not among ``ports``."""
         for port in self._earlier.keys() - ports:
             with self._earlier.pop(port) as unwanted:
                 self.drop(unwanted)
 
     def close(self) -> None:
-        """Close this end; the parent keeps its sockets."""
+        """Close the child's end and its copies; the parent keeps the sockets for the next run."""
         for one in self._earlier.values():
             one.close()
         self._earlier.clear()
@@ -176,7 +176,7 @@ def _send(end: socket.socket, message: str, bound: socket.socket | None = None) 
 
 
 def _receive(end: socket.socket) -> tuple[str, list[socket.socket]]:
-    """Return a message and the sockets that came with it.
+    """Receive one message and the sockets sent with it; raise OSError if the end is closed.
 
     Raises:
         OSError: nothing can be received.

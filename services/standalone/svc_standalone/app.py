@@ -150,7 +150,7 @@ class BusPort:
         self._redrawn: Callable[[str], None] = lambda _: None
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands of all children with the ports of now."""
+        """Return the commands that start bus and services, with the bus's current port."""
         services = {
             name: service_command(self.plan, name, self._held.http, self._listeners)
             for name in SERVICES

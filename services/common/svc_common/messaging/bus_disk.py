@@ -12,7 +12,7 @@ _MEBIBYTE: Final = 1024 * 1024
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space of the disk with a folder; 0: it is unknown."""
+    """Return the free bytes of the disk that holds a folder; 0: unknown."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:
@@ -20,7 +20,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def disk_trouble(folder: Path) -> str:
-    """Return why a bus cannot store messages in a folder, with the remedy; empty: nothing shows.
+    """Return that the bus's disk is full or not writable, with the remedy; empty: it is neither.
 
     Not to be called often: it asks the disk.
     """
@@ -35,7 +35,7 @@ def disk_trouble(folder: Path) -> str:
 
 
 def _write_trouble(folder: Path) -> str:
-    """Return why a file in a folder cannot be written; empty: it can, or nothing shows."""
+    """Try to create a nameless file in a folder; return why that fails; empty: it works."""
     try:
         # A file without a name, which is gone when it is closed. A disk that an error has made
         # read-only shows it only to writers.

@@ -184,7 +184,7 @@ class JetStream:
             await self.api(f"STREAM.UPDATE.{name}", wanted)
 
     async def _configuration(self, name: str) -> Mapping[str, object] | None:
-        """Return the configuration of a stream; None: it does not exist."""
+        """Return a stream's configuration from the server; None: the stream does not exist."""
         try:
             answer = await self.api(f"STREAM.INFO.{name}")
         except JetStreamError as error:

@@ -389,7 +389,7 @@ class Bus(Protocol):
 
     @property
     def disk_trouble(self) -> str:
-        """Return why the bus cannot store messages, if its disk shows it; empty: nothing shows.
+        """Return why the bus's disk takes no messages (full, read-only); empty: it seems fine.
 
         Asks the disk: to be called only if something is wrong.
         """

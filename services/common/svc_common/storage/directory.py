@@ -28,8 +28,6 @@ T = TypeVar("T")
 class DirectoryBlobStore:
     """`BlobStore` of files below one folder; file operations run in threads.
 
-    File operations run in threads, not on the loop.
-
     Args:
         folder: the root of the store; only this user may read it.
     """

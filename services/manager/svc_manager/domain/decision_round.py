@@ -88,8 +88,6 @@ class Round:
     def cancel_trial(self, trial: Trial, state: TrialState, stop: StopReason) -> None:
         """End a live trial in ``state``: by a stop order if it is RUNNING, else at once.
 
-        At once if its command cannot be running, else by a stop order.
-
         An UNKNOWN trial ends at once: should its agent return, it gets a drop order.
         """
         if trial.state is not TrialState.RUNNING:

@@ -15,7 +15,7 @@ _SLOW_S: Final = 2.0
 
 
 class LogWriter:
-    """Writer of one owner's batches to an experiment's log; repeats an append while it must.
+    """Writer that appends one owner's batches to a log, again while the bus is full.
 
     Args:
         experiment_id: the experiment.
@@ -42,8 +42,6 @@ class LogWriter:
 
     async def append(self, payload: bytes, expected_sequence: int) -> int:
         """Append a batch behind a known sequence, again while the bus is full; return its sequence.
-
-        While the bus has no room the append is repeated.
 
         Raises:
             LostOwnershipError: another manager owns the experiment.

@@ -235,7 +235,7 @@ class LogStreams:
 
 
 async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
-    """Wait until a trial is no longer WAITING, since only then its output has a place."""
+    """Wait until a trial is no longer WAITING, since only then its output can be located."""
     while True:
         change = actor.next_change
         if actor.experiment.trials[trial_id].state is not TrialState.WAITING:

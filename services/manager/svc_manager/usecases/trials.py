@@ -251,8 +251,6 @@ class Trials:
     ) -> trial_service_pb2.ExplainTrialResponse:
         """Explain why a trial is in its state; without an id, why the next one is not created.
 
-        Empty id: why the next one is not created.
-
         Raises:
             NotFoundError: the experiment has no such trial.
         """

@@ -233,7 +233,7 @@ class BlobTransfers:
                     yield chunk
 
     async def _count(self, upload: Upload) -> None:
-        """Count a stored blob; report it if its experiment was deleted meanwhile."""
+        """Add a stored blob to the usage; call back if its experiment was deleted meanwhile."""
         self._usage.stored(upload.pending)
         # After the blob is stored: a deletion that follows this query collects the blob itself.
         if upload.experiment_id and await self._events.last(upload.experiment_id) is None:

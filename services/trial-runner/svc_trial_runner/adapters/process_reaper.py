@@ -37,7 +37,7 @@ def machine_boot_id() -> str:
 
 
 class Reaper:
-    """Waiter on ended children that only this subreaper adopted; calls back with their status."""
+    """Reaper of ended processes that this agent adopted; calls back with id and status."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

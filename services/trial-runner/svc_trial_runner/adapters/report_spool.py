@@ -95,7 +95,7 @@ class DirectoryReportSpool:
         self._write(segment, b"".join(parts))
 
     def discard_inherited(self) -> None:
-        """Delete the segment files of the predecessor."""
+        """Delete an earlier agent's segments, after reports still needed were appended again."""
         for path in self._old:
             path.unlink(missing_ok=True)
         self._old = []

@@ -32,7 +32,7 @@ class LaunchPlan:
 
 
 class LaunchPlans:
-    """Cache of how to start each experiment's trials: environment, unpacked code, command.
+    """Cache of the launch plan of each experiment: environment, unpacked code, command.
 
     Args:
         code: unpacks code archives.

@@ -97,7 +97,7 @@ def split_wait_status(status: int) -> tuple[int | None, int]:
 
 
 def ended_by_shutdown_signal(status: int | None) -> bool:
-    """Return whether a wait status is one that TERM, INT or HUP leaves, which a shutdown sends.
+    """Return whether a wait status shows TERM, INT or HUP, as a shutdown of the machine leaves.
 
     Args:
         status: wait status; None: the end was not seen, since the starter ended too.

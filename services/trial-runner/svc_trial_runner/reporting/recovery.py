@@ -48,7 +48,7 @@ class Recovery:
         self._tasks = tasks
 
     def settle(self) -> list[AttemptKey]:
-        """Resend left reports and report left claims lost, in the background; return attempts.
+        """Resend an earlier agent's reports, report its other claims lost; return its attempts.
 
         Returns:
             The attempts that must not run here again.

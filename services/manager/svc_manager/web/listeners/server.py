@@ -156,7 +156,7 @@ class WebServer:
         await self._dependencies.tensorboards.stop_all(experiment_id)
 
     def free_ports(self, used: frozenset[int]) -> None:
-        """Free the kept ports of an earlier process that no experiment uses any more.
+        """Close sockets kept for an earlier process whose ports no open experiment uses.
 
         Args:
             used: ports of all open experiments.
