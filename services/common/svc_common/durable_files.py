@@ -15,7 +15,7 @@ _NOT_SUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 
 
 def replace_durably(draft: Path, path: Path) -> None:
-    """Rename a complete draft in the same folder to its name, once its content is on the disk.
+    """Sync a draft file, rename it over `path` in the same folder, and sync the folder.
 
     Raises:
         OSError: it cannot be synchronised or renamed; then `path` is as before.
@@ -26,7 +26,7 @@ def replace_durably(draft: Path, path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file durably and in one step; only this user can read it.
+    """Write a text file with mode 0600 through a synced draft that replaces it in one step.
 
     Raises:
         OSError: it cannot be written; then `path` is as before.
@@ -40,7 +40,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path | int) -> None:
-    """Wait until the names in a folder are on the disk, if its file system can.
+    """Sync a folder's entries to the disk; ignore file systems that cannot do that.
 
     Args:
         folder: path, or descriptor that may be for its path only (`O_PATH`).
@@ -59,7 +59,7 @@ def sync_folder(folder: Path | int) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Wait until all regular files and folders below a folder are on the disk.
+    """Sync all regular files and folders below a folder to the disk, without following links.
 
     Raises:
         OSError: the disk has failed.

@@ -11,7 +11,7 @@ DELAYS_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class RestartState:
-    """Number of a child's quick ends, from which its back-off delay follows."""
+    """Number of a child's ends since it last ran long enough; sets its back-off delay."""
 
     ends: int = 0
     """Ends since the child was last healthy."""

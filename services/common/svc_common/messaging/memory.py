@@ -146,7 +146,7 @@ class InMemoryInbox:
         return found[-1][0] if found else 0
 
     async def lift(self, cursor: int) -> int | None:
-        """Number all later messages, to any experiment, above `cursor`."""
+        """If the stream ends below `cursor`, renumber its messages above; return their number."""
         await self._bus.ready()
         if self._stream.last >= cursor:
             return None

@@ -61,7 +61,7 @@ class NatsInbox:
         return 0 if stored is None else stored.sequence
 
     async def lift(self, cursor: int) -> int | None:
-        """Number all later messages, to any experiment, above `cursor`."""
+        """If the stream ends below `cursor`, store its messages anew above; return their number."""
         stream = subjects.STREAM_INBOX
         answer = await self._js.api(f"STREAM.INFO.{stream}")
         if int(answer["state"]["last_seq"]) >= cursor:

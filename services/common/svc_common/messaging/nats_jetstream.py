@@ -205,7 +205,7 @@ class JetStream:
         return _stored(answer["message"])
 
     async def read_all(self, stream: str) -> list[Stored]:
-        """Return all messages of a short stream, one call each; also if it has other subjects."""
+        """Return all messages of a short stream of any subjects, fetched one by one."""
         found: list[Stored] = []
         while True:
             start = found[-1].sequence + 1 if found else 1

@@ -198,7 +198,7 @@ class Inbox(Protocol):
         ...
 
     async def lift(self, cursor: int) -> int | None:
-        """Number all later messages, to any experiment, above `cursor`.
+        """If the INBOX ends below `cursor`, renumber what it holds above; return their number.
 
         A bus whose data were replaced by older ones, or are damaged, gives numbers a second time,
         and a reader whose cursor is beyond them would miss these messages. What the bus still

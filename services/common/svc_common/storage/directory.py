@@ -36,7 +36,7 @@ class DirectoryBlobStore:
         self._folder = folder
 
     async def put(self, data: bytes) -> str:
-        """Write data to a file named by its SHA-256, unless it exists; return the key."""
+        """Write data to a file named by its SHA-256, or renew that file's time; return the key."""
         key = content_key(data)
         await _in_thread(lambda: self._write_once(key, data))
         return key

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BlobMetrics:
-    """Prometheus metrics of a blob store: calls, errors, durations and bytes.
+    """Prometheus metrics of a blob store: calls by operation and result, bytes by direction.
 
     Args:
         registry: renders them.
@@ -29,7 +29,7 @@ class BlobMetrics:
 
 
 class MeteredBlobStore:
-    """`BlobStore` that passes calls to another one and counts calls, durations and bytes.
+    """`BlobStore` that passes calls to another one and counts calls, results and bytes.
 
     Args:
         store: executes the calls.

@@ -18,7 +18,7 @@ BACKLOG_LIMIT: Final = 5000
 
 
 async def continue_inbox(inbox: Inbox, cursor: int) -> bool:
-    """Number later INBOX messages above a cursor of the logs, if the stream ends below it.
+    """Renumber the INBOX above the logs' cursor if it ends below (lost data); return whether.
 
     It was emptied, is damaged or is an older copy then: it would give consumed numbers again, and
     no report would be read. Reports that are gone cost the attempts that lack them.

@@ -75,7 +75,7 @@ class ActorRegistry:
             await self._take_over(experiment_id)
 
     async def _largest_cursor(self) -> int:
-        """Return the largest INBOX sequence that any log has consumed."""
+        """Return the largest INBOX sequence that the last batch of any log records as consumed."""
         events = self._dependencies.bus.events
         cursor = 0
         for experiment_id in await events.experiments():
@@ -147,7 +147,7 @@ class ActorRegistry:
         )
 
     async def watch_inbox(self) -> None:
-        """Check whenever the bus returns that the INBOX continues the logs, until cancelled."""
+        """After each return of the bus, renumber the INBOX if it lost data; until cancelled."""
         bus = self._dependencies.bus
         while True:
             await bus.wait_connected(connected=False)

@@ -26,7 +26,7 @@ when the experiment is loaded again."""
 
 
 class FolderJournal:
-    """Writer of one experiment's `events.log` and text log; a full disk never stops it.
+    """Writer of one experiment's `events.log` and text log; write errors are only logged.
 
     Args:
         folder: open; used during construction only.

@@ -185,7 +185,7 @@ order, each until it is stored, so that only damage of the bus makes a gap that 
 
 
 def lose_incomplete(round_: Round) -> None:
-    """Lose the attempts of which reports are missing for good; their agents get drop orders."""
+    """Lose attempts whose reports have had a gap for too long; order their agents to drop them."""
     if not round_.experiment.deferred_since_ms:
         return
     for trial, report, since_ms in list(_gaps(round_.experiment)):
@@ -201,7 +201,7 @@ def next_gap_ms(experiment: Experiment) -> int | None:
 
 
 def _gaps(experiment: Experiment) -> Iterator[tuple[Trial, Report, int]]:
-    """Yield live trials with a report that waits beyond a gap, and the time since when."""
+    """Yield (trial, deferred report, time since) for each claim with a gap in its reports."""
     for claim, since_ms in experiment.deferred_since_ms.items():
         trial_id, attempt, claim_id = claim
         trial = experiment.trials[trial_id]

@@ -47,7 +47,7 @@ def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
 
 
 def cursor_of(payload: bytes) -> int:
-    """Return the INBOX sequence that a log has consumed with a batch; 0: it cannot be read."""
+    """Return the INBOX sequence that an encoded batch records as consumed; 0: unreadable."""
     try:
         return batch_from_bytes(payload).inbox_sequence
     except DecodeError:

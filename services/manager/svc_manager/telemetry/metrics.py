@@ -62,7 +62,7 @@ class Instruments:
     def register_gauges(
         self, experiments: Callable[[], Iterable[Experiment]], agents: AgentMonitor
     ) -> None:
-        """Register gauges of experiments, trials and agents by state, read at each scrape.
+        """Register gauges of experiments and trials by state, and agents by pool, for scrapes.
 
         Args:
             experiments: returns the live experiments of this manager.
