@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.benchmarks.guard import run_guarded
 from tests.integration.trial_runner.harness import TOKEN, AgentProcess, manager_side
 from tests.support.servers import nats_server
 
@@ -119,6 +120,7 @@ async def measure(name: str, script: str, trials: int, folder: Path) -> None:
 
 
 def main() -> None:
+    run_guarded()
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "

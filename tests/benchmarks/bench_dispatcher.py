@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
+from tests.benchmarks.guard import run_guarded
 from tests.integration.dispatcher.host_processes import host_pid
 from tests.support.scripted_manager import (
     ScriptedManager,
@@ -157,6 +158,7 @@ async def run(arguments: argparse.Namespace, folder: Path) -> None:
 
 
 def main() -> None:
+    run_guarded()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--tuner", default="Random")

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tests.benchmarks.measure import record_missed
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -35,6 +37,8 @@ def print_figures(figures: Iterable[Figure]) -> None:
     rows = list(figures)
     wide = [max((len(getattr(row, key)) for row in rows), default=0) for key in _COLUMNS]
     for row in rows:
+        if not row.met:
+            record_missed(f"{row.what}: {row.found}, target {row.target}")
         cells = (getattr(row, key).ljust(width) for key, width in zip(_COLUMNS, wide, strict=True))
         print("   " + "  ".join((*cells, "met   " if row.met else "MISSED", row.note)).rstrip())
     print(f"   {sum(row.met for row in rows)} of {len(rows)} met")
