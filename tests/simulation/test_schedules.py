@@ -142,3 +142,21 @@ def test_equal_scenarios_have_equal_logs() -> None:
     logs = [World(scenario).run().bus.log for _ in range(2)]
 
     assert [batch.payload for batch in logs[0]] == [batch.payload for batch in logs[1]]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.SET_CLOCK_AHEAD, FaultKind.SET_CLOCK_BACK])
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("minutes", [0.1, 30.0, 120.0])
+def test_clock_that_is_set_changes_no_duration(
+    kind: FaultKind, restarted: bool, minutes: float
+) -> None:
+    limit_s = 200.0
+    faults: tuple[Fault, ...] = (Fault(20.0, kind, 0, minutes),)
+    if restarted:  # the clock is set while no manager is there
+        faults = (Fault(19.0, FaultKind.KILL_MANAGER, 0, 2.0), *faults)
+    scenario = Scenario(seed=3, trials=10_000, concurrency=2, max_duration_s=limit_s, faults=faults)
+
+    world = World(scenario).run()
+
+    world.check()
+    assert world.last_trial_s == pytest.approx(limit_s, abs=65.0 if restarted else 5.0)

@@ -5,7 +5,12 @@ import heapq
 import itertools
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+CLOCK_STEP: Final = timedelta(seconds=1)
+"""Smallest lead of the wall clock over the monotonic one that is a step and no inaccuracy."""
 
 
 class Clock(Protocol):
@@ -40,8 +45,49 @@ class SystemClock:
         await asyncio.sleep(max(0.0, duration_s))
 
 
+class SteadyClock:
+    """`Clock` of one owner whose time of day advances by the monotonic clock and never goes back.
+
+    A wall clock that is set back is not followed. One that is set ahead is followed by `follow`
+    only, so that the owner can tell a step from time that has passed.
+
+    Args:
+        clock: wall clock and monotonic clock.
+        at_least_ms: earliest time of day, such as that of the owner's last record, ms since 1970.
+    """
+
+    def __init__(self, clock: Clock, at_least_ms: int = 0) -> None:
+        self._clock = clock
+        self._began = max(clock.now(), _EPOCH + timedelta(milliseconds=at_least_ms))
+        self._began_s = clock.monotonic_s()
+
+    def now(self) -> datetime:
+        """Return the time of day as an aware datetime in UTC."""
+        return self._began + timedelta(seconds=self._clock.monotonic_s() - self._began_s)
+
+    def now_ms(self) -> int:
+        """Return the time of day as ms since 1970."""
+        return (self.now() - _EPOCH) // timedelta(milliseconds=1)
+
+    def monotonic_s(self) -> float:
+        """Return the seconds since a fixed instant; never decreases."""
+        return self._clock.monotonic_s()
+
+    async def sleep(self, duration_s: float) -> None:
+        """Wait for `duration_s` seconds; at once if it is not positive."""
+        await self._clock.sleep(duration_s)
+
+    def follow(self) -> timedelta:
+        """Follow the wall clock if it was set ahead; return by how much, zero if it was not."""
+        now, wall = self.now(), self._clock.now()
+        if wall - now < CLOCK_STEP:
+            return timedelta()
+        self._began, self._began_s = wall, self._clock.monotonic_s()
+        return wall - now
+
+
 class ManualClock:
-    """Test clock that stands still until `advance` is called, which wakes due sleepers.
+    """Test clock that stands still until `advance` or `step` is called.
 
     Args:
         start: time of day at the beginning.
@@ -74,6 +120,10 @@ class ManualClock:
     def sleepers(self) -> int:
         """Number of tasks that sleep; a test waits for it before it advances the clock."""
         return sum(1 for _, _, waker in self._sleepers if not waker.done())
+
+    def step(self, step_s: float) -> None:
+        """Set the time of day ahead, or back if negative; the monotonic clock does not change."""
+        self._start += timedelta(seconds=step_s)
 
     def advance(self, duration_s: float) -> None:
         """Move this clock forward and wake the tasks whose sleep is over, earliest first."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from svc_common.clock import Clock
+from svc_common.clock import Clock, SteadyClock
 from svc_common.experiment_events.cause_text import loss_text
 from svc_common.telemetry.metrics import DURATIONS_S, Registry
 from svc_common.telemetry.trace_ids import parse_traceparent
@@ -34,7 +34,7 @@ class Telemetry:
     def __init__(
         self, clock: Clock, registry: Registry | None = None, tracer: Tracer | None = None
     ) -> None:
-        self._clock = clock
+        self._clock = SteadyClock(clock)
         self._tracer = tracer
         self._taken_at: dict[AttemptKey, datetime] = {}
         self._started_at: dict[AttemptKey, datetime] = {}
@@ -96,7 +96,7 @@ class Telemetry:
         """Count a report and record the spans of an attempt's start or end."""
         match report:
             case ProcessStarted():
-                self._process_started(work, report)
+                self._process_started(work, warm=report.warm)
             case MetricReported(final=final):
                 self._metrics.inc("final" if final else "intermediate")
             case ProcessExited():
@@ -106,15 +106,13 @@ class Telemetry:
             case _:
                 pass
 
-    def _process_started(self, work: TrialWork, started: ProcessStarted) -> None:
-        self._started_at[work.key] = started.started_at
+    def _process_started(self, work: TrialWork, *, warm: bool) -> None:
+        self._started_at[work.key] = now = self._clock.now()
         taken_at = self._taken_at.get(work.key)
         if taken_at is None:
             return
-        self._start_seconds.observe(
-            (started.started_at - taken_at).total_seconds(), "yes" if started.warm else "no"
-        )
-        self._note(work, "attempt.prepare", "prepare", taken_at, started.started_at)
+        self._start_seconds.observe((now - taken_at).total_seconds(), "yes" if warm else "no")
+        self._note(work, "attempt.prepare", "prepare", taken_at, now)
 
     def _over(
         self, work: TrialWork, cause: str, facts: dict[str, Attribute], error: str = ""

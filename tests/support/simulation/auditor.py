@@ -43,6 +43,8 @@ class Auditor:
                 raise ViolationError("the cursor of the INBOX went back")
             self._epoch, self._cursor = message.epoch, message.inbox_sequence
             time_ms = to_ms(message.time)
+            if time_ms < self.experiment.logged_at_ms:
+                raise ViolationError(f"the time of the log went back to {time_ms} ms")
             for item in message.events:
                 event = event_from(item)
                 assert event is not None
@@ -60,6 +62,8 @@ class Auditor:
             self.ends[event.trial_id] += 1
             if self.ends[event.trial_id] > 1:
                 raise ViolationError(f"trial {event.trial_id} ended twice")
+            if event.ended_at_ms < experiment.trials[event.trial_id].started_at_ms:
+                raise ViolationError(f"trial {event.trial_id} ended before its start")
         elif isinstance(event, events.MetricReported | events.TrialStarted | events.TrialLost):
             trial = experiment.trials[event.trial_id]
             if trial.attempt != event.attempt or not trial.live:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from nni_proto.runner.v1 import task_pb2
+from svc_common.clock import SteadyClock
 from svc_common.errors import ServiceError
 from svc_common.messaging.ports import Bus
 from svc_manager.agents.liveness import AgentMonitor
@@ -25,7 +27,12 @@ from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES
-from svc_manager.domain.scheduling import next_moment_ms, settle
+from svc_manager.domain.scheduling import (
+    count_after_restart,
+    count_after_step,
+    next_moment_ms,
+    settle,
+)
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import TrialState
 from svc_manager.event_log.reader import FoldedExperiment, fold_batch
@@ -108,6 +115,8 @@ class SimulatedManager(Node):
         self._replaced: set[tuple[str, int, str]] = set()
         self._withdrawals = 0
         self._timer_ms: int | None = None
+        self._clock = SteadyClock(self.time)
+        self._counted = False
 
     # --- start and stop
 
@@ -133,6 +142,7 @@ class SimulatedManager(Node):
             if batch.sequence > folded.sequence:
                 fold_batch(folded, batch.sequence, batch.payload)
         self._folded = folded
+        self._clock = SteadyClock(self.time, folded.experiment.logged_at_ms)
         self.epoch = folded.epoch + 1
         self._read_sequence = folded.inbox_sequence
         self._monitor = AgentMonitor(
@@ -217,6 +227,9 @@ class SimulatedManager(Node):
 
     # --- rounds
 
+    def _now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def _wake(self) -> None:
         if self._loaded and not self._busy and not self._woken:
             self._woken = True
@@ -226,7 +239,13 @@ class SimulatedManager(Node):
         self._woken = False
         if self._busy:
             return
-        round_ = Round(self.experiment, self.time.now_ms(), _CountedTrialIds(self.durable))
+        step = self._clock.follow()
+        round_ = Round(self.experiment, self._now_ms(), _CountedTrialIds(self.durable))
+        if not self._counted:
+            self._counted = True
+            count_after_restart(round_)
+        elif step:
+            count_after_step(round_, step // timedelta(milliseconds=1))
         messages, self._messages = self._messages, []
         for message in messages:
             for notification in notifications_from(message.payload):
@@ -320,9 +339,9 @@ class SimulatedManager(Node):
             self._reading = True
             self._messages.clear()
             self.inbox_grew()
-        moment_ms = next_moment_ms(self.experiment, self.time.now_ms())
+        moment_ms = next_moment_ms(self.experiment, self._now_ms())
         if moment_ms is not None and moment_ms != self._timer_ms:
-            self.later((moment_ms - self.time.now_ms() + 1) / 1000, self._wake)
+            self.later((moment_ms - self._now_ms() + 1) / 1000, self._wake)
         self._timer_ms = moment_ms
 
     # --- effects

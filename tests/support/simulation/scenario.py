@@ -47,6 +47,8 @@ class FaultKind(Enum):
     CUT_DISPATCHER = "cut dispatcher off"
     CUT_AGENT = "cut agent off"
     RESTART_BUS = "restart bus"
+    SET_CLOCK_AHEAD = "set the clock ahead"
+    SET_CLOCK_BACK = "set the clock back"
 
 
 class UserAction(Enum):
@@ -70,7 +72,7 @@ class Fault:
     agent: int = 0
     """Index of the agent, modulo their number."""
     lasts_s: float = 1.0
-    """Seconds until recovery."""
+    """Seconds until recovery; for a clock: minutes by which it is set, for good."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ class VirtualTime:
 
     def __init__(self) -> None:
         self.now_s = 0.0
+        self.wall_step_s = 0.0
+        """Sum of the steps of the wall clock."""
         self.steps = 0
         """Number of calls that have run."""
         self._count = 0
@@ -37,7 +39,7 @@ class VirtualTime:
 
     def now(self) -> datetime:
         """Return the time of day as an aware datetime in UTC."""
-        return START + timedelta(seconds=self.now_s)
+        return START + timedelta(seconds=self.now_s + self.wall_step_s)
 
     def now_ms(self) -> int:
         """Return milliseconds since 1970, the unit of a manager's decision round."""

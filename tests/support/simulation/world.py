@@ -133,6 +133,9 @@ class World:
         self._open_faults = 0
         self._request_count = 0
         self._noise_free_at_s = 0.0
+        self.last_trial_s: float | None = None
+        """Time from which the experiment made no more trials."""
+        self.bus.on_log(self._note_last_trial)
         for number in range(scenario.agents):
             name = f"agent{number}"
             self.agents[name] = SimulatedAgent(
@@ -204,6 +207,11 @@ class World:
                 if bounded:
                     raise self._violation("it is not over")
                 return
+
+    def _note_last_trial(self) -> None:
+        ends = _ENDS | {ExperimentState.NO_MORE_TRIAL}
+        if self.last_trial_s is None and self.experiment.state in ends:
+            self.last_trial_s = self.time.now_s
 
     def _silence_noise(self) -> None:
         self.bus.noise = Noise()
@@ -344,6 +352,10 @@ class World:
             self.time.at(lasts_s, self._recover, node.start)
         elif kind is FaultKind.KILL_HOST:
             self.dispatcher.kill_host()
+            self._open_faults -= 1
+        elif kind in {FaultKind.SET_CLOCK_AHEAD, FaultKind.SET_CLOCK_BACK}:
+            sign = 1 if kind is FaultKind.SET_CLOCK_AHEAD else -1
+            self.time.wall_step_s += sign * 60 * lasts_s
             self._open_faults -= 1
         elif kind is FaultKind.FREEZE_MANAGER:
             node.freeze()

@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import experiment_pb2
-from svc_common.clock import Clock
+from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Bus
@@ -31,7 +32,12 @@ from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
-from svc_manager.domain.scheduling import next_moment_ms, settle
+from svc_manager.domain.scheduling import (
+    count_after_restart,
+    count_after_step,
+    next_moment_ms,
+    settle,
+)
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.reader import FoldedExperiment
 from svc_manager.event_log.snapshot import take_snapshot
@@ -106,7 +112,11 @@ class ExperimentActor:
         self._dependencies = dependencies
         self._effect_runner: EffectRunner | None = None
         self._reader = InboxReader(dependencies.bus.inbox, experiment_id, self._request_round)
-        self._timer = Timer(dependencies.clock, self._request_round)
+        # The time of this experiment: wall clocks only bridge the owners of its log.
+        self._clock = SteadyClock(dependencies.clock, self._experiment.logged_at_ms)
+        self._counted = False
+        """Whether the time before this owner was counted."""
+        self._timer = Timer(self._clock, self._request_round)
         self._notifications: list[inputs.Notification] = []
         self._commands: list[tuple[inputs.RecordedCommand, asyncio.Future[None]]] = []
         self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
@@ -147,8 +157,8 @@ class ExperimentActor:
         return self._writer.epoch
 
     def now_ms(self) -> int:
-        """Return the current time, ms since 1970."""
-        return int(self._dependencies.clock.now().timestamp() * 1000)
+        """Return the current time of the experiment, ms since 1970; it never goes back."""
+        return self._clock.now_ms()
 
     @property
     def bus_trouble(self) -> str:
@@ -303,9 +313,19 @@ class ExperimentActor:
                 done.set_exception(refusal)
 
     async def _round(self) -> None:
-        now_ms = self.now_ms()
+        step = self._clock.follow()
         first_input_s, self._first_input_s = self._first_input_s, None
-        round_ = Round(self._experiment, now_ms, self._dependencies.ids)
+        round_ = Round(self._experiment, self.now_ms(), self._dependencies.ids)
+        if not self._counted:
+            self._counted = True
+            count_after_restart(round_)
+        elif step:
+            get_logger().warning(
+                "clock was set ahead; the step does not count as time of the experiment",
+                experiment=self.id,
+                step_s=round(step.total_seconds(), 3),
+            )
+            count_after_step(round_, step // timedelta(milliseconds=1))
         self._decide_messages(round_)
         notifications, self._notifications = self._notifications, []
         for notification in notifications:

@@ -1,6 +1,7 @@
 """Garbage collector of the byte store."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class GarbageCollector:
         live: returns the loaded experiments, which know their dead checkpoints.
         grace: age below which a blob is young.
         retry_after: pause after a collection that failed.
+        monotonic_s: returns the monotonic time in seconds. A blob ages by it once the collector
+            runs: a clock of the store that is set ahead makes nothing old.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class GarbageCollector:
         live: Callable[[], Iterable[Experiment]],
         grace: timedelta,
         retry_after: timedelta = _RETRY_AFTER,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._blobs = blobs
         self._references = references
@@ -71,6 +75,9 @@ class GarbageCollector:
         self._live = live
         self._grace = grace
         self._retry_after = retry_after
+        self._monotonic_s = monotonic_s
+        self._first_read: tuple[int, float] | None = None
+        """Clock of the store at its first reading, and the monotonic time."""
         self._requested = asyncio.Event()
         self._running = asyncio.Lock()
 
@@ -84,6 +91,8 @@ class GarbageCollector:
         Garbage that is too young is collected once it is old enough; a collection that failed is
         repeated after a pause.
         """
+        with suppress(ServiceError):
+            await self._now_ms()
         pause: timedelta | None = None
         while True:
             with suppress(TimeoutError):
@@ -130,9 +139,9 @@ class GarbageCollector:
         )
 
     async def _garbage(self, blobs: list[StoredBlob], grace: timedelta) -> Garbage:
+        now_ms = await self._now_ms()
         if not blobs:
             return Garbage((), ())
-        now_ms = await self._now_ms()
         experiments = await self._references.experiments()
         content: set[str] = set()
         if any(
@@ -152,8 +161,15 @@ class GarbageCollector:
         return named
 
     async def _now_ms(self) -> int:
+        """Return the time by the clock of the store, without its steps ahead."""
         await self._blobs.put_named(_PROBE_KEY, b"")
-        return _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
+        now_ms = _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
+        now_s = self._monotonic_s()
+        if self._first_read is None:
+            self._first_read = now_ms, now_s
+        first_ms, first_s = self._first_read
+        passed = timedelta(seconds=now_s - first_s) + _CLOCK_STEP
+        return min(now_ms, first_ms + passed // timedelta(milliseconds=1))
 
     async def _delete(self, blob: StoredBlob) -> bool:
         """Delete a garbage blob; return False if a new upload has changed its time since."""

@@ -66,6 +66,14 @@ class Round:
             )
         )
 
+    def count_time(self, until_ms: int) -> None:
+        """Emit the execution time up to ``until_ms``; the time from then to the round is left out.
+
+        For an experiment whose time counts.
+        """
+        until_ms = min(until_ms, self.now_ms)
+        self.emit(events.ExperimentTimeCounted(self.experiment.execution_time_ms(until_ms)))
+
     def end_experiment(
         self,
         state: ExperimentState,

@@ -43,6 +43,7 @@ __all__ = [
     "ExperimentEnded",
     "ExperimentMoved",
     "ExperimentStateChanged",
+    "ExperimentTimeCounted",
     "ListenerClosed",
     "ListenerOpened",
     "MetricReported",
@@ -296,6 +297,13 @@ class ExperimentStateChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ExperimentTimeCounted:
+    """The execution time was counted; it continues from here."""
+
+    execution_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentEnded:
     """Event: the current run of the experiment ended in STOPPED or ERROR."""
 
@@ -347,5 +355,6 @@ Event: TypeAlias = (
     | ExperimentStateChanged
     | ExperimentEnded
     | ExperimentMoved
+    | ExperimentTimeCounted
     | RequestRecorded
 )

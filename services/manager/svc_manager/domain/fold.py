@@ -28,6 +28,7 @@ def fold(  # noqa: C901, PLR0912 - one case per event
     Raises:
         ValueError: the event is a transition that the tables do not allow.
     """
+    experiment.logged_at_ms = max(experiment.logged_at_ms, time_ms)
     if isinstance(event, events.TrialEvent):
         fold_trial(experiment, event, time_ms)
         return
@@ -66,6 +67,8 @@ def fold(  # noqa: C901, PLR0912 - one case per event
             _ended(experiment)
         case events.ExperimentMoved():
             _moved(experiment, event)
+        case events.ExperimentTimeCounted():
+            _time_counted(experiment, event, time_ms)
         case _:
             assert_never(event)
 
@@ -80,7 +83,7 @@ def _created(experiment: Experiment, event: events.ExperimentCreated, time_ms: i
     experiment.environment_sha256 = event.environment_sha256
     experiment.interpreter = event.interpreter
     experiment.optimize_mode = event.optimize_mode
-    experiment.created_at_ms = experiment.changed_at_ms = time_ms
+    experiment.created_at_ms = experiment.changed_at_ms = experiment.counted_at_ms = time_ms
 
 
 def _algorithm_requested(experiment: Experiment, event: events.AlgorithmRequested) -> None:
@@ -190,7 +193,7 @@ def _state_changed(
         raise ValueError(f"experiment {experiment.id} cannot go {change}")
     experiment.state = event.new_state
     experiment.execution_ms = event.execution_time_ms
-    experiment.changed_at_ms = time_ms
+    experiment.changed_at_ms = experiment.counted_at_ms = time_ms
     if experiment.state is ExperimentState.RUNNING:
         experiment.started_at_ms = experiment.started_at_ms or time_ms
     if experiment.state in {ExperimentState.DONE, ExperimentState.ERROR, ExperimentState.STOPPED}:
@@ -201,6 +204,13 @@ def _state_changed(
     known = bool(experiment.errors) and experiment.errors[-1].endswith(error)
     if experiment.state is ExperimentState.ERROR and not known:
         _add_error(experiment, error)
+
+
+def _time_counted(
+    experiment: Experiment, event: events.ExperimentTimeCounted, time_ms: int
+) -> None:
+    experiment.execution_ms = event.execution_time_ms
+    experiment.counted_at_ms = time_ms
 
 
 def _ended(experiment: Experiment) -> None:

@@ -7,7 +7,7 @@ from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
 from svc_manager.domain.decide_reports import lose_incomplete, next_gap_ms
 from svc_manager.domain.decision_round import Round
-from svc_manager.domain.experiment import TUNING_STATES, ExperimentState
+from svc_manager.domain.experiment import TICKING_STATES, TUNING_STATES, ExperimentState
 from svc_manager.domain.failed_starts import due_trials, may_start, next_start_ms
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue, ParameterSource
@@ -17,6 +17,32 @@ _STARTING_STATES: Final = TUNING_STATES | {ExperimentState.INITIALIZED, Experime
 
 LARGEST_REQUEST: Final = 1000
 """Maximum sets of parameters of one request: the answer is one message, limited to 8 MB."""
+
+
+COUNT_EVERY_MS: Final = 60_000
+"""Longest silence in the log of an experiment whose time is limited.
+
+After a restart the time since the last event may be time without a manager, or a step of the clock:
+no more than this counts.
+"""
+
+
+def count_after_step(round_: Round, step_ms: int) -> None:
+    """Leave a step of the clock, which happened before this round, out of the execution time."""
+    if round_.experiment.state in TICKING_STATES:
+        round_.count_time(round_.now_ms - step_ms)
+
+
+def count_after_restart(round_: Round) -> None:
+    """Leave a long silence of the log before this manager out of the execution time."""
+    experiment = round_.experiment
+    counts_until_ms = experiment.logged_at_ms + COUNT_EVERY_MS
+    if experiment.state in TICKING_STATES and counts_until_ms < round_.now_ms:
+        round_.count_time(counts_until_ms)
+
+
+_LIMITED_STATES: Final = frozenset({ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL})
+"""States that the end of the time changes."""
 
 
 def settle(round_: Round) -> None:
@@ -31,6 +57,7 @@ def settle(round_: Round) -> None:
         target = target_state(experiment, round_.now_ms)
         if target is not experiment.state:
             round_.change_state(target, _state_cause(experiment, target, round_.now_ms))
+        _count_time(round_)
     elif experiment.state is ExperimentState.STOPPING and not experiment.live:
         if experiment.port:
             round_.emit(events.ListenerClosed())
@@ -39,12 +66,12 @@ def settle(round_: Round) -> None:
 
 
 def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return when the time budget ends or a trial's back-off is over; None: neither will."""
+    """Return when time is counted, its budget ends or a back-off is over; None: never."""
     moments = []
-    if experiment.state in {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}:
+    if experiment.state in _LIMITED_STATES:
         left = time_left_ms(experiment, now_ms)
         if left is not None:
-            moments.append(now_ms + left)
+            moments += [now_ms + left, experiment.logged_at_ms + COUNT_EVERY_MS]
     if experiment.state in _STARTING_STATES:
         start_ms = next_start_ms(experiment)
         # A trial that backs off starts then; a new one may, once there are parameters.
@@ -54,6 +81,18 @@ def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
     if gap_ms is not None:
         moments.append(gap_ms)
     return min(moments, default=None)
+
+
+def _count_time(round_: Round) -> None:
+    """Count the time of an experiment whose time is limited and whose log is silent."""
+    experiment = round_.experiment
+    silent_ms = round_.now_ms - experiment.logged_at_ms
+    if (
+        silent_ms >= COUNT_EVERY_MS
+        and experiment.state in _LIMITED_STATES
+        and experiment.budget.max_duration_ms is not None
+    ):
+        round_.count_time(round_.now_ms)
 
 
 def free_slots(experiment: Experiment) -> int:

@@ -90,9 +90,13 @@ class Experiment:
     """First time it was RUNNING; 0: never."""
     ended_at_ms: int = 0
     execution_ms: int = 0
-    """Time that counted until ``changed_at_ms``."""
+    """Time that counted until ``counted_at_ms``."""
     changed_at_ms: int = 0
     """Time of the last change of state."""
+    counted_at_ms: int = 0
+    """Time at which ``execution_ms`` was counted; 0: at the last change of state."""
+    logged_at_ms: int = 0
+    """Latest time of an event; later ones are not earlier."""
     algorithm: Algorithm = field(default_factory=Algorithm)
     trials: dict[str, Trial] = field(default_factory=dict)
     """All trials, in order of creation."""
@@ -135,5 +139,6 @@ class Experiment:
     def execution_time_ms(self, now_ms: int) -> int:
         """Return the time that counts against the maximum duration, up to now, in ms."""
         if self.state in TICKING_STATES:
-            return self.execution_ms + max(0, now_ms - self.changed_at_ms)
+            counted_at_ms = self.counted_at_ms or self.changed_at_ms
+            return self.execution_ms + max(0, now_ms - counted_at_ms)
         return self.execution_ms

@@ -130,7 +130,9 @@ def build_blob_services(
     """
     references = References(events)
     counter = UsageCounter(blobs, references, policy.quota)
-    collector = GarbageCollector(blobs, references, counter, live, policy.grace)
+    collector = GarbageCollector(
+        blobs, references, counter, live, policy.grace, monotonic_s=clock.monotonic_s
+    )
     urls = blobs if isinstance(blobs, PresignedUrls) else None
     return BlobServices(
         BlobTransfers(blobs, urls, counter, clock, events, collector.request),

@@ -18,6 +18,7 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import blob_of
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.blobs.large_values import LargeValues
@@ -255,14 +256,14 @@ class Trials:
             NotFoundError: the experiment has no such trial.
         """
         actor = await self._registry.find(experiment_id)
-        experiment, trouble = actor.experiment, actor.bus_trouble
+        experiment = actor.experiment
         if not trial_id:
-            context = self._context(experiment_id, None, trouble)
+            context = self._context(actor, None)
             return explanation_view(explain_next(experiment, context))
         trial = experiment.trials.get(trial_id)
         if trial is None:
             raise NotFoundError("trial", trial_id)
-        context = self._context(experiment_id, trial, trouble)
+        context = self._context(actor, trial)
         return explanation_view(explain_trial(experiment, trial, context))
 
     async def _ranked(
@@ -294,13 +295,11 @@ class Trials:
             self._rankings.popitem(last=False)
         return made.rows
 
-    def _context(
-        self, experiment_id: str, trial: Trial | None, bus_trouble: str
-    ) -> ExplanationContext:
+    def _context(self, actor: ExperimentActor, trial: Trial | None) -> ExplanationContext:
         return ExplanationContext(
-            now_ms=int(self._clock.now().timestamp() * 1000),
-            agents=self._agents.facts(experiment_id, trial),
-            bus_trouble=bus_trouble,
+            now_ms=actor.now_ms(),
+            agents=self._agents.facts(actor.id, trial),
+            bus_trouble=actor.bus_trouble,
         )
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:

@@ -15,7 +15,7 @@ from typing import Final
 
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.access.current_call import audit_blob, caller_name
-from svc_common.clock import Clock
+from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.ports import EventLog
 from svc_common.storage.ports import (
@@ -119,6 +119,8 @@ class BlobTransfers:
         self._clock = clock
         self._events = events
         self._on_orphan = on_orphan
+        # Reservations end after their time, whatever is done to the wall clock.
+        self._steady_clock = SteadyClock(clock)
 
     async def prepare_upload(self, upload: Upload) -> TransferRoute:
         """Reserve quota for an upload; return a presigned URL, the stream route, or that it exists.
@@ -132,7 +134,7 @@ class BlobTransfers:
         expires_at = self._clock.now() + URL_LIFETIME
         if await self._is_stored(upload) or await self._is_complete(upload):
             return TransferRoute(upload.key, expires_at, stored=True)
-        await self._usage.admit(upload.pending, self._clock.now(), expires_at)
+        await self._reserve(upload)
         if self._urls is None:
             return TransferRoute(upload.key, expires_at)
         # Never the key of the blob: the URL stays valid after the upload, and others know the key.
@@ -159,7 +161,12 @@ class BlobTransfers:
         await self._urls.take(staged, upload.key, upload.sha256, upload.size_bytes)
         await self._count(upload)
         # The URL still takes the same number of bytes: they have room until it expires.
-        self._usage.hold(replace(upload.pending, key=staged), self._clock.now() + URL_LIFETIME)
+        until = self._steady_clock.now() + URL_LIFETIME
+        self._usage.hold(replace(upload.pending, key=staged), until)
+
+    async def _reserve(self, upload: Upload) -> None:
+        now = self._steady_clock.now()
+        await self._usage.admit(upload.pending, now, now + URL_LIFETIME)
 
     async def _check_stored(self, upload: Upload) -> None:
         """Raise unless a blob is stored with the announced size, as after a repeated completion.
@@ -188,10 +195,9 @@ class BlobTransfers:
         """
         check_upload(upload)
         audit_blob(upload.key)
-        now = self._clock.now()
         if await self._is_complete(upload):
             return upload.key
-        await self._usage.admit(upload.pending, now, now + URL_LIFETIME)
+        await self._reserve(upload)
         with TemporaryDirectory(prefix="nni-upload-") as folder:
             path = Path(folder) / "blob"
             await _write(path, chunks, upload)
@@ -269,7 +275,9 @@ class BlobTransfers:
             info = await self._blobs.info(upload.key)
         except NotFoundError:
             return False
-        young = self._clock.now() - info.stored_at < REFRESH_AFTER
+        # A blob of the future was stored by another clock: its age is unknown.
+        age = self._clock.now() - info.stored_at
+        young = -REFRESH_AFTER < age < REFRESH_AFTER
         return young and info.size_bytes == upload.size_bytes
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from svc_common.clock import SteadyClock
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_common.logs import get_logger
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
@@ -95,6 +96,8 @@ class AttemptRun:
         """Why it has not started; None: it has, or is about to."""
         self._loss: LossReason | None = None
         self._dependencies = dependencies
+        # The reported times measure durations, whatever is done to the wall clock.
+        self._clock = SteadyClock(dependencies.clock)
         self._on_over = on_over
         self._state = AttemptStateMachine()
         self._next_report = 0
@@ -225,7 +228,7 @@ class AttemptRun:
                 self.work,
                 parameters,
                 dependencies.values,
-                dependencies.clock,
+                self._clock,
                 dependencies.reporter,
                 self._metric,
             ),
@@ -325,7 +328,7 @@ class AttemptRun:
 
     def _started(self, process: TrialProcess) -> None:
         self.process = process
-        self.started_at = now = self._dependencies.clock.now()
+        self.started_at = now = self._clock.now()
         self._dependencies.journal.append(Started(self.claim_id, process.identity))
         pid = process.identity.pid
         self._report(ProcessStarted(now, pid, self.gpu_indices, process.warm))
@@ -411,9 +414,7 @@ class AttemptRun:
         elif cause is StopTrigger.LOST:
             self._report(AttemptLost(self._loss or LossReason(LossCause.AGENT_FAILED)))
         elif self.process is None:
-            self._report(
-                ProcessExited(self._dependencies.clock.now(), _exit_cause(cause), None, 0, "")
-            )
+            self._report(ProcessExited(self._clock.now(), _exit_cause(cause), None, 0, ""))
         elif status is None and cause is None:
             # A retried attempt has a starter of its own, which only it can have killed.
             alone = self._isolated
@@ -427,7 +428,7 @@ class AttemptRun:
     ) -> None:
         assert self.output is not None
         exit_code, signal = split_wait_status(status)
-        now = self._dependencies.clock.now()
+        now = self._clock.now()
         self.output.write_state(
             state_line(shell_code(exit_code, signal), int(now.timestamp() * 1000))
         )
@@ -444,7 +445,7 @@ class AttemptRun:
             loss = self._loss or LossReason(LossCause.AGENT_FAILED, detail=str(error))
             self._report(AttemptLost(loss))
         elif not self._silent and isinstance(error, UnfitTrialError):
-            now = self._dependencies.clock.now()
+            now = self._clock.now()
             self._report(ProcessExited(now, ExitCause.NOT_STARTED, None, 0, str(error)))
         else:
             self._report(AttemptLost(LossReason(LossCause.NOT_STARTED, detail=str(error))))

@@ -63,7 +63,12 @@ class StoreFixture:
         self.references = References(self.bus.events)
         self.use = UsageCounter(self.blobs, self.references, self.quota)
         self.collector = GarbageCollector(
-            self.blobs, self.references, self.use, lambda: self.live, GRACE
+            self.blobs,
+            self.references,
+            self.use,
+            lambda: self.live,
+            GRACE,
+            monotonic_s=self.clock.monotonic_s,
         )
         self.orphans = 0
         self.transfers = BlobTransfers(

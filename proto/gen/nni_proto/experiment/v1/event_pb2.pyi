@@ -128,6 +128,7 @@ class Event(_message.Message):
     REPORT_IGNORED_FIELD_NUMBER: _builtins.int
     EXPERIMENT_MOVED_FIELD_NUMBER: _builtins.int
     TRIAL_REQUEUED_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_TIME_COUNTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def experiment_created(self) -> Global___ExperimentCreated: ...
     @_builtins.property
@@ -194,6 +195,8 @@ class Event(_message.Message):
 
     @_builtins.property
     def trial_requeued(self) -> Global___TrialRequeued: ...
+    @_builtins.property
+    def experiment_time_counted(self) -> Global___ExperimentTimeCounted: ...
     def __init__(
         self,
         *,
@@ -225,12 +228,13 @@ class Event(_message.Message):
         report_ignored: Global___ReportIgnored | None = ...,
         experiment_moved: Global___ExperimentMoved | None = ...,
         trial_requeued: Global___TrialRequeued | None = ...,
+        experiment_time_counted: Global___ExperimentTimeCounted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued", "experiment_time_counted"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -962,6 +966,32 @@ class ExperimentStateChanged(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExperimentStateChanged: _TypeAlias = ExperimentStateChanged  # noqa: Y015
+
+@_typing.final
+class ExperimentTimeCounted(_message.Message):
+    """The execution time was counted: the log was silent for a while, or the clock of the manager has
+    stepped, or no manager was there, and times of the log do not measure the time between.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXECUTION_TIME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def execution_time(self) -> _duration_pb2.Duration:
+        """Execution time at this event; the clock continues from here."""
+
+    def __init__(
+        self,
+        *,
+        execution_time: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution_time", b"execution_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExperimentTimeCounted: _TypeAlias = ExperimentTimeCounted  # noqa: Y015
 
 @_typing.final
 class ExperimentEnded(_message.Message):

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from google.protobuf import duration_pb2
 
+from svc_common.clock import SystemClock
 from svc_common.errors import AbortedError, InvalidArgumentError, LostOwnershipError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.inputs import AgentSilent, RecordedCommand, Stop, Update
+from svc_manager.domain.scheduling import COUNT_EVERY_MS
 from svc_manager.domain.trial import TrialState
 from tests.unit.services.manager.world import PATIENCE_S, World, hold, world_on
+
+
+class SteppedClock(SystemClock):
+    """Clock of this machine whose time of day the test sets ahead or back."""
+
+    step = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.step
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SteppedClock:
+    """Clock of the managers that the test starts."""
+    clock = SteppedClock()
+    monkeypatch.setattr("svc_manager.app.SystemClock", lambda: clock)
+    return clock
 
 
 @pytest.fixture
@@ -138,3 +159,57 @@ async def test_the_view_shows_the_state_for_clients(actor: ExperimentActor) -> N
     assert view.id == actor.id
     assert dict(view.trial_counts) == {"RUNNING": 2}
     assert actor.bus_trouble == ""
+
+
+HOUR = timedelta(hours=1)
+
+
+async def limited(world: World) -> ExperimentActor:
+    """Return the actor of a new experiment that may take an hour and has a running trial."""
+    limit = duration_pb2.Duration()
+    limit.FromTimedelta(HOUR)
+    experiment_id = await world.create(trial_concurrency=1, max_experiment_duration=limit)
+    await world.agent.holds(1)
+    found = await world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        while found.experiment.counts[TrialState.RUNNING] < 1:
+            await found.next_change.wait()
+    return found
+
+
+@pytest.mark.parametrize("step", [2 * HOUR, -2 * HOUR])
+async def test_step_of_the_clock_neither_ends_an_experiment_nor_prolongs_it(
+    tmp_path: Path, clock: SteppedClock, step: timedelta
+) -> None:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path, hold) as world:
+        actor = await limited(world)
+        before_ms = actor.now_ms()
+
+        clock.step = step
+        await actor.submit(update(2))
+
+        assert actor.experiment.state is ExperimentState.RUNNING
+        assert 0 <= actor.view().execution_time.ToTimedelta().total_seconds() < PATIENCE_S
+        assert actor.now_ms() >= before_ms
+
+
+@pytest.mark.parametrize("step", [2 * HOUR, -2 * HOUR])
+async def test_manager_that_starts_with_another_time_goes_on(
+    tmp_path: Path, clock: SteppedClock, step: timedelta
+) -> None:
+    async with InMemoryBus() as bus:
+        async with world_on(bus, tmp_path, hold) as world:
+            actor = await limited(world)
+            experiment_id, before_ms = actor.id, actor.experiment.logged_at_ms
+            actor.request_stop()
+            await actor.ended()
+        clock.step = step
+        async with world_on(bus, tmp_path, hold) as world:
+            actor = await world.manager.registry.find(experiment_id)
+            await actor.submit(update(2))
+
+            spent_s = actor.view().execution_time.ToTimedelta().total_seconds()
+
+            assert actor.experiment.state is ExperimentState.RUNNING
+            assert spent_s < COUNT_EVERY_MS / 1000 + PATIENCE_S
+            assert actor.now_ms() >= before_ms

@@ -220,3 +220,18 @@ async def test_what_was_too_young_is_collected_without_being_asked_for() -> None
         assert not running.done()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_clock_that_is_set_ahead_makes_nothing_old() -> None:
+    async with InMemoryBus() as bus:
+        shelf = StoreFixture(bus)
+        await shelf.collector.collect()
+        key = await shelf.blobs.put(b"uploaded, and soon named")
+        shelf.clock.step(2 * LONG_S)
+
+        await shelf.collector.collect()
+
+        assert await shelf.blobs.exists(key)
+        shelf.clock.advance(LONG_S)
+        await shelf.collector.collect()
+        assert not await shelf.blobs.exists(key)

@@ -149,6 +149,7 @@ SAMPLES: list[events.Event] = [
     events.ExperimentEnded(
         ExperimentState.ERROR, ExperimentReason(ExperimentCause.ALGORITHM_GAVE_UP, "why")
     ),
+    events.ExperimentTimeCounted(61_000),
     events.ExperimentMoved("/elsewhere"),
     events.RequestRecorded("q", "me", "Create"),
 ]

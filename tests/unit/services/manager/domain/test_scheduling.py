@@ -2,8 +2,15 @@ import pytest
 
 from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_manager.domain import events, inputs
+from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentState
-from svc_manager.domain.scheduling import LARGEST_REQUEST, next_moment_ms
+from svc_manager.domain.scheduling import (
+    COUNT_EVERY_MS,
+    LARGEST_REQUEST,
+    count_after_restart,
+    count_after_step,
+    next_moment_ms,
+)
 from svc_manager.domain.values import ParameterSource
 from tests.unit.services.manager.building import Lab, encoded, generated
 
@@ -289,3 +296,88 @@ def test_requests_for_many_slots_are_of_a_size_whose_answer_fits_a_message() -> 
     assert requested(lab) == list(range(2 * LARGEST_REQUEST + 1))
     lab.answer()
     assert len(lab.experiment.live) == 2 * LARGEST_REQUEST + 1
+
+
+HOUR_MS = 3_600_000
+TWO_HOURS_MS = 2 * HOUR_MS
+
+
+def limited() -> Lab:
+    """Return an experiment with a limit of one hour, of which 14 s have passed."""
+    lab = Lab(Budget(trial_concurrency=1, max_duration_ms=HOUR_MS))
+    lab.running()
+    lab.now_ms += 14_000
+    lab.command(inputs.Update(max_trial_number=7))
+    return lab
+
+
+def test_step_of_the_clock_does_not_count() -> None:
+    lab = limited()
+    lab.now_ms += TWO_HOURS_MS + 1_000
+
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids)
+    count_after_step(round_, TWO_HOURS_MS)
+    lab._end(round_)
+
+    assert lab.experiment.state.name == "RUNNING"
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 15_000
+    assert lab.refolded() == lab.experiment
+
+
+def test_manager_that_is_restarted_hours_ahead_counts_a_minute() -> None:
+    lab = limited()
+    lab.now_ms += TWO_HOURS_MS
+
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids)
+    count_after_restart(round_)
+    lab._end(round_)
+
+    assert lab.experiment.state.name == "RUNNING"
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + COUNT_EVERY_MS
+    lab.now_ms += HOUR_MS
+    lab.notification(inputs.Tick())
+    assert lab.experiment.state.name == "NO_MORE_TRIAL"
+
+
+def test_short_time_between_two_managers_counts_in_full() -> None:
+    lab = limited()
+    lab.now_ms += COUNT_EVERY_MS - 1
+
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids)
+    count_after_restart(round_)
+
+    assert round_.events == []
+    assert lab.experiment.execution_time_ms(lab.now_ms) == 14_000 + COUNT_EVERY_MS - 1
+
+
+def test_experiment_whose_time_does_not_count_is_left_alone() -> None:
+    lab = limited()
+    lab.command(inputs.Stop())
+    lab.now_ms += TWO_HOURS_MS
+
+    round_ = Round(lab.experiment, lab.now_ms, lab.ids)
+    count_after_restart(round_)
+    count_after_step(round_, TWO_HOURS_MS)
+
+    assert round_.events == []
+
+
+def test_silent_log_of_a_limited_experiment_counts_the_time_every_minute() -> None:
+    lab = limited()
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + COUNT_EVERY_MS
+
+    lab.now_ms += COUNT_EVERY_MS
+    (counted,) = lab.notification(inputs.Tick())
+
+    assert counted == events.ExperimentTimeCounted(14_000 + COUNT_EVERY_MS)
+    assert next_moment_ms(lab.experiment, lab.now_ms) == lab.now_ms + COUNT_EVERY_MS
+    assert lab.notification(inputs.Tick()) == []
+
+
+def test_silent_log_without_a_limit_stays_silent() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.running()
+    lab.now_ms += TWO_HOURS_MS
+
+    assert lab.notification(inputs.Tick()) == []
+    assert next_moment_ms(lab.experiment, lab.now_ms) is None

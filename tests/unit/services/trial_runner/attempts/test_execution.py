@@ -4,12 +4,14 @@ import json
 import os
 import signal
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni_proto.trial.v1 import cause_pb2, report_pb2
+from svc_common.clock import SystemClock
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.domain.attempt import StopTrigger
@@ -294,3 +296,24 @@ async def test_loss_of_the_starter_counts_only_where_the_trial_was_alone(
 
     lost = (await bench.until_kind("one", "lost")).lost
     assert lost.loss.cause == cause
+
+
+async def test_clock_that_is_set_back_ends_no_trial_before_its_start(bench: Bench) -> None:
+    clock = SteppedClock()
+    bench.dependencies = replace(bench.dependencies, clock=clock)
+    run = await running(bench)
+    started = (await bench.until_kind("one", "started")).started
+
+    clock.step = timedelta(hours=-2)
+    exited = await ended(bench, run)
+
+    assert exited.ended_at.ToDatetime() >= started.started_at.ToDatetime()
+
+
+class SteppedClock(SystemClock):
+    """Clock of this machine whose time of day the test sets ahead or back."""
+
+    step = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.step
