@@ -1,8 +1,9 @@
-"""Metrics of a process, kept and rendered by `prometheus_client`.
+"""Metrics of a process, registered and rendered by `prometheus_client`.
 
-The instruments of this module add to the library's: label values are positional and their child is
-looked up once, gauges are read at scrape time, and upper bounds keep the form `le="1"` under which
-earlier versions wrote their time series (the library writes `le="1.0"`).
+The instruments of this module are collectors of the library: they count in plain dictionaries, and
+make the library's metric families at scrape time. Its own instruments lock at each change, which
+costs two to four times as much, and write the bound 1 as `le="1.0"`, where earlier versions
+wrote `le="1"`. All instruments belong to one thread, that of the event loop.
 
 Instruments belong to a `Registry`, which the composition root makes and the endpoint `/metrics`
 renders. Names follow the conventions: base units, `_total` for counters; labels have few values,
@@ -11,15 +12,18 @@ never an id of an experiment or a trial.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 import prometheus_client
-from prometheus_client import samples
-from prometheus_client.core import GaugeMetricFamily, Metric
-
-# Samples with the time of creation would double the number of series; nothing reads them.
-prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call] # has no annotations
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
 """Content type of `Registry.render`."""
@@ -51,34 +55,42 @@ class Counter:
     """Prometheus counter with one value per combination of label values.
 
     Args:
-        registry: renders it.
         name: ends in `_total`.
         text: what it counts.
         labels: names of its labels.
     """
 
-    def __init__(
-        self,
-        registry: prometheus_client.CollectorRegistry,
-        name: str,
-        text: str,
-        labels: Sequence[str] = (),
-    ) -> None:
-        self._metric = prometheus_client.Counter(name, text, labels, registry=registry)
-        self._children: dict[Labels, prometheus_client.Counter] = {}
-        if not labels:
-            self._children[()] = self._metric
+    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
+        self._name = name
+        self._text = text
+        self._labels = tuple(labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def inc(self, *labels: str, by: float = 1.0) -> None:
         """Add `by` >= 0 to the counter's value for these label values."""
-        child = self._children.get(labels)
-        if child is None:
-            child = self._children[labels] = self._metric.labels(*labels)
-        child.inc(by)
+        values = self._values
+        if labels in values and by >= 0:
+            values[labels] += by
+            return
+        _check_labels(self._name, self._labels, labels)
+        if by < 0:
+            raise ValueError(f"{self._name} is a counter: by must be >= 0, got {by}")
+        values[labels] = by
 
     def value(self, *labels: str) -> float:
         """Return the value with these labels; 0 if nothing was counted."""
-        return _sample_value(self._children.get(labels), "_total")
+        return self._values.get(labels, 0.0)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the counter's metric family for a scrape, with its present values."""
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for labels, value in self._values.items():
+            family.add_metric(labels, value)
+        yield family
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the family without samples, by which the registry refuses a second one."""
+        yield CounterMetricFamily(self._name, self._text, labels=self._labels)
 
 
 class Gauge:
@@ -124,7 +136,7 @@ class Histogram:
     Args:
         name: with its unit.
         text: what is observed.
-        bounds: upper bounds of its buckets, rising.
+        bounds: upper bounds of its buckets, rising and >= 0.
         labels: names of its labels.
     """
 
@@ -135,32 +147,40 @@ class Histogram:
         bounds: Sequence[float] = LATENCIES_S,
         labels: Sequence[str] = (),
     ) -> None:
-        self._metric = prometheus_client.Histogram(
-            name, text, labels, buckets=bounds, registry=None
-        )
-        self._children: dict[Labels, prometheus_client.Histogram] = {}
+        self._name = name
+        self._text = text
+        self._bounds = tuple(bounds)
+        self._labels = tuple(labels)
+        self._counts: dict[Labels, list[int]] = {}
+        """Number of values by bucket, each in one bucket only; the last has no upper bound."""
+        self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
         """Add a value to the histogram of these label values."""
-        child = self._children.get(labels)
-        if child is None:
-            child = self._metric.labels(*labels) if labels else self._metric
-            self._children[labels] = child
-        child.observe(value)
+        counts = self._counts.get(labels)
+        if counts is None:
+            _check_labels(self._name, self._labels, labels)
+            counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
+            self._sums[labels] = 0.0
+        counts[bisect_left(self._bounds, value)] += 1
+        self._sums[labels] += value
 
     def count(self, *labels: str) -> int:
         """Return how many values with these labels were observed."""
-        return int(_sample_value(self._children.get(labels), "_count"))
+        return sum(self._counts.get(labels, ()))
 
     def collect(self) -> Iterator[Metric]:
         """Yield the histogram's metric family for a scrape; no samples if nothing was observed."""
-        for family in self._metric.collect():
-            family.samples = [_with_short_bound(one) for one in family.samples if self._children]
-            yield family
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        names = [*(f"{bound:.12g}" for bound in self._bounds), "+Inf"]
+        for labels, counts in self._counts.items():
+            buckets = zip(names, map(float, accumulate(counts)), strict=True)
+            family.add_metric(labels, list(buckets), self._sums[labels])
+        yield family
 
-    def describe(self) -> Iterable[Metric]:
-        """Return the family without samples, by which the registry refuses a second one."""
-        return self._metric.describe()
+    def describe(self) -> Iterator[Metric]:
+        """Yield the family without samples, by which the registry refuses a second one."""
+        yield HistogramMetricFamily(self._name, self._text, labels=self._labels)
 
 
 class Registry:
@@ -176,7 +196,9 @@ class Registry:
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         """Register a new counter and return it."""
-        return Counter(self._registry, name, text, labels)
+        counter = Counter(name, text, labels)
+        self._registry.register(counter)
+        return counter
 
     def gauge(
         self,
@@ -243,19 +265,7 @@ def totals(counts: Mapping[str, float]) -> list[Sample]:
     return [((name,), float(count)) for name, count in counts.items()]
 
 
-def _sample_value(
-    child: prometheus_client.Counter | prometheus_client.Histogram | None, suffix: str
-) -> float:
-    """Return the value of a metric's sample whose name ends in `suffix`; 0 without a child."""
-    if child is None:
-        return 0.0
-    found = (sample for family in child.collect() for sample in family.samples)
-    return next(sample.value for sample in found if sample.name.endswith(suffix))
-
-
-def _with_short_bound(sample: samples.Sample) -> samples.Sample:
-    """Return a histogram sample whose bound label is `1` instead of `1.0`."""
-    text = sample.labels.get("le", "")
-    if not text.endswith(".0"):
-        return sample
-    return sample._replace(labels={**sample.labels, "le": text.removesuffix(".0")})
+def _check_labels(name: str, names: Labels, values: Labels) -> None:
+    """Raise ValueError unless a metric has as many label values as names of labels."""
+    if len(values) != len(names):
+        raise ValueError(f"{name} has the labels {names}, got the values {values}")

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -111,31 +112,29 @@ def _codec_of(event_type: type[events.Event]) -> EventCodec:
     descriptor = event_pb2.Event.DESCRIPTOR.fields_by_name[kind].message_type
     assert descriptor is not None
     hints = typing.get_type_hints(event_type)
-    converters = [
-        _field_codec(field.name, hints[field.name], descriptor.fields_by_name)
+    converters = {
+        field.name: _field_codec(field.name, hints[field.name], descriptor.fields_by_name)
         for field in fields(event_type)
-    ]
-    return EventCodec(kind, _reader(event_type, converters), _writer(event_type, converters))
+    }
+    return EventCodec(kind, _reader(event_type, converters), _writer(converters))
 
 
-def _reader(event_type: type[Any], converters: list[FieldCodec]) -> Read:
-    reads = [read for read, _ in converters]
-    return lambda message: event_type(*[read(message) for read in reads])
+def _reader(event_type: type[Any], converters: Mapping[str, FieldCodec]) -> Read:
+    """Return a function that reads all fields of an event's message."""
+    reads = tuple(read for read, _ in converters.values())
+    return lambda message: event_type(*map(operator.call, reads, repeat(message)))
 
 
-def _writer(event_type: type[Any], converters: list[FieldCodec]) -> Write:
-    named = [
-        (field.name, write)
-        for field, (_, write) in zip(fields(event_type), converters, strict=True)
-    ]
-    plain = tuple(name for name, write in named if write is None)
-    others = [(operator.attrgetter(name), write) for name, write in named if write is not None]
+def _writer(converters: Mapping[str, FieldCodec]) -> Write:
+    """Return a function that writes all fields of an event into its message."""
+    plain = tuple(name for name, (_, write) in converters.items() if write is None)
+    others = [(name, write) for name, (_, write) in converters.items() if write is not None]
 
     def write_all(message: Any, event: Any) -> None:  # noqa: ANN401 - see above
         for name in plain:
             setattr(message, name, getattr(event, name))
-        for value_of, write in others:
-            write(message, value_of(event))
+        for name, write in others:
+            write(message, getattr(event, name))
 
     return write_all
 

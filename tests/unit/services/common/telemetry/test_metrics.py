@@ -167,3 +167,41 @@ def test_value_and_count_of_labels_never_used_are_zero() -> None:
 
     assert registry.counter("nni_things_total", "Things", ("kind",)).value("a") == 0.0
     assert registry.histogram("nni_seconds", "Time", labels=("kind",)).count("a") == 0
+
+
+def test_a_wrong_number_of_label_values_is_refused() -> None:
+    registry = Registry()
+    counter = registry.counter("nni_things_total", "Things", ("kind",))
+    histogram = registry.histogram("nni_seconds", "Time", (1.0,))
+
+    with pytest.raises(ValueError, match=r"nni_things_total has the labels \('kind',\)"):
+        counter.inc()
+    with pytest.raises(ValueError, match="nni_seconds has the labels"):
+        histogram.observe(1.0, "a")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_counter_never_falls(*, known: bool) -> None:
+    counter = Registry().counter("nni_things_total", "Things", ("kind",))
+    if known:
+        counter.inc("a")
+
+    with pytest.raises(ValueError, match="by must be >= 0, got -1"):
+        counter.inc("a", by=-1)
+
+    assert counter.value("a") == float(known)
+
+
+def test_bounds_are_written_in_full() -> None:
+    registry = Registry()
+    registry.histogram("nni_seconds", "Time", (0.0005, 2.5, 10.0, 86400.0)).observe(3.0)
+
+    buckets = [line for line in registry.render().splitlines() if "_bucket" in line]
+
+    assert buckets == [
+        'nni_seconds_bucket{le="0.0005"} 0.0',
+        'nni_seconds_bucket{le="2.5"} 0.0',
+        'nni_seconds_bucket{le="10"} 1.0',
+        'nni_seconds_bucket{le="86400"} 1.0',
+        'nni_seconds_bucket{le="+Inf"} 1.0',
+    ]
