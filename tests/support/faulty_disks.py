@@ -6,7 +6,6 @@ Each is an ext4 image behind a loop device, mounted at a folder. Only root can m
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import subprocess
@@ -47,13 +46,22 @@ class FaultyDisk:
         (self.folder / _BALLAST).unlink()
 
     def break_off(self) -> None:
-        """Make it read-only, as the kernel does after an error of the device."""
+        """Make it read-only, as the kernel does after an error of the device.
+
+        What was written before is on the disk: this is no power cut.
+        """
+        _run("sync", "--file-system", str(self.folder))
         _run("mount", "-o", "remount,abort", str(self.folder))
 
     def repair(self) -> None:
         """Check and mount it again, under the processes that use it."""
         _run("umount", "--lazy", str(self.folder))
-        subprocess.run(["fsck.ext4", "-y", str(self._image)], capture_output=True, check=False)
+        # A copy: as long as a process has a file open, the kernel would mount the broken one again.
+        copy = self._image.with_suffix(".repaired")
+        shutil.copyfile(self._image, copy)
+        self._image.unlink()
+        self._image = copy
+        subprocess.run(["fsck.ext4", "-y", str(copy)], capture_output=True, check=False)
         self.mount()
 
     def mount(self) -> None:
@@ -92,18 +100,6 @@ def faulty_disk(image: Path, folder: Path, megabytes: int) -> Iterator[FaultyDis
         yield disk
     finally:
         disk.remove()
-
-
-def is_full(folder: Path) -> bool:
-    """Return whether a file with content cannot be written."""
-    try:
-        (folder / ".probe").write_bytes(b"x")
-    except OSError as error:
-        return error.errno == errno.ENOSPC
-    finally:
-        with contextlib.suppress(OSError):
-            (folder / ".probe").unlink()
-    return False
 
 
 def _run(*command: str) -> None:

@@ -1,5 +1,6 @@
 """Endpoint file of an installation (`endpoint.json`), and the locks of its supervisor."""
 
+import errno
 import fcntl
 import json
 import os
@@ -94,14 +95,14 @@ class Lock:
     @classmethod
     def take(cls, path: Path) -> Self:
         """Open a lock file and wait until its lock is free; return it held."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _open_lock(path)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return cls(descriptor)
 
     @classmethod
     def try_take(cls, path: Path) -> Self | None:
         """Try to lock a file without waiting; return the lock; None: another process holds it."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _open_lock(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -114,3 +115,13 @@ class Lock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _open_lock(path: Path) -> int:
+    """Return a descriptor of a lock's file; on a read-only disk that of an existing one."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

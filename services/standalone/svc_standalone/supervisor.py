@@ -6,10 +6,11 @@ from asyncio import TaskGroup
 from collections.abc import Mapping
 from typing import Protocol
 
+from nni_wire.folders import BUS_ROOM_BYTES
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_common.logs import get_logger
-from svc_common.messaging.bus_disk import disk_trouble
+from svc_common.messaging.bus_disk import HaltSign, disk_trouble
 from svc_common.tasks import TaskOwner
 from svc_standalone.children import Child, Command
 from svc_standalone.restarts import RestartState
@@ -61,6 +62,7 @@ class Supervisor:
         self._facts: dict[str, asyncio.Future[Mapping[str, str]]] = {}
         self._tasks = TaskOwner(self._supervision_failed)
         self._up = False
+        self._halted = HaltSign.open(settings.store)
 
     async def start(self) -> dict[str, Mapping[str, str]]:
         """Start all children; return their readiness facts, or raise if one keeps failing.
@@ -94,6 +96,7 @@ class Supervisor:
         await asyncio.gather(*(child.stop(grace_s) for child in running))
         if bus in self._children:
             await self._children[bus].stop(grace_s)
+        self._halted.close()
 
     def pids(self) -> dict[str, int]:
         """Return the process ids of the running children."""
@@ -148,9 +151,10 @@ class Supervisor:
                 return
             if not child.halted:
                 continue
-            trouble = disk_trouble(self._settings.store)
+            trouble = disk_trouble(self._settings.store, BUS_ROOM_BYTES)
             if not announced:
                 announced = True
+                self._halted.put_up()
                 get_logger().error(
                     "child has halted; it is restarted when its disk can be written",
                     child=name,
@@ -172,8 +176,10 @@ class Supervisor:
                 child.terminate()
 
     def _run(self, name: str) -> Child:
-        if name == self._first and self._port is not None:
-            self._port.lend()
+        if name == self._first:
+            self._halted.take_down()
+            if self._port is not None:
+                self._port.lend()
         child = Child(
             self._commands[name], self._settings.home, self._settings.logs / f"{name}.log"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nni_wire.folders import BUS_START_BYTES
+from nni_wire.folders import BUS_ROOM_BYTES, BUS_START_BYTES
 from svc_common.messaging.bus_disk import disk_trouble
 from svc_common.messaging.nats_bus import LOG_LINES_LIMIT_BYTES, NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
@@ -52,6 +52,6 @@ async def test_the_bus_starts_on_a_small_disk_first_and_later(tmp_path: Path) ->
 
             assert await streams(server, folder) == first
             assert len(first) == 4
-            assert "the bus's disk is full: 0 MB are free" in disk_trouble(folder)
+            assert "the bus's disk is full: 0 MB are free" in disk_trouble(folder, BUS_ROOM_BYTES)
         finally:
             server.stop()

@@ -1,12 +1,13 @@
 """Disk of a bus on this machine: why it takes no messages."""
 
 import errno
+import fcntl
 import os
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from nni_wire.folders import BUS_ROOM_BYTES
+from nni_wire.folders import BUS_ROOM_BYTES, BUS_START_BYTES
 
 _MEBIBYTE: Final = 1024 * 1024
 
@@ -19,19 +20,81 @@ def free_bytes(folder: Path) -> int:
         return 0
 
 
-def disk_trouble(folder: Path) -> str:
-    """Return that the bus's disk is full or not writable, with the remedy; empty: it is neither.
+class HaltSign:
+    """Sign of the supervisor that the bus has halted and waits for its disk.
 
-    Not to be called often: it asks the disk.
+    A lock, since a full or read-only disk takes no file: it is on a file that exists from the start
+    on, and ends with the process that holds it.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Return the sign of the bus with a folder, which is not up yet.
+
+        Raises:
+            OSError: its file cannot be made.
+        """
+        return cls(os.open(_sign_file(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+    def put_up(self) -> None:
+        """Show that the bus has halted."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def take_down(self) -> None:
+        """Show that the bus works, or starts."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close its file; the sign is down then. May be called twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def has_halted(folder: Path) -> bool:
+    """Return whether the sign of the bus with a folder is up."""
+    try:
+        descriptor = os.open(_sign_file(folder), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _sign_file(folder: Path) -> Path:
+    return folder.parent / "bus-halted.lock"
+
+
+def disk_trouble(folder: Path, least_bytes: int) -> str:
+    """Return why a bus cannot store messages in a folder, with the remedy; empty: nothing shows.
+
+    Args:
+        folder: of its data.
+        least_bytes: a disk with less free space is full.
     """
     free = free_bytes(folder)
-    if free < BUS_ROOM_BYTES:
+    if free < least_bytes:
         missing = -((free - BUS_ROOM_BYTES) // _MEBIBYTE)
         return (
             f"the bus's disk is full: {free // _MEBIBYTE} MB are free for {folder}; "
             f"free {missing} MB, and it goes on by itself"
         )
     return _write_trouble(folder)
+
+
+def bus_trouble(folder: Path) -> str:
+    """Return why a bus on this machine takes no messages, with the remedy; empty: nothing shows."""
+    if not has_halted(folder):
+        return disk_trouble(folder, BUS_START_BYTES)
+    return disk_trouble(folder, BUS_ROOM_BYTES) or "the bus is being restarted: its disk was full"
 
 
 def _write_trouble(folder: Path) -> str:

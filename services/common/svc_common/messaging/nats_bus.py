@@ -1,5 +1,6 @@
 """Adapters of the ports of the bus on NATS, and the bundle of them."""
 
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -7,7 +8,7 @@ from typing import Any, Final, Self
 
 from svc_common import subjects
 from svc_common.errors import UnavailableError
-from svc_common.messaging.bus_disk import disk_trouble
+from svc_common.messaging.bus_disk import bus_trouble
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.nats_connection import Connection
@@ -23,6 +24,8 @@ LOG_LINES_AGE_S: Final = 24 * 3600.0
 LOG_LINES_LIMIT_BYTES: Final = 256 * 1024 * 1024
 """The server reserves so much disk, so it is small; the files of agents are the record."""
 
+_DISK_ASKED_EVERY_S: Final = 1.0
+"""Age of what is known of the disk, after which it is asked again."""
 _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
@@ -194,6 +197,8 @@ class NatsBus:
         self._connection = Connection(settings)
         self._replicas = settings.replicas
         self._folder = settings.folder
+        self._disk_trouble = ""
+        self._disk_asked_s = -_DISK_ASKED_EVERY_S
         self._owns_streams = settings.owns_streams
         self._js = JetStream(self._connection, confined=not settings.owns_streams)
         self.events = NatsEventLog(self._js)
@@ -232,7 +237,13 @@ class NatsBus:
     @property
     def disk_trouble(self) -> str:
         """Return why the bus cannot store messages, if its disk shows it; empty: nothing shows."""
-        return "" if self._folder is None else disk_trouble(self._folder)
+        if self._folder is None:
+            return ""
+        now_s = time.monotonic()
+        if now_s >= self._disk_asked_s + _DISK_ASKED_EVERY_S:
+            self._disk_asked_s = now_s
+            self._disk_trouble = bus_trouble(self._folder)
+        return self._disk_trouble
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word
         """Wait until the NATS server is reachable, or with False until it is not."""

@@ -389,10 +389,7 @@ class Bus(Protocol):
 
     @property
     def disk_trouble(self) -> str:
-        """Return why the bus's disk takes no messages (full, read-only); empty: it seems fine.
-
-        Asks the disk: to be called only if something is wrong.
-        """
+        """Return why the bus's disk takes no messages (full, read-only); empty: it seems fine."""
         ...
 
     async def wait_connected(self, connected: bool = True) -> None:  # noqa: FBT001, FBT002 - the awaited state reads as a word

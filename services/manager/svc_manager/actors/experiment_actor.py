@@ -163,14 +163,14 @@ class ExperimentActor:
     @property
     def bus_trouble(self) -> str:
         """Reason why events cannot be appended; empty: they can."""
-        return self._writer.waiting_for
+        return self._writer.waiting_for or self._dependencies.bus.disk_trouble
 
     def view(self) -> experiment_pb2.Experiment:
         """Return the experiment's proto message: state, counts, agents, reason for waiting."""
         agents = self._dependencies.agents.of_pools(self._experiment.settings.pools)
         view = experiment_view(self._experiment, self.now_ms(), len(agents))
         if self._experiment.state is not ExperimentState.STOPPED:
-            view.waiting_for = self._writer.waiting_for or view.waiting_for
+            view.waiting_for = self.bus_trouble or view.waiting_for
         return view
 
     async def submit(self, recorded: inputs.RecordedCommand) -> None:

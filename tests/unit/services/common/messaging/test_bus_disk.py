@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from nni_wire.folders import BUS_ROOM_BYTES
-from svc_common.messaging.bus_disk import disk_trouble, free_bytes
+from svc_common.messaging.bus_disk import HaltSign, bus_trouble, disk_trouble, free_bytes
 
 
 def test_a_disk_with_room_has_no_trouble(tmp_path: Path) -> None:
-    assert disk_trouble(tmp_path) == ""
+    assert disk_trouble(tmp_path, BUS_ROOM_BYTES) == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_disk_that_cannot_be_asked_has_no_room(tmp_path: Path) -> None:
     assert free_bytes(tmp_path) > 0
     assert free_bytes(tmp_path / "none") == 0
-    assert "0 MB are free" in disk_trouble(tmp_path / "none")
+    assert "0 MB are free" in disk_trouble(tmp_path / "none", BUS_ROOM_BYTES)
 
 
 def test_a_full_disk_says_how_much_is_to_be_freed(
@@ -26,7 +26,7 @@ def test_a_full_disk_says_how_much_is_to_be_freed(
     usage = shutil.disk_usage(tmp_path)._replace(free=free)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
 
-    assert disk_trouble(tmp_path) == (
+    assert disk_trouble(tmp_path, BUS_ROOM_BYTES) == (
         f"the bus's disk is full: 53 MB are free for {tmp_path}; "
         "free 11 MB, and it goes on by itself"
     )
@@ -40,7 +40,7 @@ def test_a_disk_that_cannot_be_written_is_named(
 
     monkeypatch.setattr(os, "open", refuse)
 
-    assert "Read-only file system" in disk_trouble(tmp_path)
+    assert "Read-only file system" in disk_trouble(tmp_path, BUS_ROOM_BYTES)
 
 
 def test_a_file_system_without_nameless_files_has_no_trouble(
@@ -51,4 +51,28 @@ def test_a_file_system_without_nameless_files_has_no_trouble(
 
     monkeypatch.setattr(os, "open", refuse)
 
-    assert disk_trouble(tmp_path) == ""
+    assert disk_trouble(tmp_path, BUS_ROOM_BYTES) == ""
+
+
+def test_a_halted_bus_needs_more_room_than_one_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    sign = HaltSign.open(folder)
+    usage = shutil.disk_usage(tmp_path)._replace(free=BUS_ROOM_BYTES - 1)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert bus_trouble(folder) == ""
+
+    sign.put_up()
+
+    assert "63 MB are free" in bus_trouble(folder)
+    monkeypatch.undo()
+    assert bus_trouble(folder) == "the bus is being restarted: its disk was full"
+    sign.take_down()
+    assert bus_trouble(folder) == ""
+    sign.close()
+
+
+def test_a_bus_without_a_supervisor_has_not_halted(tmp_path: Path) -> None:
+    assert bus_trouble(tmp_path) == ""
