@@ -9,7 +9,8 @@
     ├── FailedPreconditionError   not allowed in this state; another call must come first
     ├── AbortedError              another writer was first
     │   └── LostOwnershipError    another manager owns the experiment now
-    ├── ResourceExhaustedError    a limit is reached (quota, slots, disk, message size)
+    ├── ResourceExhaustedError    a limit is reached (quota, slots, message size)
+    │   └── OutOfRoomError        a disk is full; the same call succeeds once there is room
     ├── UnavailableError          a peer does not answer; the same call may succeed later
     └── DataLossError             a blob is not what was stored
 
@@ -150,6 +151,10 @@ class LostOwnershipError(AbortedError):
 
 class ResourceExhaustedError(ServiceError):
     """A limit is reached; the message names the limit and how to raise it."""
+
+
+class OutOfRoomError(ResourceExhaustedError):
+    """A store has no room; the same call succeeds once there is some."""
 
 
 class UnavailableError(ServiceError):

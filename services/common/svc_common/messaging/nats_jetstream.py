@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from svc_common.errors import (
+    OutOfRoomError,
     PermissionDeniedError,
-    ResourceExhaustedError,
     ServiceError,
     UnavailableError,
 )
@@ -101,7 +101,8 @@ class JetStream:
 
         Raises:
             JetStreamError: the server refuses the message.
-            ResourceExhaustedError: the message is too large, or the server is out of room.
+            ResourceExhaustedError: the message is too large.
+            OutOfRoomError: the server is out of room.
             UnavailableError: the connection was closed.
         """
         retry_s = FIRST_RETRY_S
@@ -125,7 +126,8 @@ class JetStream:
             RequestTimeoutError: the server did not answer; the message may be stored.
             NoRespondersError: the stream does not exist (yet); nothing was stored.
             JetStreamError: the server refuses the message.
-            ResourceExhaustedError: the message is too large, or the server is out of room.
+            ResourceExhaustedError: the message is too large.
+            OutOfRoomError: the server is out of room.
         """
         if not self.connection.connected:
             await self.connection.wait_connected()
@@ -370,7 +372,7 @@ def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
 
     Raises:
         RequestTimeoutError: the server is temporarily unavailable.
-        ResourceExhaustedError: the server is out of room.
+        OutOfRoomError: the server is out of room.
         JetStreamError: the server refuses.
     """
     value = json.loads(answer)
@@ -380,7 +382,7 @@ def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
     code = int(error.get("err_code", 0))
     description = str(error.get("description", ""))
     if code in _OUT_OF_ROOM:
-        raise ResourceExhaustedError(f"the bus is out of room: {description}; free disk space")
+        raise OutOfRoomError(f"the bus is out of room: {description}; free disk space")
     if int(error.get("code", 0)) == _UNAVAILABLE:
         raise RequestTimeoutError(f"the bus is temporarily unavailable: {description}")
     raise JetStreamError(code, description)

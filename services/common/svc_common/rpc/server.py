@@ -43,6 +43,7 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
     errors.AbortedError: grpc.StatusCode.ABORTED,
     errors.LostOwnershipError: grpc.StatusCode.ABORTED,
     errors.ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.OutOfRoomError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.DataLossError: grpc.StatusCode.DATA_LOSS,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from svc_common.durable_files import replace_durably
-from svc_common.errors import ResourceExhaustedError, ServiceError, UnavailableError
+from svc_common.errors import OutOfRoomError, ServiceError, UnavailableError
 
 TEMPORARY: Final = ".new-"
 """Prefix of the names of unfinished files; no key has a part that begins so."""
@@ -33,9 +33,9 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def storage_error(error: OSError) -> ServiceError:
-    """Convert an OSError to ResourceExhaustedError (no space) or UnavailableError."""
+    """Convert an OSError to OutOfRoomError (no space) or UnavailableError."""
     if error.errno in _OUT_OF_SPACE:
-        return ResourceExhaustedError(
+        return OutOfRoomError(
             f"no space to store {error.filename or 'the blob'}: {error.strerror}; free disk space"
         )
     return UnavailableError(f"the blob store cannot be used: {error}")

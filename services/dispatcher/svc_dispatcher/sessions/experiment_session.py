@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from nni_proto.experiment.v1 import inbox_pb2
-from svc_common.errors import ResourceExhaustedError, UnavailableError
+from svc_common.errors import OutOfRoomError, ResourceExhaustedError, UnavailableError
 from svc_common.logs import get_logger
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import LogMessage
@@ -98,9 +98,30 @@ class ExperimentSession:
             self._sending = False
 
     async def _publish(self, generation: int, report: answers.Report) -> None:
+        """Publish a report; repeat with back-off while bus or blob store have no room."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._publish_once(generation, report)
+            except OutOfRoomError as error:
+                if pause_s == _FIRST_PAUSE_S:
+                    self._log.warning("report waits for room", error=error.message)
+                await self._dependencies.clock.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+            else:
+                return
+
+    async def _publish_once(self, generation: int, report: answers.Report) -> None:
+        """Publish a report; one that is too large for the bus gives the algorithm up.
+
+        Raises:
+            OutOfRoomError: bus or blob store have no room.
+        """
         message = await self._dependencies.blobs.offload(log_messages.report_to_proto(report))
         try:
             await self._send(generation, report, message)
+        except OutOfRoomError:
+            raise
         except ResourceExhaustedError as error:
             if isinstance(report, answers.GaveUp):
                 raise

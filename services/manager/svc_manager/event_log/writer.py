@@ -69,7 +69,7 @@ class LogWriter:
                 )
             except ResourceExhaustedError as error:
                 if self._stopping or not expected_sequence:
-                    raise ResourceExhaustedError(self._with_disk(error.message)) from error
+                    raise type(error)(self._with_disk(error.message)) from error
                 if not self._trouble:
                     get_logger().error(
                         "events not appended", experiment=self._experiment_id, error=error.message

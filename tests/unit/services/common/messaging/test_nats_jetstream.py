@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from svc_common.errors import LostOwnershipError, ResourceExhaustedError
+from svc_common.errors import LostOwnershipError, OutOfRoomError
 from svc_common.messaging.nats_bus import NatsInbox
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_event_log import NatsEventLog
@@ -153,7 +153,7 @@ async def test_publish_is_repeated_with_its_message_id_until_it_is_acknowledged(
 
 async def test_bus_out_of_room_is_reported() -> None:
     async with scripted(lambda server, message: server.answer(message, NO_ROOM)) as (_, jetstream):
-        with pytest.raises(ResourceExhaustedError, match="out of room: insufficient resources"):
+        with pytest.raises(OutOfRoomError, match="out of room: insufficient resources"):
             await jetstream.publish("nni.inbox.e.r", b"x")
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.errors import ResourceExhaustedError, UnavailableError
+from svc_common.errors import OutOfRoomError, ResourceExhaustedError, UnavailableError
 from svc_common.storage.atomic_files import atomic_file, storage_error
 
 
@@ -37,5 +37,6 @@ def test_full_disk_is_distinguished_from_other_errors() -> None:
     other = storage_error(OSError(errno.EACCES, "Permission denied", "/data/x"))
 
     assert isinstance(full, ResourceExhaustedError)
+    assert isinstance(full, OutOfRoomError)
     assert "free disk space" in full.message
     assert isinstance(other, UnavailableError)

@@ -11,7 +11,7 @@ import pytest
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2
-from svc_common.errors import FailedPreconditionError, UnavailableError
+from svc_common.errors import FailedPreconditionError, OutOfRoomError, UnavailableError
 from svc_dispatcher.domain import commands as c
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
 from tests.unit.services.dispatcher.sessions.conftest import LIMIT_S, SPACE, Bench, turns
@@ -72,6 +72,56 @@ async def test_report_that_has_to_be_sent_again_is_not_overtaken(bench: Bench) -
 
     answered = [message.request_id for message in bench.manager.all("parameters_generated")]
     assert answered == requests
+
+
+async def test_reports_wait_for_room_on_the_bus(bench: Bench) -> None:
+    await bench.manager.create(SPACE, tuner=named("Random"))
+    await bench.manager.received("algorithm_started")
+    publish = bench.bus.inbox.publish
+    tries: list[str] = []
+
+    async def full(experiment_id: str, source: str, payload: bytes, *, message_id: str) -> int:
+        tries.append(message_id)
+        if len(tries) < 8:
+            raise OutOfRoomError("the bus is out of room")
+        return await publish(experiment_id, source, payload, message_id=message_id)
+
+    bench.bus.inbox.publish = full  # type: ignore[method-assign] # a full disk
+    requests = [await bench.manager.ask(1), await bench.manager.ask(1)]
+    answering = asyncio.ensure_future(bench.manager.answer(requests[1]))
+    while not answering.done():
+        bench.clock.advance(1.0)
+        await asyncio.sleep(0)
+
+    answered = [message.request_id for message in bench.manager.all("parameters_generated")]
+    assert answered == requests
+    assert bench.manager.all("algorithm_gave_up") == []
+    assert len(set(tries[:8])) == 1
+    assert bench.launcher.launched == 1
+
+
+async def test_parameters_wait_for_room_in_the_blob_store(bench: Bench) -> None:
+    big = {"x": {"_type": "choice", "_value": ["y" * 300_000]}}
+    await bench.manager.create(big, tuner=named("Random"))
+    await bench.manager.received("algorithm_started")
+    put, tries = bench.blobs.put, 0
+
+    async def full(data: bytes) -> str:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise OutOfRoomError("no space to store the blob")
+        return await put(data)
+
+    bench.blobs.put = full  # type: ignore[method-assign] # a full disk
+    request = await bench.manager.ask(1)
+    answering = asyncio.ensure_future(bench.manager.answer(request))
+    while not answering.done():
+        bench.clock.advance(1.0)
+        await asyncio.sleep(0)
+
+    assert tries == 4
+    assert bench.manager.all("algorithm_gave_up") == []
 
 
 async def test_host_that_dies_thrice_on_one_event_is_given_up(bench: Bench) -> None:
