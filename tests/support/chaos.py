@@ -10,6 +10,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -74,8 +75,42 @@ class ChaosResult:
     attempts: int
     """Number of trial processes that ran to their end."""
     replay: ReplayResult
+    resumed: int = 0
+    """How often it was found STOPPED, and resumed."""
     violations: list[str] = field(default_factory=list)
     """Broken invariants, in words."""
+
+
+@dataclass(slots=True)
+class Disturbed:
+    """Running experiment that is being disturbed."""
+
+    experiment: Experiment
+    record_file: Path
+    """Has a line for each trial process that has ended."""
+    port: int
+    """Of the experiment's page."""
+    resumed: int = 0
+    """How often it was found STOPPED, and resumed."""
+
+    def has_ended(self, count: int) -> bool:
+        """Return whether so many trials have ended."""
+        return _has_records(self.record_file, count)
+
+    def reconnect(self) -> None:
+        """Connect to services that were started again; resume the experiment if it is STOPPED."""
+        found = wait.until(self._connected, 60, f"the experiment on port {self.port}")
+        assert found is not None, "a true result"
+        self.experiment = found
+
+    def _connected(self) -> Experiment | None:
+        with contextlib.suppress(NniError):
+            (found,) = Experiment.get_all_experiments_metadata()
+            if found["status"] != "STOPPED":
+                return Experiment.connect(self.port)
+            self.resumed += 1
+            return Experiment.resume(found["id"], self.port, wait_completion=False)
+        return None
 
 
 def run_under_kills(plan: KillPlan, shape: LocalShape, folder: Path) -> ChaosResult:
@@ -86,6 +121,25 @@ def run_under_kills(plan: KillPlan, shape: LocalShape, folder: Path) -> ChaosRes
         shape: services of its own; this process must use them (`NNI_HOME`).
         folder: for the code.
     """
+    return run_disturbed(
+        plan, shape, folder, lambda run: _kill_as_planned(plan, shape, run.record_file)
+    )
+
+
+def run_disturbed(
+    plan: KillPlan,
+    shape: LocalShape,
+    folder: Path,
+    disturb: Callable[[Disturbed], Counter[str]],
+) -> ChaosResult:
+    """Run the experiment, disturb it, and check the result.
+
+    Args:
+        plan: the experiment.
+        shape: services of its own; this process must use them (`NNI_HOME`).
+        folder: for the code.
+        disturb: called when the experiment has started; returns what it did.
+    """
     record_file = folder / "records"
     record_file.touch()
     code = folder / "code"
@@ -93,10 +147,11 @@ def run_under_kills(plan: KillPlan, shape: LocalShape, folder: Path) -> ChaosRes
     (code / "trial.py").write_text(
         _TRIAL.format(duration_s=plan.trial_s, record_file=str(record_file)), "utf-8"
     )
-    experiment = _configured(plan, shape, code)
+    run = Disturbed(_configured(plan, shape, code), record_file, shape.free_port())
     began_s = time.monotonic()
-    experiment.start(shape.free_port())
-    killed = _kill_as_planned(plan, shape, record_file)
+    run.experiment.start(run.port)
+    killed = disturb(run)
+    experiment = run.experiment
     wait.until(lambda: _finished(experiment), plan.timeout_s, "the experiment's end")
     duration_s = time.monotonic() - began_s
     result = experiment.replay()
@@ -106,6 +161,7 @@ def run_under_kills(plan: KillPlan, shape: LocalShape, folder: Path) -> ChaosRes
         duration_s=duration_s,
         attempts=len(_lines(record_file)),
         replay=result,
+        resumed=run.resumed,
     )
     outcome.violations = _violations(plan, experiment, outcome, set(_lines(record_file)))
     experiment.stop()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from nni.cli.options import Json
 from nni.cli.output import Messages, write_json
+
+
+class Durability(StrEnum):
+    """What the state of experiments survives: the kill of any process, or a cut of power, too."""
+
+    PROCESS = "process"
+    POWER = "power"
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +41,14 @@ def up(
             "NNI_PRIVATE, else yes where other people can log in to this machine.",
         ),
     ] = None,
+    durability: Annotated[
+        Durability | None,
+        typer.Option(
+            show_default=False,
+            help="What the state of experiments survives: the kill of any process, or a cut of "
+            "power, too, at a little throughput. Default: NNI_DURABILITY, else power.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start the services of this machine."""
@@ -45,13 +61,16 @@ def up(
     was_up = endpoint is not None
     if endpoint is None:
         check_port(port)
-        endpoint = ensure_local_shape(port, private=private)
+        chosen = "" if durability is None else durability.value
+        endpoint = ensure_local_shape(port, private=private, durability=chosen)
     if as_json:
         write_json({"http": endpoint.http, "grpc": endpoint.grpc, "wasUp": was_up})
         return
     messages = Messages()
     if was_up and private is not None and reading_needs_token(endpoint) is not private:
         messages.warning("--private has no effect on services that are up; run: nnictl down")
+    if was_up and durability is not None:
+        messages.warning("--durability has no effect on services that are up; run: nnictl down")
     messages.info("The services are up." if not was_up else "The services were up already.")
     messages.line(f"Page and REST: {endpoint.http}")
     messages.line(f"gRPC: {endpoint.grpc}")

@@ -150,14 +150,19 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def supervisor_environment(ready_fd: int, *, private: bool | None = None) -> dict[str, str]:
+def supervisor_environment(
+    ready_fd: int, *, private: bool | None = None, durability: str = ""
+) -> dict[str, str]:
     """Return the environment of the local supervisor; it signals readiness on ``ready_fd``.
 
     Args:
         ready_fd: descriptor for the signal.
         private: whether reading over REST needs the token; `None`: as the environment says.
+        durability: `process` or `power`; empty: as the environment says.
     """
     made = {**os.environ, _HOME_VARIABLE: str(nni_home()), "NNI_READY_FD": str(ready_fd)}
     if private is not None:
         made["NNI_PRIVATE"] = "yes" if private else "no"
+    if durability:
+        made["NNI_DURABILITY"] = durability
     return made

@@ -67,7 +67,9 @@ def recovered_endpoint() -> Endpoint | None:
     return endpoint
 
 
-def ensure_local_shape(http_port: int = 0, *, private: bool | None = None) -> Endpoint:
+def ensure_local_shape(
+    http_port: int = 0, *, private: bool | None = None, durability: str = ""
+) -> Endpoint:
     """Return where the services listen; bring them up if they are not there.
 
     Two processes that do this at once get the same services: the supervisor that comes second
@@ -77,6 +79,8 @@ def ensure_local_shape(http_port: int = 0, *, private: bool | None = None) -> En
         http_port: port of page and REST, if they are to be brought up; 0: a free one.
         private: whether reading over REST needs the token, if they are to be brought up; `None`: as
             NNI_PRIVATE says, else where other people can log in to this machine.
+        durability: what the state of experiments survives, if they are to be brought up:
+            `process` or `power`; empty: as NNI_DURABILITY says, else `power`.
 
     Raises:
         RefusedError: the package of the local services is not installed, or they say why they
@@ -84,7 +88,9 @@ def ensure_local_shape(http_port: int = 0, *, private: bool | None = None) -> En
         ServiceFailedError: they do not come up; repeats the end of the supervisor's log.
     """
     endpoint = read_endpoint()
-    return endpoint if endpoint is not None else _start(http_port, private=private)
+    if endpoint is not None:
+        return endpoint
+    return _start(http_port, private=private, durability=durability)
 
 
 def reading_needs_token(endpoint: Endpoint) -> bool:
@@ -98,7 +104,7 @@ def reading_needs_token(endpoint: Endpoint) -> bool:
     return False
 
 
-def _start(http_port: int, *, private: bool | None) -> Endpoint:
+def _start(http_port: int, *, private: bool | None, durability: str) -> Endpoint:
     if find_spec(SUPERVISOR_MODULE) is None:
         raise RefusedError(
             "the services of this machine are not installed; "
@@ -115,7 +121,7 @@ def _start(http_port: int, *, private: bool | None) -> Endpoint:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=supervisor_environment(write_fd, private=private),
+                env=supervisor_environment(write_fd, private=private, durability=durability),
                 pass_fds=(write_fd,),
                 start_new_session=True,
                 check=False,

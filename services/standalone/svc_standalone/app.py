@@ -183,6 +183,7 @@ def make_plan(settings: Settings, ports: Ports) -> Plan:
         ports=ports,
         version=installed_version(),
         token=secrets.token_urlsafe(32),
+        durability=settings.durability,
     )
 
 

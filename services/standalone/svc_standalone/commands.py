@@ -27,6 +27,7 @@ from svc_common.messaging.permissions import (
     users_block,
 )
 from svc_standalone.children import Command
+from svc_standalone.settings import Durability
 
 LOOPBACK: Final = "127.0.0.1"
 BUS: Final = "nats"
@@ -75,6 +76,7 @@ class Plan:
     ports: Ports
     version: str
     token: str = field(repr=False)
+    durability: Durability = Durability.POWER
     passwords: Mapping[str, str] = field(
         default_factory=lambda: {name: secrets.token_urlsafe(24) for name in _BUS_USERS},
         repr=False,
@@ -115,13 +117,15 @@ def bus_config(plan: Plan) -> str:
     users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
     users.append((manager_user(OPERATOR), plan.token))
     store = json.dumps(str(plan.home / BUS_FOLDER))
+    # Otherwise the server synchronises its files every two minutes.
+    sync = ", sync_interval: always" if plan.durability is Durability.POWER else ""
     return (
         f'listen: "{LOOPBACK}:{plan.ports.nats}"\n'
         "server_name: nni\n"
         f"{users_block(users)}"
         f"max_payload: {SERVER_PAYLOAD_LIMIT_BYTES}\n"
         f"jetstream {{ store_dir: {store}, max_memory_store: 64MB, "
-        f"max_file_store: {_BUS_STORE} }}\n"
+        f"max_file_store: {_BUS_STORE}{sync} }}\n"
     )
 
 

@@ -1,14 +1,28 @@
 """Settings of the supervisor from the environment."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from nni_wire.folders import BUS_FOLDER
 from svc_common import environment
+from svc_common.errors import InvalidArgumentError
 
 NNI_HTTP_PORT: Final = "NNI_HTTP_PORT"
 """Port of page and REST; unset or 0: a free one."""
+NNI_DURABILITY: Final = "NNI_DURABILITY"
+"""What the bus's data survive, a `Durability`; unset: power."""
+
+
+class Durability(StrEnum):
+    """Events after which the bus still has every message that it has acknowledged."""
+
+    PROCESS = "process"
+    """The kill of any process. The operating system writes to the disk when it likes, so that a cut
+    of power loses the last seconds to minutes."""
+    POWER = "power"
+    """A cut of power, too: the bus acknowledges a message when it is on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +33,8 @@ class Settings:
     """Folder of the installation's state; created if missing, readable by this user only."""
     http_port: int = 0
     """Port of page and REST on loopback; 0: a free one."""
+    durability: Durability = Durability.POWER
+    """What the bus's data survive."""
     start_timeout_s: float = 60.0
     """Time limit until all services are ready, in seconds."""
     hung_after_s: float = 60.0
@@ -47,5 +63,14 @@ def read_settings() -> Settings:
         InvalidArgumentError: a variable has an invalid value.
     """
     return Settings(
-        home=environment.home().resolve(), http_port=environment.integer(NNI_HTTP_PORT, 0)
+        home=environment.home().resolve(),
+        http_port=environment.integer(NNI_HTTP_PORT, 0),
+        durability=_durability(environment.text(NNI_DURABILITY, "") or Durability.POWER),
     )
+
+
+def _durability(name: str) -> Durability:
+    try:
+        return Durability(name)
+    except ValueError as error:
+        raise InvalidArgumentError(NNI_DURABILITY, "must be process or power", name) from error

@@ -12,6 +12,7 @@ from svc_standalone.commands import (
     bus_config,
     service_command,
 )
+from svc_standalone.settings import Durability
 
 PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 3, 4), version="4.0.0", token='se"cret')
 
@@ -108,3 +109,10 @@ def test_no_secret_is_in_an_environment(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_secrets_are_not_in_the_representation() -> None:
     assert "cret" not in repr(PLAN)
+
+
+def test_bus_synchronises_each_message_if_a_cut_of_power_is_to_lose_nothing() -> None:
+    process = replace(PLAN, durability=Durability.PROCESS)
+
+    assert "sync_interval: always" in bus_config(PLAN)
+    assert "sync_interval" not in bus_config(process)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import InvalidArgumentError
-from svc_standalone.settings import read_settings
+from svc_standalone.settings import Durability, read_settings
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -27,4 +27,21 @@ def test_port_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("NNI_HTTP_PORT", "http")
 
     with pytest.raises(InvalidArgumentError, match="NNI_HTTP_PORT"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("value", "durability"),
+    [("", Durability.POWER), ("power", Durability.POWER), ("process", Durability.PROCESS)],
+)
+def test_durability(monkeypatch: pytest.MonkeyPatch, value: str, durability: Durability) -> None:
+    monkeypatch.setenv("NNI_DURABILITY", value)
+
+    assert read_settings().durability is durability
+
+
+def test_unknown_durability_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_DURABILITY", "disk")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_DURABILITY must be process or power"):
         read_settings()

@@ -20,6 +20,20 @@ def test_up_names_services_that_are_up_already(
     }
 
 
+def test_durability_of_services_that_are_up_is_not_changed(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--durability", "process"]) == DONE
+
+    assert "--durability has no effect on services that are up" in capsys.readouterr().err
+
+
+def test_unknown_durability_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--durability", "disk"]) == REFUSED
+
+    assert "'process', 'power'" in capsys.readouterr().err
+
+
 def test_down_without_services_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["down"]) == DONE
 

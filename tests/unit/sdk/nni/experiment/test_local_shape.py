@@ -64,6 +64,22 @@ def test_services_come_up_once_and_go_down(tmp_path: Path, monkeypatch: pytest.M
     assert stop_local_shape() is False
 
 
+@pytest.mark.parametrize(
+    ("chosen", "used"), [("power", "power"), ("", "process")], ids=["argument", "environment"]
+)
+def test_durability_reaches_the_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, used: str
+) -> None:
+    script = UP.replace('"version": "v"', '"version": os.environ["NNI_DURABILITY"]')
+    supervise(tmp_path, monkeypatch, script)
+    monkeypatch.setenv("NNI_DURABILITY", "process")
+
+    endpoint = ensure_local_shape(durability=chosen)
+
+    assert endpoint.version == used
+    assert stop_local_shape() is True
+
+
 def test_reason_of_a_refusal_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervise(tmp_path, monkeypatch, REFUSING)
 

@@ -1,0 +1,92 @@
+"""Cuts of power, and damaged or old data of the bus: nothing hangs, no trial is missing.
+
+`tests.benchmarks.bench_chaos --outages` is the long version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.chaos import KillPlan
+from tests.support.cut_disk import CutDisk, mounted_disk
+from tests.support.local_shape import LocalShape
+from tests.support.outages import (
+    OlderCopy,
+    Outage,
+    cut_power,
+    emptied_inbox,
+    flipped_inbox,
+    run_with_outages,
+)
+
+PLAN = KillPlan(trials=60, slots=4, kills=10, seed=20261122, timeout_s=240)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[CutDisk]:
+    with mounted_disk(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def shape_on_disk(disk: CutDisk, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalShape]:
+    """Installation whose state and experiments are on the disk."""
+    shape = LocalShape(disk.path / "user")
+    shape.folder.mkdir()
+    monkeypatch.setenv("HOME", str(shape.folder))
+    monkeypatch.setenv("NNI_HOME", str(shape.home))
+    try:
+        yield shape
+    finally:
+        shape.stop()
+
+
+@pytest.mark.timeout(420)
+def test_experiment_is_whole_after_three_cuts_of_power(
+    disk: CutDisk, shape_on_disk: LocalShape, tmp_path: Path
+) -> None:
+    outages = [Outage(due, cut_power(disk, due)) for due in (0, 20, 45)]
+
+    outcome = run_with_outages(PLAN, shape_on_disk, tmp_path, outages)
+
+    assert outcome.violations == []
+    assert outcome.resumed == 0
+    assert outcome.replay.equal == outcome.replay.suggestions >= PLAN.trials
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("fault", [emptied_inbox, flipped_inbox])
+def test_experiment_is_whole_after_its_reports_were_damaged(
+    local_shape: LocalShape, tmp_path: Path, fault: Callable[[LocalShape], None]
+) -> None:
+    outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(20, fault)])
+
+    assert outcome.violations == []
+
+
+@pytest.mark.timeout(300)
+def test_experiment_is_whole_after_an_older_copy_of_its_reports_came_back(
+    local_shape: LocalShape, tmp_path: Path
+) -> None:
+    copy = OlderCopy(tmp_path / "copy", "INBOX")
+
+    outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(30, copy.put_back, copy.take)])
+
+    assert outcome.violations == []
+
+
+@pytest.mark.timeout(300)
+def test_experiment_of_an_older_store_comes_back_from_its_folder(
+    local_shape: LocalShape, tmp_path: Path
+) -> None:
+    copy = OlderCopy(tmp_path / "copy")
+
+    outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(30, copy.put_back, copy.take)])
+
+    assert (outcome.status, outcome.resumed) == ("DONE", 1)
+    assert not any("trials instead of" in violation for violation in outcome.violations)
+    log = (local_shape.home / "log" / "manager.log").read_text()
+    assert "log restored from the experiment's folder" in log
