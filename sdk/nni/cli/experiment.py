@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+import time
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,6 +15,8 @@ app = typer.Typer(
     help="Show, list, delete, export, import, replay, save and load experiments.",
     no_args_is_help=True,
 )
+
+_PROGRESS_EVERY_S: Final = 2.0
 
 _HEADERS = ("Id", "Name", "Status", "Port", "Platform", "StartTime", "EndTime")
 
@@ -116,9 +119,28 @@ def delete(
                 messages.warning(f"Experiment {experiment_id} is running and is kept.")
             elif _confirmed(experiment_id):
                 code_directory = client.get(experiment_id).experiment.config.trial_code_directory
-                client.delete(experiment_id)
+                client.delete(experiment_id, _Remaining(messages, experiment_id))
                 remove_converted_code(code_directory)
                 messages.info(f"Experiment {experiment_id} is deleted.")
+
+
+class _Remaining:
+    """Progress of a deletion; a line every few seconds, none for a short one."""
+
+    def __init__(self, messages: Messages, experiment_id: str) -> None:
+        self._messages = messages
+        self._id = experiment_id
+        self._shown_s = time.monotonic()
+
+    def __call__(self, count: int) -> None:
+        """Show how many trial folders are left, unless a line was shown just now."""
+        now_s = time.monotonic()
+        if now_s - self._shown_s >= _PROGRESS_EVERY_S:
+            self._shown_s = now_s
+            self._messages.info(
+                f"Experiment {self._id} is deleted; {count} trial folders are still on the disk "
+                "(the services go on by themselves if you interrupt this)."
+            )
 
 
 def _confirmed(experiment_id: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +28,8 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 
 SLOW_CALL_TIMEOUT_S: Final = 120.0
 """Time-out of calls that start or end processes."""
+_DELETION_PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses between the questions how far a deletion is."""
 _WAIT_ROUND_S: Final = 600.0
 """Deadline of one wait; it is asked again, so that no dead connection is waited on for ever."""
 
@@ -142,12 +146,28 @@ class ManagerClient(Connection):
         pages = self._pages(lambda: self._experiments.ListExperiments, request)
         return [experiment for page in pages for experiment in page.experiments]
 
-    def delete(self, experiment_id: str) -> None:
-        """Remove a stopped experiment with its folder."""
+    def delete(
+        self, experiment_id: str, on_remaining: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Remove a stopped experiment; return when its disk is given back.
+
+        The services complete the deletion in any case, also if this process ends.
+
+        Args:
+            experiment_id: the experiment.
+            on_remaining: called with the number of trial folders that are still to be deleted.
+        """
         request = pb.DeleteExperimentRequest(
             request_id=new_request_id(), experiment_id=experiment_id
         )
-        self._call(lambda: self._experiments.DeleteExperiment, request, SLOW_CALL_TIMEOUT_S)
+        for pause_s in chain(_DELETION_PAUSES_S, repeat(_DELETION_PAUSES_S[-1])):
+            answer = self._call(
+                lambda: self._experiments.DeleteExperiment, request, SLOW_CALL_TIMEOUT_S
+            )
+            if not answer.remaining_folders:
+                return
+            on_remaining(answer.remaining_folders)
+            time.sleep(pause_s)
 
     def update(
         self,

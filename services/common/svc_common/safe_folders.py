@@ -299,10 +299,12 @@ def _empty(top: int, name: str) -> list[str]:
     moved = []
     failed: OSError | None = None
     try:
-        for entry in _names(folder):
+        for entry, is_folder in _entries(folder):
             try:
-                if not _is_folder(folder, entry):
+                if not is_folder:
                     os.unlink(entry, dir_fd=folder)
+                    continue
+                if _removed_empty(folder, entry):
                     continue
                 if name:
                     target = f"{_REMOVED}{secrets.token_hex(8)}"
@@ -322,12 +324,34 @@ def _empty(top: int, name: str) -> list[str]:
     return moved
 
 
-def _names(folder: int) -> list[str]:
+def _entries(folder: int) -> list[tuple[str, bool]]:
+    """Return names and whether each is a folder; it costs no call per entry."""
     listed = os.open(".", _LIST, dir_fd=folder)
     try:
-        return os.listdir(listed)  # noqa: PTH208 - a descriptor
+        with os.scandir(listed) as found:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
     finally:
         os.close(listed)
+
+
+def _removed_empty(above: int, name: str) -> bool:
+    """Delete a folder without subfolders, with its files; return False if it has others."""
+    try:
+        folder = _writable(above, name)
+    except OSError:
+        return False
+    try:
+        entries = _entries(folder)
+        if any(is_folder for _, is_folder in entries):
+            return False
+        for entry, _ in entries:
+            os.unlink(entry, dir_fd=folder)
+        os.rmdir(name, dir_fd=above)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
 def _is_folder(above: int, name: str) -> bool:

@@ -298,6 +298,7 @@ async def take_over(
     service.tasks.start(manager.agents.extend_deadlines(), "bus away")
     service.tasks.start(manager.registry.watch_inbox(), "inbox continues")
     service.tasks.start(manager.blob_services.collector.run(), "collect garbage")
+    service.tasks.start(manager.deletions.run(), "give back disk")
     manager.blob_services.collector.request()
 
 

@@ -182,13 +182,29 @@ class Folders(FolderOpener, Protocol):
         """Delete the tree; nothing happens if there is none."""
         ...
 
-    async def remove_of(self, directory: Path, experiment_id: str) -> bool:
-        """Delete a folder tree if it belongs to this experiment; return whether it is gone.
+    async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
+        """Rename the folder of this experiment; delete it where that is not allowed.
 
-        It is if its `events.log` is this experiment's, or if it has none and bears the id as name.
+        It is this experiment's if its `events.log` is, or if it has none and bears the id as name.
+
+        Args:
+            directory: the folder.
+            experiment_id: the experiment.
+            new: its new path, in the same folder.
 
         Returns:
-            Whether it was deleted, or there was none.
+            Whether it was renamed or deleted, or there was none.
+        """
+        ...
+
+    async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:
+        """Delete the folder of an experiment, a trial at a time; nothing happens if there is none.
+
+        A cancelled call ends after the current trial.
+
+        Args:
+            directory: the folder.
+            on_remaining: called from another thread with the number of trials that are left.
         """
         ...
 

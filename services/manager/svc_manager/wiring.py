@@ -41,6 +41,7 @@ from svc_manager.usecases.deletions import Deletions, ExperimentRemover
 from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.folder_admission import FolderAdmission
+from svc_manager.usecases.folder_disposal import FolderDisposal
 from svc_manager.usecases.log_streams import LogStreams
 from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
@@ -107,6 +108,7 @@ class Manager:
     diagnosis: Diagnosis
     blob_services: BlobServices
     telemetry: Telemetry
+    deletions: Deletions
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,12 @@ class _Core:
 def build_manager(dependencies: ManagerDependencies) -> Manager:
     """Build registry, monitors and use cases of a manager from its adapters; nothing starts."""
     core = _core(dependencies)
+    deletions = _deletions(dependencies, core)
     return Manager(
         core.ownership,
         core.registry,
         core.agents,
-        _experiments(dependencies, core),
+        _experiments(dependencies, core, deletions),
         Trials(
             core.registry,
             core.large_values,
@@ -145,6 +148,7 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
         ),
         core.blob_services,
         dependencies.telemetry,
+        deletions,
     )
 
 
@@ -191,7 +195,9 @@ def _core(dependencies: ManagerDependencies) -> _Core:
     )
 
 
-def _experiments(dependencies: ManagerDependencies, core: _Core) -> Experiments:
+def _experiments(
+    dependencies: ManagerDependencies, core: _Core, deletions: Deletions
+) -> Experiments:
     return Experiments(
         core.registry,
         _activations(dependencies, core),
@@ -199,7 +205,7 @@ def _experiments(dependencies: ManagerDependencies, core: _Core) -> Experiments:
         dependencies.checker,
         core.metrics,
         _log_streams(dependencies, core.agents),
-        _deletions(dependencies, core),
+        deletions,
         ClusterListing(
             core.registry,
             core.ownership,
@@ -233,15 +239,19 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
 
 
 def _deletions(dependencies: ManagerDependencies, core: _Core) -> Deletions:
+    blobs = dependencies.stores.blobs
+    disposal = FolderDisposal(dependencies.folders, blobs, dependencies.machine)
     remover = ExperimentRemover(
         dependencies.bus,
         dependencies.folders,
+        disposal,
         core.summaries,
         core.blob_services.collector.request,
         dependencies.settings.home.absolute() / ANNOTATED_CODE_FOLDER,
     )
-    tombstones = Tombstones(dependencies.stores.blobs)
-    return Deletions(core.registry, dependencies.bus.events, remover, tombstones, core.metrics)
+    return Deletions(
+        core.registry, dependencies.bus.events, remover, Tombstones(blobs), core.metrics, disposal
+    )
 
 
 def _log_streams(dependencies: ManagerDependencies, agents: AgentMonitor) -> LogStreams:

@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,9 +59,18 @@ class LocalFolders:
         """Delete the tree; nothing happens if there is none."""
         await asyncio.to_thread(self._remove, directory)
 
-    async def remove_of(self, directory: Path, experiment_id: str) -> bool:
-        """Delete the tree if it is the folder of this experiment."""
-        return await asyncio.to_thread(self._remove_of, directory, experiment_id)
+    async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
+        """Rename the folder of this experiment, or delete it where that is not allowed."""
+        return await asyncio.to_thread(self._rename_of, directory, experiment_id, new)
+
+    async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:
+        """Delete the folder of an experiment in a thread, a trial at a time."""
+        stopped = threading.Event()
+        try:
+            await asyncio.to_thread(self._dispose, directory, on_remaining, stopped)
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
 
     def _create_or_undo(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
@@ -84,18 +95,42 @@ class LocalFolders:
         except OSError as error:
             get_logger().warning("folder not removed", folder=str(directory), error=str(error))
 
-    def _remove_of(self, directory: Path, experiment_id: str) -> bool:
+    def _rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
         try:
             with self._roots.open(directory) as folder:
                 found = experiment_of(folder)
+            if found != experiment_id and (found is not None or directory.name != experiment_id):
+                return False
+            parent, name = self._roots.open_parent(directory)
         except FileNotFoundError:
             return True
         except OSError:
             return False
-        if found == experiment_id or (found is None and directory.name == experiment_id):
+        with parent:
+            try:
+                parent.rename(name, parent, new.name)
+            except OSError:
+                self._remove(directory)
+        return True
+
+    def _dispose(
+        self, directory: Path, on_remaining: Callable[[int], None], stopped: threading.Event
+    ) -> None:
+        try:
+            with self._roots.open(directory) as folder:
+                trials = folder.folder("trials")
+                with trials:
+                    names = [name for name, _ in trials.entries()]
+                    for index, name in enumerate(names):
+                        if stopped.is_set():
+                            return
+                        on_remaining(len(names) - index)
+                        with suppress(OSError):  # the rest is tried below, and its error logged
+                            trials.remove(name)
+        except OSError:
+            pass  # no trials, or not readable
+        if not stopped.is_set():
             self._remove(directory)
-            return True
-        return False
 
 
 def _create(parent: SafeFolder, name: str, environment: Mapping[str, str], interpreter: str) -> str:

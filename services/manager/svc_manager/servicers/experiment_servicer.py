@@ -119,8 +119,8 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
         self, request: pb.DeleteExperimentRequest, context: Context
     ) -> pb.DeleteExperimentResponse:
         """Delete log, folder and blobs of a stopped experiment."""
-        await self._experiments.delete(request.experiment_id, request.request_id)
-        return pb.DeleteExperimentResponse()
+        remaining = await self._experiments.delete(request.experiment_id, request.request_id)
+        return pb.DeleteExperimentResponse(remaining_folders=remaining)
 
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context

@@ -9,12 +9,14 @@ from svc_common.access.current_call import audit_folder
 from svc_common.errors import FailedPreconditionError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus, EventLog
+from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.requests import check_repetition, fingerprint, request_record
 from svc_manager.event_log.summaries import Summaries
 from svc_manager.event_log.tombstones import Tombstone, Tombstones
 from svc_manager.ports import Folders
+from svc_manager.usecases.folder_disposal import Disposal, FolderDisposal
 from svc_manager.usecases.metric_cache import MetricCache
 
 _METHOD = "DeleteExperiment"
@@ -25,7 +27,8 @@ class ExperimentRemover:
 
     Args:
         bus: holds its logs.
-        folders: removes its folder.
+        folders: removes the copy of its code.
+        disposal: takes its folder.
         summaries: holds its summary.
         on_deleted: called afterwards: its blobs are garbage now.
         annotated: folder of converted copies of annotated code; None: not on this machine.
@@ -35,6 +38,7 @@ class ExperimentRemover:
         self,
         bus: Bus,
         folders: Folders,
+        disposal: FolderDisposal,
         summaries: Summaries,
         on_deleted: Callable[[], None] = lambda: None,
         annotated: Path | None = None,
@@ -42,16 +46,21 @@ class ExperimentRemover:
         self._annotated = annotated
         self._bus = bus
         self._folders = folders
+        self._disposal = disposal
         self._summaries = summaries
         self._on_deleted = on_deleted
 
-    async def delete(self, experiment_id: str, directory: str, code_directory: str = "") -> None:
-        """Delete an experiment's folder, summary, INBOX and log; safe to repeat after a failure.
+    async def delete(
+        self, experiment_id: str, directory: str, last_sequence: int, code_directory: str = ""
+    ) -> None:
+        """Delete all data of an experiment; may be repeated after a failure half-way.
 
         A folder is removed only if it holds the experiment's log, or has its name and no log: its
-        path came from outside.
+        path came from outside. Its disk is given back in the background.
         """
-        if directory and not await self._folders.remove_of(Path(directory), experiment_id):
+        if directory and not await self._disposal.take(
+            experiment_id, Path(directory), last_sequence
+        ):
             get_logger().warning(
                 "folder not removed: it holds no log of this experiment",
                 folder=directory,
@@ -76,6 +85,7 @@ class Deletions:
         remover: removes the data.
         tombstones: records the requests.
         metrics: metrics.
+        disposal: gives back the disk.
     """
 
     def __init__(
@@ -85,27 +95,47 @@ class Deletions:
         remover: ExperimentRemover,
         tombstones: Tombstones,
         metrics: MetricCache,
+        disposal: FolderDisposal,
     ) -> None:
         self._registry = registry
         self._events = events
         self._remover = remover
         self._tombstones = tombstones
         self._metrics = metrics
+        self._disposal = disposal
         # A repetition waits until the first request is done.
         self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def delete(self, experiment_id: str, request_id: str = "") -> None:
+    async def run(self) -> None:
+        """Complete the deletions that earlier managers began, then give back disk for ever."""
+        await self._disposal.resume(self._is_unfinished, self._complete)
+        await self._disposal.run()
+
+    async def delete(self, experiment_id: str, request_id: str = "") -> int:
         """Delete a STOPPED experiment's log, folder and blobs; a repeated request has no effect.
 
         The request id is the key of repetitions: its tombstone is written before anything is
         removed. A repetition completes an interrupted request; after a completed one it has no
         effect, even if another experiment has got the same id since.
 
+        The deletion goes on if the caller is cancelled, as by the deadline of its client.
+
+        Returns:
+            How many trial folders are still on the disk, about; they are deleted in the background.
+
         Raises:
             FailedPreconditionError: it is not STOPPED.
             InvalidArgumentError: the request id belongs to another deletion.
             NotFoundError: there is no such experiment, and this request has deleted none.
         """
+        task = asyncio.create_task(self._delete_once(experiment_id, request_id), name="delete")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+        return self._disposal.remaining(experiment_id)
+
+    async def _delete_once(self, experiment_id: str, request_id: str) -> None:
         async with self._lock:
             if request_id and await self._is_done(experiment_id, request_id):
                 return
@@ -146,4 +176,22 @@ class Deletions:
             for other in self._registry.views()
         ):
             code_directory = ""  # a copy that another experiment uses, too
-        await self._remover.delete(experiment_id, view.directory, code_directory)
+        sequence = last.sequence if last is not None else 0
+        await self._remover.delete(experiment_id, view.directory, sequence, code_directory)
+
+    async def _is_unfinished(self, disposal: Disposal) -> bool:
+        last = await self._events.last(disposal.experiment_id)
+        return last is not None and last.sequence == disposal.last_sequence
+
+    async def _complete(self, disposal: Disposal) -> None:
+        """Complete a deletion that was interrupted after its folder was renamed."""
+        experiment_id = disposal.experiment_id
+        try:
+            await self._registry.reserve(experiment_id)
+        except OwnedElsewhereError:
+            return
+        try:
+            await self._registry.forget(experiment_id)
+            await self._remover.delete(experiment_id, "", disposal.last_sequence)
+        finally:
+            await self._registry.release(experiment_id)

@@ -184,13 +184,13 @@ class Experiments:
         token = "-".join(map(str, _age(rest[size - 1]))) if len(rest) > size else ""
         return Page(rest[:size], token, len(views))
 
-    async def delete(self, experiment_id: str, request_id: str = "") -> None:
+    async def delete(self, experiment_id: str, request_id: str = "") -> int:
         """Delete the log, folder and blobs of a stopped experiment.
 
         Raises:
             FailedPreconditionError: it is not STOPPED.
         """
-        await self._deletions.delete(experiment_id, request_id)
+        return await self._deletions.delete(experiment_id, request_id)
 
     async def update(
         self, experiment_id: str, change: ConfigChange, request_id: str = ""

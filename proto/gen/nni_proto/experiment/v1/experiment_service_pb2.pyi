@@ -481,12 +481,19 @@ Global___DeleteExperimentRequest: _TypeAlias = DeleteExperimentRequest  # noqa: 
 class DeleteExperimentResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    REMAINING_FOLDERS_FIELD_NUMBER: _builtins.int
+    remaining_folders: _builtins.int
+    """Folders of trials that are still on the disk, about; the manager deletes them in the background,
+    also after a restart. A repeated request returns what is left then; 0: the disk is given back.
+    """
     def __init__(
         self,
+        *,
+        remaining_folders: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["remaining_folders", b"remaining_folders"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
