@@ -8,7 +8,7 @@ import errno
 import os
 import sys
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 _SYS_OPENAT2: Final = 437
 """Number of the system call, the same on all architectures that Linux has added since 5.1."""
@@ -60,6 +60,14 @@ def has_openat2() -> bool:
     return True
 
 
+class OpenBeneath(Protocol):
+    """`open_beneath`, or the part of it that needs no `openat2`: `open_by_parts`."""
+
+    def __call__(self, root: int, parts: list[str], flags: int, mode: int = 0) -> int:
+        """Open a name below a folder's descriptor without following links; raise if one is met."""
+        ...
+
+
 def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
     """Open a name below a folder's descriptor without following links; raise if one is met.
 
@@ -83,11 +91,14 @@ def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
                 continue
             except OSError as error:
                 raise _clear(error, parts) from error
-    return _open_by_parts(root, parts, flags, mode)
+    return open_by_parts(root, parts, flags, mode)
 
 
-def _open_by_parts(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
-    """Open a path below a descriptor one part at a time, each without following links."""
+def open_by_parts(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
+    """Open a path below a descriptor one part at a time, each without following links.
+
+    See `open_beneath`, which does so on kernels without `openat2`.
+    """
     current = os.dup(root)
     try:
         for part in parts[:-1]:

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from svc_common.beneath import FOLDER, open_beneath, plain_parts
+from svc_common.beneath import FOLDER, OpenBeneath, open_beneath, plain_parts
 from svc_common.durable_files import sync_folder
 
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -33,23 +33,28 @@ class SafeFolder:
     Args:
         descriptor: of the folder; it is closed with this object.
         path: of the folder, for messages.
+        open_name: opens a name below the folder.
     """
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, path: Path, open_name: OpenBeneath = open_beneath) -> None:
         self._descriptor = descriptor
         self.path = path
+        self._open_name = open_name
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = False) -> Self:
+    def open(
+        cls, path: Path, *, create: bool = False, open_name: OpenBeneath = open_beneath
+    ) -> Self:
         """Open a folder by a trusted path, with links followed; create it on request.
 
         Args:
             path: of the folder.
             create: whether it is created, with its parents, if it is missing.
+            open_name: opens names below the folder.
         """
         if create:
             path.mkdir(parents=True, exist_ok=True)
-        return cls(os.open(path, FOLDER), path)
+        return cls(os.open(path, FOLDER), path, open_name)
 
     def __enter__(self) -> Self:
         """Return the folder."""
@@ -67,11 +72,11 @@ class SafeFolder:
 
     def folder(self, name: str) -> Self:
         """Open a folder below."""
-        return type(self)(self._open(name, FOLDER), self.path / name)
+        return type(self)(self._open(name, FOLDER), self.path / name, self._open_name)
 
     def make_folder(self, name: str, mode: int = 0o777) -> Self:
         """Open a subfolder by a relative name; create missing folders on the way."""
-        current = type(self)(os.dup(self._descriptor), self.path)
+        current = type(self)(os.dup(self._descriptor), self.path, self._open_name)
         for part in plain_parts(name):
             with current as above:
                 with suppress(FileExistsError):
@@ -238,26 +243,28 @@ class SafeFolder:
             return folder.entries()
 
     def _open(self, name: str, flags: int, mode: int = 0) -> int:
-        return open_beneath(self._descriptor, plain_parts(name), flags, mode)
+        return self._open_name(self._descriptor, plain_parts(name), flags, mode)
 
     def parent_of(self, name: str) -> "ParentOf":
         """Return a context manager that opens the parent of a name: (descriptor, last part).
 
         For system calls that this class does not offer.
         """
-        return ParentOf(self._descriptor, plain_parts(name))
+        return ParentOf(self._descriptor, plain_parts(name), self._open_name)
 
 
 class ParentOf:
     """Context manager that opens the parent folder of a name: (descriptor, last part)."""
 
-    def __init__(self, root: int, parts: list[str]) -> None:
-        self._root, self._parts = root, parts
+    def __init__(self, root: int, parts: list[str], open_name: OpenBeneath) -> None:
+        self._root, self._parts, self._open_name = root, parts, open_name
         self._descriptor = -1
 
     def __enter__(self) -> tuple[int, str]:
         above = self._parts[:-1]
-        self._descriptor = open_beneath(self._root, above, FOLDER) if above else os.dup(self._root)
+        self._descriptor = (
+            self._open_name(self._root, above, FOLDER) if above else os.dup(self._root)
+        )
         return self._descriptor, self._parts[-1]
 
     def __exit__(self, *_: object) -> None:

@@ -74,6 +74,7 @@ class GrpcServer:
             None: no access control (tests).
         setting: name of the variable that holds the address, for messages.
         metrics: counts the calls; None: they are not counted.
+        unread: reads requests after the access check; None: one that reports nothing.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class GrpcServer:
         guard: Guard | str | None,
         setting: str = "the address of gRPC",
         metrics: CallMetrics | None = None,
+        unread: UnreadRequestInterceptor | None = None,
     ) -> None:
         self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
         self._setting = setting
@@ -90,7 +92,7 @@ class GrpcServer:
             ErrorInterceptor(),
         ]
         if self._guard is not None:
-            interceptors.insert(0, UnreadRequestInterceptor())
+            interceptors.insert(0, unread or UnreadRequestInterceptor())
             interceptors.append(AccessInterceptor(self._guard.authenticator))
         options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
         if self._guard is not None and self._guard.transport.ports_held:

@@ -56,15 +56,23 @@ def check_size(method: str, payload: bytes) -> None:
         )
 
 
+def _ignore(_size_bytes: int) -> None:
+    """Ignore the size of a message."""
+
+
 class UnreadRequest:
     """Request message of a unary call that is still to be read, after the caller was checked.
 
     Args:
         messages: stream of the call.
+        on_read: called with the size of the message when it was read, in bytes.
     """
 
-    def __init__(self, messages: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, messages: AsyncIterator[bytes], on_read: Callable[[int], None] = _ignore
+    ) -> None:
         self._messages = messages
+        self._on_read = on_read
 
     async def read(self) -> bytes:
         """Wait for the call's only message and return its bytes; raise if there is none.
@@ -75,6 +83,7 @@ class UnreadRequest:
         payload = await anext(self._messages, None)
         if payload is None:
             raise InvalidArgumentError("request", "must be one message, got none")
+        self._on_read(len(payload))
         return payload
 
 
@@ -83,7 +92,13 @@ class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
 
     It comes first of all. The handler inside must have no deserializer: that of
     `svc_common.access.interceptor` reads the request itself.
+
+    Args:
+        on_read: called with the size of each message that was read, in bytes.
     """
+
+    def __init__(self, on_read: Callable[[int], None] = _ignore) -> None:
+        self._on_read = on_read
 
     async def intercept_service(
         self,
@@ -94,18 +109,18 @@ class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming or handler.request_deserializer:
             return handler
-        return _late(handler)
+        return _late(handler, self._on_read)
 
 
-def _late(handler: Handler) -> Handler:
+def _late(handler: Handler, on_read: Callable[[int], None]) -> Handler:
     single: Any = handler.unary_unary
     many: Any = handler.unary_stream
 
     async def answer(messages: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401 - any message
-        return await single(UnreadRequest(messages), context)
+        return await single(UnreadRequest(messages, on_read), context)
 
     async def answers(messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
-        async for item in many(UnreadRequest(messages), context):
+        async for item in many(UnreadRequest(messages, on_read), context):
             yield item
 
     made: Handler

@@ -6,23 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from svc_common import beneath
-from svc_common.beneath import UnsafePathError, plain_parts
+from svc_common.beneath import (
+    UnsafePathError,
+    has_openat2,
+    open_beneath,
+    open_by_parts,
+    plain_parts,
+)
 from svc_common.safe_folders import SafeFolder
 
 
 @pytest.fixture(params=["openat2", "parts"])
-def root(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SafeFolder]:
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SafeFolder]:
     """Folder beside a secret; with `openat2`, and as on a kernel without it."""
-    if request.param == "parts":
-        monkeypatch.setattr(beneath, "has_openat2", lambda: False)
-    elif not beneath.has_openat2():
+    open_name = open_by_parts if request.param == "parts" else open_beneath
+    if request.param == "openat2" and not has_openat2():
         pytest.skip("this kernel, or its container, has no openat2")
     (tmp_path / "secret").write_text("the manager's")
     (tmp_path / "root" / "a" / "b").mkdir(parents=True)
-    with SafeFolder.open(tmp_path / "root") as folder:
+    with SafeFolder.open(tmp_path / "root", open_name=open_name) as folder:
         yield folder
 
 

@@ -13,10 +13,13 @@ from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from nni_wire.limits import GRPC_MESSAGE_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from svc_common.access.permissions import RULE_BY_METHOD
-from svc_common.rpc import unread_requests
 from svc_common.rpc.client import open_channel, token_metadata
 from svc_common.rpc.server import GrpcServer
-from svc_common.rpc.unread_requests import DEFAULT_LIMIT_BYTES, UnreadRequest, limit_of_method
+from svc_common.rpc.unread_requests import (
+    DEFAULT_LIMIT_BYTES,
+    UnreadRequestInterceptor,
+    limit_of_method,
+)
 
 TOKEN = "secret-of-the-installation"
 GET_TRIAL = "/nni_proto.trial.v1.TrialService/GetTrial"
@@ -41,29 +44,20 @@ class CountingBytes(byte_pb_grpc.ByteServiceServicer):
 
 
 @pytest.fixture
-async def address() -> AsyncIterator[str]:
+def reads() -> list[int]:
+    """Sizes of the messages that were read."""
+    return []
+
+
+@pytest.fixture
+async def address(reads: list[int]) -> AsyncIterator[str]:
     counting = CountingBytes()  # type: ignore[abstract] # no test calls the other methods
-    server = GrpcServer([], TOKEN)
+    server = GrpcServer([], TOKEN, unread=UnreadRequestInterceptor(reads.append))
     server.register(lambda one: pb_grpc.add_TrialServiceServicer_to_server(EchoingTrials(), one))  # type: ignore[abstract] # no test calls the other methods
     server.register(lambda one: byte_pb_grpc.add_ByteServiceServicer_to_server(counting, one))
     port = await server.start()
     yield f"127.0.0.1:{port}"
     await server.stop(0.1)
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sizes of the messages that were read."""
-    sizes: list[int] = []
-    read = UnreadRequest.read
-
-    async def counted(self: UnreadRequest) -> bytes:
-        payload = await read(self)
-        sizes.append(len(payload))
-        return payload
-
-    monkeypatch.setattr(unread_requests.UnreadRequest, "read", counted)
-    return sizes
 
 
 async def get_trial(address: str, token: str | None, trial_id: str) -> pb.GetTrialResponse:
