@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
 import {
+  causeOf,
   countEnded,
   durationOf,
   flatten,
@@ -71,4 +72,25 @@ test("the last failure is the newest one", () => {
 
   expect(lastFailure(all)?.number).toBe(5);
   expect(lastFailure([trial(0, 1)])).toBeUndefined();
+});
+
+test("the cause says why a trial ended, is being stopped or waits", () => {
+  const record = trial(0, undefined, {}, "FAILED").record;
+
+  expect(causeOf({ ...record, endCause: "TIME_LIMIT" })).toBe("time limit");
+  expect(causeOf({ ...record, endCause: "STOPPED", stopCause: "USER" })).toBe("stopped by a user");
+  expect(causeOf({ ...record, endCause: "STOPPED" })).toBe("stopped");
+  expect(causeOf({ ...record, endCause: "SIGNAL", stopCause: "USER" })).toBe(
+    "signal to the command",
+  );
+  expect(causeOf({ ...record, stopCause: "ASSESSOR" })).toBe("being stopped by the assessor");
+  expect(causeOf({ ...record, waitCause: "GPU_IN_USE" })).toBe("waits for a GPU in use");
+});
+
+test("a trial that succeeded, or of an older version, has no cause", () => {
+  const record = trial(0, 1).record;
+
+  expect(causeOf(record)).toBe("");
+  expect(causeOf({ ...record, endCause: "SUCCEEDED" })).toBe("");
+  expect(causeOf({ ...record, endCause: "UNSPECIFIED", stopCause: "UNSPECIFIED" })).toBe("");
 });

@@ -14,6 +14,23 @@ export type TrialState =
   | "EARLY_STOPPED"
   | "UNKNOWN";
 
+/** Cause of the end of a trial; of a trial of an older version UNSPECIFIED. */
+export type EndCause =
+  | "UNSPECIFIED"
+  | "SUCCEEDED"
+  | "EXIT_CODE"
+  | "SIGNAL"
+  | "NOT_STARTED"
+  | "TIME_LIMIT"
+  | "STOPPED"
+  | "LOST"
+  | "NEVER_STARTED"
+  | "CUT_OFF";
+
+export type StopCause = "UNSPECIFIED" | "USER" | "ASSESSOR" | "EXPERIMENT_STOPPED" | "AGENT";
+
+export type WaitCause = "UNSPECIFIED" | "GPU_IN_USE" | "GPU_MISSING" | "BLOB" | "ENVIRONMENT";
+
 export interface Version {
   version: string;
   /** Empty on the base address, which serves no single experiment. */
@@ -92,6 +109,9 @@ export interface Trial {
   finalMetricData?: Metric[];
   latestIntermediate?: Json;
   message?: string;
+  endCause?: EndCause;
+  stopCause?: StopCause;
+  waitCause?: WaitCause;
   exitCode?: number;
   runnerId?: string;
   platform?: string;

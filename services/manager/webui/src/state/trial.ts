@@ -1,6 +1,14 @@
 // Trials, parsed once from their REST records.
 
-import type { Json, JsonObject, Trial as TrialRecord, TrialState } from "../api/records";
+import type {
+  EndCause,
+  Json,
+  JsonObject,
+  StopCause,
+  Trial as TrialRecord,
+  TrialState,
+  WaitCause,
+} from "../api/records";
 
 export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
 export const TRIAL_STATES: readonly TrialState[] = [
@@ -53,6 +61,44 @@ export function trialOf(record: TrialRecord): Trial {
     metrics,
     record,
   };
+}
+
+const ENDS: Record<EndCause, string> = {
+  UNSPECIFIED: "",
+  SUCCEEDED: "",
+  EXIT_CODE: "exit code of the command",
+  SIGNAL: "signal to the command",
+  NOT_STARTED: "command not started",
+  TIME_LIMIT: "time limit",
+  STOPPED: "stopped",
+  LOST: "agent lost",
+  NEVER_STARTED: "never started",
+  CUT_OFF: "experiment ended",
+};
+const STOPS: Record<StopCause, string> = {
+  UNSPECIFIED: "",
+  USER: "by a user",
+  ASSESSOR: "by the assessor",
+  EXPERIMENT_STOPPED: "with the experiment",
+  AGENT: "by its agent",
+};
+const WAITS: Record<WaitCause, string> = {
+  UNSPECIFIED: "",
+  GPU_IN_USE: "waits for a GPU in use",
+  GPU_MISSING: "waits for a missing GPU",
+  BLOB: "waits for the store",
+  ENVIRONMENT: "waits for its environment",
+};
+
+/** Return why a trial ended, is being stopped or waits; empty if it succeeded or nothing is known. */
+export function causeOf(record: TrialRecord): string {
+  const stop = record.stopCause ? STOPS[record.stopCause] : "";
+  if (record.endCause) {
+    const end = ENDS[record.endCause];
+    return record.endCause === "STOPPED" && stop ? `${end} ${stop}` : end;
+  }
+  if (stop) return `being stopped ${stop}`;
+  return record.waitCause ? WAITS[record.waitCause] : "";
 }
 
 /** Return parameters by full name; a nested choice `{_name, a}` becomes `outer` and `outer/a`. */

@@ -16,7 +16,7 @@ import { Tabs } from "../components/tabs";
 import { useApp, useClock, useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
-import { LIVE, type Trial, durationOf, numbersOf } from "../state/trial";
+import { LIVE, type Trial, causeOf, durationOf, numbersOf } from "../state/trial";
 import { CustomTrial } from "./custom_trial";
 
 const TABS = [
@@ -118,6 +118,7 @@ function Summary({ store, trial }: { store: Store; trial: Trial }) {
   const now = useClock(LIVE.has(trial.state));
   const { record } = trial;
   const seconds = durationOf(trial, now);
+  const cause = causeOf(record);
   const others = Object.entries(trial.metrics).filter(([key]) => key !== "default");
   return (
     <div class="two">
@@ -152,6 +153,17 @@ function Summary({ store, trial }: { store: Store; trial: Trial }) {
             <dt>Source</dt>
             <dd>{trial.source === "customized" ? "user" : "algorithm"}</dd>
           </div>
+          {cause ? (
+            <div>
+              <dt>Cause</dt>
+              <dd>
+                {cause}
+                {record.endCause === "EXIT_CODE" && record.exitCode !== undefined
+                  ? ` (${record.exitCode})`
+                  : ""}
+              </dd>
+            </div>
+          ) : null}
           {record.attempt > 1 ? (
             <div>
               <dt>Attempt</dt>

@@ -68,6 +68,17 @@ async def test_page_reads_only_documented_fields(site: Site) -> None:
         assert fields <= components[name]["properties"].keys(), name
 
 
+@pytest.mark.parametrize("field", ["endCause", "stopCause", "waitCause"])
+async def test_page_knows_all_causes(site: Site, field: str) -> None:
+    components = (await site.anonymous.get(f"{API}/openapi.json")).json()["components"]["schemas"]
+    source = (SOURCES / "api" / "records.ts").read_text()
+    name = field[0].upper() + field[1:]
+    (union,) = re.findall(rf"^export type {name} =(.*?);", source, re.MULTILINE | re.DOTALL)
+
+    assert f"  {field}?: {name};" in source
+    assert re.findall(r"\w+", union) == components["Trial"]["properties"][field]["enum"]
+
+
 async def test_page_requests_only_documented_paths(site: Site) -> None:
     paths = (await site.anonymous.get(f"{API}/openapi.json")).json()["paths"]
     known = {re.sub(r"\{\w+\}", "*", path.removeprefix(API)) for path in paths}
