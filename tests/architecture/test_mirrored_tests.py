@@ -1,4 +1,4 @@
-"""Every module of the library has its test at the mirrored path.
+"""Every module of the library and the services has its test at the mirrored path.
 
 A module of imports only, as older spellings are, has none: what it exports is tested at home.
 """
@@ -6,12 +6,41 @@ A module of imports only, as older spellings are, has none: what it exports is t
 import ast
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TESTS = {
     "sdk/nni": "tests/unit/sdk/nni",
     "sdk-benchmark/nni_benchmark": "tests/unit/sdk-benchmark",
+    "services/common/svc_common": "tests/unit/services/common",
+    "services/manager/svc_manager": "tests/unit/services/manager",
+    "services/dispatcher/svc_dispatcher": "tests/unit/services/dispatcher",
+    "services/trial-runner/svc_trial_runner": "tests/unit/services/trial_runner",
+    "services/standalone/svc_standalone": "tests/unit/services/standalone",
 }
 """Folder of the tests by folder of the modules."""
+TESTED_ELSEWHERE = {
+    # All implementations of a port pass one suite, the fakes included.
+    "services/common/svc_common/messaging/memory.py": "tests/conformance/messaging",
+    "services/common/svc_common/messaging/nats_bus.py": "tests/conformance/messaging",
+    "services/common/svc_common/messaging/ports.py": "tests/conformance/messaging",
+    "services/dispatcher/svc_dispatcher/ports.py": "tests/conformance/dispatcher",
+    "services/trial-runner/svc_trial_runner/ports.py": "tests/conformance/runner",
+    # Composition roots are tested with the servers that they open.
+    "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
+    "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
+    # Declarations without behaviour: users of the values test them.
+    "services/common/svc_common/messaging/limits.py": (
+        "tests/integration/common/test_deployed_bus.py"
+    ),
+    "services/dispatcher/svc_dispatcher/domain/answers.py": (
+        "tests/unit/services/dispatcher/sessions/test_generation.py"
+    ),
+    "services/trial-runner/svc_trial_runner/attempts/dependencies.py": (
+        "tests/unit/services/trial_runner/attempts/test_execution.py"
+    ),
+}
+"""Place of the tests of modules that have none at the mirrored path."""
 
 
 def has_only_imports(path: Path) -> bool:
@@ -33,8 +62,9 @@ def mirrored(module: Path) -> list[Path]:
     return [module.with_name(f"test_{module.stem.strip('_')}.py")]
 
 
-def test_every_module_has_its_test_at_the_mirrored_path() -> None:
-    missing = [
+def untested() -> list[str]:
+    """Return the modules that have no test at the mirrored path."""
+    return [
         path.relative_to(ROOT).as_posix()
         for source, tests in TESTS.items()
         for path in sorted((ROOT / source).rglob("*.py"))
@@ -44,4 +74,13 @@ def test_every_module_has_its_test_at_the_mirrored_path() -> None:
         )
     ]
 
-    assert missing == []
+
+def test_every_module_has_its_test_at_the_mirrored_path() -> None:
+    assert sorted(untested()) == sorted(TESTED_ELSEWHERE)
+
+
+@pytest.mark.parametrize("place", sorted(set(TESTED_ELSEWHERE.values())))
+def test_places_of_other_tests_exist(place: str) -> None:
+    path = ROOT / place
+
+    assert path.is_file() or list(path.glob("test_*.py"))

@@ -65,3 +65,12 @@ def test_lock_is_held_once_and_free_after_release(tmp_path: Path) -> None:
     again = Lock.try_take(tmp_path / "lock")
     assert again is not None
     again.release()
+
+
+def test_lock_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    for name, take in (("a", Lock.take), ("b", Lock.try_take)):
+        lock = take(tmp_path / name)
+        assert lock is not None
+        lock.release()
+
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

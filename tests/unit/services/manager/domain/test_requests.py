@@ -28,3 +28,9 @@ def test_only_the_same_request_is_a_repetition(known: str, method: str, *, same:
     else:
         with pytest.raises(InvalidArgumentError, match="must name one request only, got 'req-1'"):
             check_repetition(known, "req-1", method, "p1")
+
+
+def test_fingerprint_is_that_of_earlier_versions() -> None:
+    assert fingerprint(("a", 1)) == "9a7f386fd1afb2ac", (
+        "logs hold it: another one would make repetitions fail"
+    )

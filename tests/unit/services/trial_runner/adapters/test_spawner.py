@@ -115,3 +115,27 @@ def test_quit_ends_the_spawner(control: Control) -> None:
     control.send(op="quit")
 
     assert control.process.wait(WAIT_S) == 0
+
+
+def test_end_of_one_command_is_reported_while_another_runs(
+    control: Control, tmp_path: Path
+) -> None:
+    def start(name: str, *argv: str) -> None:
+        output = tmp_path / name
+        control.send(output, op="start", id=name, base="b", argv=argv, cwd="/", environment={})
+
+    start("long", "sleep", "600")
+    long = control.receive()
+    start("short", "true")
+    events = [control.receive() for _ in range(2)]
+    start("next", "true")
+    events += [control.receive() for _ in range(2)]
+    os.kill(long["pid"], signal.SIGKILL)
+
+    assert [(event["id"], event["event"]) for event in events] == [
+        ("short", "started"),
+        ("short", "exited"),
+        ("next", "started"),
+        ("next", "exited"),
+    ]
+    assert control.receive()["id"] == "long"

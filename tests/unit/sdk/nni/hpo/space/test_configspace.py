@@ -96,3 +96,16 @@ def test_a_normal_distribution_is_truncated_at_eight_standard_deviations() -> No
     made = to_configspace({"x": {"_type": "normal", "_value": [1, 0.5]}})
 
     assert (made["x"].lower, made["x"].upper) == (-3.0, 5.0)
+
+
+def test_steps_are_an_ordinal_unless_they_are_logarithmic() -> None:
+    space = to_configspace(
+        {
+            "linear": {"_type": "quniform", "_value": [0, 1, 0.25]},
+            "log": {"_type": "qloguniform", "_value": [1, 4, 1]},
+        }
+    )
+
+    assert list(space["linear"].sequence) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert isinstance(space["log"], ConfigSpace.UniformFloatHyperparameter)
+    assert space["log"].log
