@@ -20,16 +20,23 @@ FROM python:3.11-slim-bookworm
 # New volumes get the owner of these folders.
 RUN groupadd --gid 65532 nni \
     && useradd --uid 65532 --gid 65532 --home-dir /var/lib/nni --no-create-home nni \
+    && groupadd --gid 65531 nni-host \
+    && useradd --uid 65531 --gid 65531 --home-dir /var/lib/nni --no-create-home nni-host \
     && install --directory --owner=nni --group=nni /var/lib/nni/state /var/lib/nni/nni-experiments
 COPY --from=build /opt/nni /opt/nni
 ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
     HOME=/var/lib/nni \
     PYTHONDONTWRITEBYTECODE=1 \
     NNI_HOME=/var/lib/nni/state \
-    NNI_DISPATCHER_GRPC=0.0.0.0:7502
-USER 65532:65532
+    NNI_DISPATCHER_GRPC=0.0.0.0:7502 \
+    NNI_HEALTH=0.0.0.0:8081
+# The entry point starts as root, reads the secrets, which only root can read, and becomes the service's
+# user 65532. The service starts algorithm hosts as user 65531; it needs SETUID, SETGID and KILL for that.
+USER 0:0
 WORKDIR /var/lib/nni
 EXPOSE 7502
+# A request to the service itself: no interpreter is started, and no secret is needed.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-P", "-m", "svc_common.health", "127.0.0.1:7502"]
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8081; printf 'HEAD /readyz HTTP/1.0\\r\\n\\r\\n' >&3; read -r -t 4 line <&3; [[ $line == *' 200 '* ]]"]
+ENTRYPOINT ["python", "-P", "-m", "svc_common.entry_point", "--user", "65532:65532", "--code-user", "65531:65531"]
 CMD ["python", "-P", "-m", "svc_dispatcher"]

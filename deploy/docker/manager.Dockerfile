@@ -27,10 +27,14 @@ ENV PATH=/opt/nni/bin:/usr/local/bin:/usr/bin:/bin \
     NNI_HOME=/var/lib/nni/state \
     NNI_MANAGER_GRPC=0.0.0.0:7501 \
     NNI_MANAGER_HTTP=0.0.0.0:8080 \
-    NNI_STOP_ON_TERM=no
+    NNI_STOP_ON_TERM=no \
+    NNI_HEALTH=0.0.0.0:8081
 USER 65532:65532
 WORKDIR /var/lib/nni
 EXPOSE 7501 8080
+# A request to the service itself: no interpreter is started, and no secret is needed.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-P", "-m", "svc_common.health", "127.0.0.1:7501"]
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8081; printf 'HEAD /readyz HTTP/1.0\\r\\n\\r\\n' >&3; read -r -t 4 line <&3; [[ $line == *' 200 '* ]]"]
+# Secrets come from files, never from the environment.
+ENTRYPOINT ["python", "-P", "-m", "svc_common.entry_point"]
 CMD ["python", "-P", "-m", "svc_manager"]

@@ -6,9 +6,7 @@ import base64
 import contextlib
 import json
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -16,20 +14,24 @@ from urllib.request import urlopen
 import pytest
 
 from tests.support import wait
+from tests.support.compose_deployment import (
+    ALONE,
+    ORDER,
+    TOKEN,
+    ComposeDeployment,
+    compose_deployment,
+    encrypted,
+    listening,
+)
 from tests.support.deployment import (
-    DEPLOY,
     IMAGES,
-    SECRETS,
     chart_objects,
-    compose_environment,
-    read_compose,
     read_image,
 )
 from tests.support.process_deployment import Addresses, Deployment, Part, answers_http, deployed
-from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, RedisServer, S3Server, redis_server
-from tests.support.tls_proxy import tls_proxy
+from tests.support.servers import require_binary
+from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, S3Server, redis_server
 
-TOKEN = SECRETS["NNI_TOKEN"]
 TRIALS = 24
 TRIAL = """\
 import time
@@ -38,22 +40,19 @@ x = nni.get_next_parameter()["x"]
 time.sleep(0.3)
 nni.report_final_result(x)
 """
-ORDER = ("dispatcher", "manager", "trial-runner")
-ALONE = ("dispatcher:7502", "manager:7501", "manager:8080", "trial-runner:7503")
+GROUP_OF_FILES = 65532
+"""`fsGroup` of the pods."""
 
 
-def listening(addresses: Addresses) -> None:
-    """Map the addresses that a service binds, and that its health check calls, to its own."""
-    for name in ALONE:
-        port = name.rpartition(":")[2]
-        addresses.put(f"0.0.0.0:{port}", f"0.0.0.0:{addresses.port(name)}")
-        addresses.put(f"127.0.0.1:{port}", f"127.0.0.1:{addresses.port(name)}")
+def code_folder(folder: Path) -> Path:
+    code = folder / "code"
+    code.mkdir(exist_ok=True)
+    (code / "trial.py").write_text(TRIAL)
+    return code
 
 
 def experiment_in(folder: Path) -> dict[str, Any]:
-    code = folder / "code"
-    code.mkdir()
-    (code / "trial.py").write_text(TRIAL)
+    code = code_folder(folder)
     return {
         "experimentName": "deployed",
         "searchSpace": {"x": {"_type": "uniform", "_value": [0, 1]}},
@@ -90,74 +89,24 @@ def run_to_end(deployment: Deployment, experiment: str) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_compose_file_describes_a_system_that_works(
-    shared_redis: RedisServer, shared_s3: S3Server, tmp_path: Path
-) -> None:
-    secrets = {**SECRETS, "NNI_S3_ACCESS_KEY": S3_ACCESS_KEY, "NNI_S3_SECRET_KEY": S3_SECRET_KEY}
-    made = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
-    subprocess.run([DEPLOY / "make-secrets"], env=made, check=True, capture_output=True)
-    certificates = tmp_path / "certs"
-    addresses = Addresses([*ALONE, "nats:4222"])
-    # This Redis asks for no password.
-    redis = f":{SECRETS['REDIS_PASSWORD']}@redis:6379"
-    addresses.put("/run/secrets", str(certificates))
-    addresses.put("/etc/nni/access", str(certificates / "access"))
-    listening(addresses)
-    bus = read_compose(secrets)["services"]["nats"]
-    # Where the container has its files, ports and name for itself.
-    (tmp_path / "bus").mkdir()
-    for name in ("nats.conf", "users.conf", "tls.conf"):
-        (tmp_path / name).write_text((DEPLOY / "nats" / name).read_text())
-    bus_config = tmp_path / "nats.conf"
-    monitor = Addresses(["8222"]).port("8222")
-    command = [
-        {"/etc/nats/nni.conf": str(bus_config), "8222": monitor}.get(w, w) for w in bus["command"]
-    ]
-    variables = bus["environment"] | {
-        "NNI_NATS_PORT": addresses.port("nats:4222"),
-        "NNI_NATS_STORE": str(tmp_path / "bus"),
-    }
-    parts = [
-        Part("nats", command, variables),
-        *(
-            Part(
-                name,
-                read_image(IMAGES[name]).command,
-                compose_environment(name, secrets),
-                read_image(IMAGES[name]).health_check,
-            )
-            for name in ORDER
-        ),
-    ]
-
-    with (
-        encrypted(certificates, shared_redis.url.rpartition("//")[2].partition("/")[0]) as views,
-        encrypted(certificates, shared_s3.endpoint.removeprefix("http://")) as bytes_,
-    ):
-        addresses.put(redis, views)
-        addresses.put("s3:8333", bytes_)
-        codes = run_compose(tmp_path, addresses, parts)
+def test_compose_file_describes_a_system_that_works(shared_s3: S3Server, tmp_path: Path) -> None:
+    with compose_deployment(tmp_path, shared_s3, [code_folder(tmp_path)]) as deployment:
+        codes = run_compose(tmp_path, deployment)
 
     assert codes == dict.fromkeys(ORDER, 0)
 
 
-def encrypted(certificates: Path, address: str) -> AbstractContextManager[str]:
-    """Put a TLS proxy in front of a plain-text server, as the deployment requires TLS."""
-    return tls_proxy(address, certificates / "tls.crt", certificates / "tls.key")
-
-
-def run_compose(folder: Path, addresses: Addresses, parts: Sequence[Part]) -> dict[str, int]:
+def run_compose(folder: Path, deployment: ComposeDeployment) -> dict[str, int]:
     """Run an experiment in the parts, the manager restarted in mid-run; give the exit codes."""
-    with deployed(folder / "run", addresses, parts) as deployment:
-        deployment.ca = folder / "certs" / "ca.crt"
-        created = deployment.call("POST", "/experiment", TOKEN, experiment_in(folder))
-        experiment = created["experiment_id"]
-        wait.until(lambda: finished(deployment, experiment), 60, "a first result")
-        # A restart of the manager is no end of the experiments.
-        assert deployment.stop("manager") == 0
-        deployment.start(next(part for part in parts if part.name == "manager"))
-        run_to_end(deployment, experiment)
-        return {name: deployment.stop(name) for name in reversed(ORDER)}
+    processes = deployment.processes
+    created = processes.call("POST", "/experiment", TOKEN, experiment_in(folder))
+    experiment = created["experiment_id"]
+    wait.until(lambda: finished(processes, experiment), 60, "a first result")
+    # A restart of the manager is no end of the experiments.
+    assert processes.stop("manager") == 0
+    processes.start(deployment.parts["manager"])
+    run_to_end(processes, experiment)
+    return {name: processes.stop(name) for name in reversed(ORDER)}
 
 
 def rendered(s3: S3Server) -> list[dict[str, Any]]:
@@ -180,7 +129,7 @@ def chart_parts(
     objects: list[dict[str, Any]], addresses: Addresses, folder: Path
 ) -> Iterator[Part]:
     """Return the parts of the chart: three servers of the bus, then the services."""
-    secrets = secrets_of(objects)
+    files = secret_files(objects, folder)
     (config,) = (one["data"] for one in objects if one["kind"] == "ConfigMap")
     for name, text in config.items():
         (folder / name).write_text(text)
@@ -192,12 +141,57 @@ def chart_parts(
         if one["kind"] in {"Deployment", "StatefulSet"}
     }
     for number in range(3):
-        own = variables_of("nats", pods["nats"], secrets)
-        yield bus_server(number, pods["nats"]["command"], own, addresses, folder)
+        own = variables_of("nats", pods["nats"])
+        mounted = mounted_files(objects, "nats", files)
+        yield bus_server(number, pods["nats"]["command"], own, addresses, folder, mounted)
     for name in ORDER:
-        check = pods[name]["startupProbe"]["exec"]["command"]
-        variables = variables_of(name, pods[name], secrets)
-        yield Part(name, read_image(IMAGES[name]).command, variables, check)
+        image = read_image(IMAGES[name])
+        pod = spec_of(objects, name)["securityContext"]
+        yield Part(
+            name,
+            (*image.entrypoint, *image.command),
+            variables_of(name, pods[name]),
+            image.health_check,
+            mounted_files(objects, name, files),
+            f"{pod['runAsUser']}:{pod['runAsGroup']}",
+            pods[name]["securityContext"]["capabilities"].get("add", []),
+        )
+
+
+def spec_of(objects: list[dict[str, Any]], container: str) -> dict[str, Any]:
+    """Return the specification of the pod that has a container."""
+    specs = [
+        one["spec"]["template"]["spec"] for one in objects if "template" in one.get("spec", {})
+    ]
+    (spec,) = (one for one in specs if one["containers"][0]["name"] == container)
+    assert isinstance(spec, dict)
+    return spec
+
+
+def secret_files(objects: list[dict[str, Any]], folder: Path) -> dict[str, Path]:
+    """Write the keys of the chart's secret to files, as a cluster has them, for root only."""
+    (place := folder / "secret").mkdir(exist_ok=True)
+    files = {}
+    for key, text in secrets_of(objects).items():
+        files[key] = place / key
+        files[key].write_text(text)
+        files[key].chmod(0o444 if key.endswith(".crt") else 0o440)
+        os.chown(files[key], -1, GROUP_OF_FILES if os.geteuid() == 0 else -1)
+    return files
+
+
+def mounted_files(
+    objects: list[dict[str, Any]], container: str, files: dict[str, Path]
+) -> dict[str, Path]:
+    """Return the files of secrets of a container by their paths in it."""
+    spec = spec_of(objects, container)
+    mounts = {one["name"]: one["mountPath"] for one in spec["containers"][0]["volumeMounts"]}
+    return {
+        f"{mounts[volume['name']]}/{item['path']}": files[item["key"]]
+        for volume in spec["volumes"]
+        if "secret" in volume
+        for item in volume["secret"]["items"]
+    }
 
 
 def bus_server(
@@ -206,9 +200,11 @@ def bus_server(
     variables: dict[str, str],
     addresses: Addresses,
     folder: Path,
+    mounted: dict[str, Path],
 ) -> Part:
     name = f"demo-nats-{number}"
     (folder / name).mkdir()
+    (running := folder / f"{name}-run").mkdir()
     own = {
         "NNI_NATS_NAME": name,
         "NNI_NATS_PORT": addresses.port(f"{name}.demo-nats:4222"),
@@ -216,18 +212,21 @@ def bus_server(
         "NNI_NATS_STORE": str(folder / name),
     }
     command = [
-        addresses.port(f"{name}:8222") if word == "8222" else word.replace("/etc/nats", str(folder))
+        word.replace("-m 8222", f"-m {addresses.port(f'{name}:8222')}")
+        .replace("/etc/nats", str(folder))
+        .replace("/run/nats", str(running))
+        .replace("exec nats-server", f"exec {require_binary('nats-server')}")
         for word in words
     ]
-    return Part(name, command, variables | own)
+    return Part(name, command, variables | own, secrets=mounted)
 
 
-def variables_of(name: str, pod: dict[str, Any], secrets: dict[str, str]) -> dict[str, str]:
-    """Return the environment of a container, secrets included."""
+def variables_of(name: str, pod: dict[str, Any]) -> dict[str, str]:
+    """Return the environment of a container, which has no secret."""
     variables = dict(read_image(IMAGES[name]).environment) if name in IMAGES else {}
     for one in pod["env"]:
-        source = one.get("valueFrom", {}).get("secretKeyRef")
-        text = one.get("value", "") if source is None else secrets[source["key"]]
+        assert "secretKeyRef" not in one.get("valueFrom", {})
+        text = one.get("value", "")
         # As Kubernetes does: what stands before it can be named.
         for before, value in variables.items():
             text = text.replace(f"$({before})", value)
@@ -257,21 +256,19 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
     (folder := tmp_path / "bus").mkdir()
     objects = rendered(shared_s3)
     secrets = secrets_of(objects)
-    for name in ("ca.crt", "tls.crt", "tls.key"):
+    for name in ("ca.crt", "redis.crt", "redis.key"):
         (folder / name).write_text(secrets[name])
-    addresses.put("/etc/nni/tls", str(folder))
 
     with (
-        redis_server(tmp_path / "redis") as redis,
-        encrypted(folder, redis.url.rpartition("//")[2].partition("/")[0]) as views,
+        redis_server(tmp_path / "redis", secrets["redis-password"]) as redis,
+        encrypted(folder, "redis", redis.address) as views,
     ):
-        # This Redis asks for no password.
-        addresses.put(f":{secrets['redis-password']}@demo-redis:6379", views)
+        addresses.put("demo-redis:6379", views)
         bus: list[Part] = []
         services: list[Part] = []
         for part in chart_parts(objects, addresses, folder):
             (bus if part.name in servers else services).append(part)
-        with deployed(tmp_path / "run", addresses, bus) as deployment:
+        with deployed(tmp_path / "run", addresses, bus, [code_folder(tmp_path)]) as deployment:
             deployment.ca = folder / "ca.crt"
             for one in servers:
                 healthy = f"http://{addresses.of(f'{one}:8222')}/healthz"

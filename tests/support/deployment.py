@@ -44,6 +44,7 @@ import json, sys
 import helm_python
 json.dump(helm_python.lint(sys.argv[1], json.loads(sys.argv[2]), strict=True), sys.stdout)
 """
+_ACCESS = "/etc/nni/access"
 _WARNING = 2
 """Least severity of reported findings."""
 
@@ -145,6 +146,19 @@ def compose_environment(service: str, variables: Mapping[str, str] = SECRETS) ->
     """Return the environment of a service: that of its image and the additions of compose."""
     added: dict[str, str] = read_compose(variables)["services"][service]["environment"]
     return {**read_image(IMAGES[service]).environment, **added}
+
+
+def compose_secrets(service: str, certificates: Path) -> dict[str, Path]:
+    """Return the secrets and configuration files of a service by their paths in its container."""
+    compose = read_compose()
+    mounted = {}
+    for one in compose["services"][service].get("secrets", []):
+        source, target = (one, one) if isinstance(one, str) else (one["source"], one["target"])
+        file = compose["secrets"][source]["file"]
+        mounted[f"/run/secrets/{target}"] = certificates / file.removeprefix("./certs/")
+    if f"./certs/access:{_ACCESS}:ro" in compose["services"][service].get("volumes", []):
+        mounted[f"{_ACCESS}/access.json"] = certificates / "access" / "access.json"
+    return mounted
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,20 @@ S3_SECRET_KEY = "secret-of-tests"
 class RedisServer:
     """A redis-server without persistence; can be killed and started again, then empty."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, password: str = "") -> None:
         self._binary = require_binary("redis-server")
         self._folder = folder
+        self._password = password
         self.port = _free_ports(1)[0]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{self.address}/0"
 
     def start(self) -> None:
         """Start it, on the same port as before; return when it answers."""
@@ -42,6 +47,7 @@ class RedisServer:
                     self._binary,
                     *("--port", str(self.port), "--bind", "127.0.0.1"),
                     *("--save", "", "--appendonly", "no", "--dir", str(self._folder)),
+                    *(["--requirepass", self._password] if self._password else []),
                 ],
                 stdout=log,
                 stderr=log,
@@ -62,7 +68,8 @@ class RedisServer:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
                 connection.sendall(b"PING\r\n")
-                return connection.recv(64).startswith(b"+PONG")
+                # An error that asks for the password is an answer, too.
+                return connection.recv(64).startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False
 
@@ -133,8 +140,8 @@ class S3Server:
 
 
 @contextmanager
-def redis_server(folder: Path) -> Iterator[RedisServer]:
-    server = RedisServer(folder)
+def redis_server(folder: Path, password: str = "") -> Iterator[RedisServer]:
+    server = RedisServer(folder, password)
     server.start()
     try:
         yield server

@@ -29,7 +29,14 @@ NNI_READY_FD: Final = "NNI_READY_FD"
 NNI_SECRETS_FD: Final = "NNI_SECRETS_FD"
 """Descriptor of an inherited file with a JSON object of variables that are secret; unset: none."""
 NNI_SECRETS_FILE: Final = "NNI_SECRETS_FILE"
-"""Files with lines `NAME=value` of secret variables, separated by colons; unset: none."""
+"""Files with lines `NAME=value` of secret variables, or folders with a file named after each of
+them, separated by colons; unset: none."""
+NNI_CODE_USER: Final = "NNI_CODE_USER"
+"""`UID:GID` of the account of user code, set by the entry point; unset: the service's own."""
+GRPC_ENABLE_FORK_SUPPORT: Final = "GRPC_ENABLE_FORK_SUPPORT"
+"""Whether grpc handles forks of its process; the entry point switches it off for services."""
+NNI_HEALTH: Final = "NNI_HEALTH"
+"""`host:port` of `/livez` and `/readyz`, which need no token and tell nothing else; unset: none."""
 NNI_HEARTBEAT_FD: Final = "NNI_HEARTBEAT_FD"
 """Descriptor of an inherited pipe to which a service writes while its event loop runs; unset:
 none."""
@@ -71,6 +78,8 @@ NNI_S3_SECRET_KEY: Final = "NNI_S3_SECRET_KEY"  # noqa: S105 - the name of a var
 """Secret key of that account."""
 NNI_REDIS_URL: Final = "NNI_REDIS_URL"
 """`redis://[user:password@]host:port/database` or `rediss://…`; unset: views are kept elsewhere."""
+NNI_REDIS_PASSWORD: Final = "NNI_REDIS_PASSWORD"  # noqa: S105 - the name of a variable, not a secret
+"""Password for an `NNI_REDIS_URL` that has none."""
 
 NNI_NATS_USER: Final = "NNI_NATS_USER"
 """User at the bus, with the permissions of this process; unset: the bus has one token."""
@@ -112,6 +121,7 @@ SECRET_VARIABLES: Final = frozenset(
         NNI_S3_ACCESS_KEY,
         NNI_S3_SECRET_KEY,
         NNI_REDIS_URL,
+        NNI_REDIS_PASSWORD,
     }
 )
 """Variables whose values are secret: no process that other programs can inspect has them."""
@@ -126,6 +136,9 @@ _SERVICE_VARIABLES: Final = (
             NNI_HEARTBEAT_FD,
             NNI_SECRETS_FD,
             NNI_SECRETS_FILE,
+            NNI_CODE_USER,
+            GRPC_ENABLE_FORK_SUPPORT,
+            NNI_HEALTH,
             NNI_METRICS,
             NNI_DISPATCHER_GRPC,
             NNI_MANAGER_GRPC,
@@ -172,18 +185,17 @@ def load_secrets() -> None:
 def read_secrets(path: Path) -> dict[str, str]:
     """Parse a file of `NAME=value` lines to a dictionary; raise if a line has another form.
 
+    Args:
+        path: the file, or a folder with a file for each variable, as clusters mount secrets.
+
     Raises:
-        InvalidArgumentError: the file cannot be read, or a line has another form.
+        InvalidArgumentError: a file cannot be read, or a line has another form.
     """
-    try:
-        with path.open("rb") as file:
-            lines = file.read(_SECRETS_LIMIT_BYTES).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgumentError(
-            NNI_SECRETS_FILE, f"must name readable text files ({error})", str(path)
-        ) from error
+    if path.is_dir():
+        places = {name: path / name for name in sorted(SECRET_VARIABLES)}
+        return {name: _text_of(place).strip() for name, place in places.items() if place.exists()}
     found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_text_of(path).splitlines(), 1):
         name, equals, value = line.strip().partition("=")
         if not name or name.startswith("#"):
             continue
@@ -193,6 +205,16 @@ def read_secrets(path: Path) -> dict[str, str]:
             )
         found[name] = value
     return found
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_SECRETS_LIMIT_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(
+            NNI_SECRETS_FILE, f"must name readable text files ({error})", str(path)
+        ) from error
 
 
 def text(name: str, default: str | None = None) -> str:

@@ -1,6 +1,7 @@
 """Health check of a service on this machine: `python -m svc_common.health HOST:PORT`.
 
-It is the health check of the containers, which have no other gRPC client. Exit code 0: the service
+For machines without another gRPC client; containers ask `/readyz` instead, which starts no
+interpreter. Exit code 0: the service
 is serving; 1: it is not, or does not answer, and stderr says why.
 """
 

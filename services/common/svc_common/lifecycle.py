@@ -29,6 +29,7 @@ from svc_common.garbage_collection import GcFreezer
 from svc_common.inspection import forbid_inspection
 from svc_common.logs import configure, get_logger
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
+from svc_common.telemetry.health_listener import HealthListener
 from svc_common.telemetry.loop_watchdog import LoopWatchdog
 
 GRACE_S: Final = 5.0
@@ -56,10 +57,26 @@ class Service:
         self.tasks = TaskOwner(self._task_failed)
         self._grace_s = grace_s
         self._stopping = asyncio.Event()
+        self._built = False
+        self._conditions: list[Callable[[], bool]] = []
         self._failed = False
         self._health: list[Callable[[], Awaitable[None]]] = []
         self._consumers: list[Callable[[], Awaitable[None]]] = []
         self._servers: list[Callable[[float], Awaitable[None]]] = []
+
+    def takes_work_if(self, condition: Callable[[], bool]) -> None:
+        """Register a condition of `takes_work`, e.g. that the bus is connected."""
+        self._conditions.append(condition)
+
+    def built(self) -> None:
+        """Record that the service has started."""
+        self._built = True
+
+    @property
+    def takes_work(self) -> bool:
+        """True if the service has started, does not stop, and all its conditions hold."""
+        ready = self._built and not self._stopping.is_set()
+        return ready and all(condition() for condition in self._conditions)
 
     def on_stopping(self, notify_peers: Callable[[], Awaitable[None]]) -> None:
         """Register a callback that notifies peers of the stop; it is called first."""
@@ -164,7 +181,11 @@ async def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.stop)
     heartbeat = Heartbeat(loop, environment.integer(environment.NNI_HEARTBEAT_FD, -1))
+    health = HealthListener(lambda: service.takes_work)
     try:
+        address = environment.text(environment.NNI_HEALTH, "")
+        if address:
+            await health.start(address)
         if await _build_unless_stopped(service, build):
             await service.wait_stopping()
             get_logger().info("service stopping")
@@ -179,6 +200,7 @@ async def run(
         await service.aclose()
         service.loop_watchdog.stop()
         heartbeat.close()
+        health.close()
     return 1 if service.failed else 0
 
 
@@ -242,5 +264,6 @@ async def _build_unless_stopped(service: Service, build: Build) -> bool:
 
 async def _build_and_announce(service: Service, build: Build) -> None:
     facts = await build(service)
+    service.built()
     announce_ready(facts)
     get_logger().info("service ready", **facts)

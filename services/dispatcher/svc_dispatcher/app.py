@@ -48,13 +48,13 @@ async def build(service: Service) -> Mapping[str, str]:
     values, clock, launcher = (
         LargeValues(blobs),
         SystemClock(),
-        SelectingHostLauncher(settings.inherited, settings.security.transport),
+        SelectingHostLauncher(settings.inherited, settings.security.transport, settings.code_user),
     )
     replays = Replays(
         ReplayDependencies(
             events=bus.events,
             blobs=values,
-            launcher=ScratchHostLauncher(launcher, settings.inherited),
+            launcher=ScratchHostLauncher(launcher, settings.inherited, settings.code_user),
             clock=clock,
             answer_timeout_s=settings.answer_timeout_s,
         )
@@ -78,6 +78,7 @@ async def build(service: Service) -> Mapping[str, str]:
             telemetry=Telemetry(clock, registry, tracer),
         )
     )
+    service.takes_work_if(lambda: bus.connected)
     service.add_consumer(experiments.aclose)
     service.tasks.start(experiments.run(), "experiments")
     return facts
@@ -108,12 +109,13 @@ async def _serve_grpc(
         environment.NNI_DISPATCHER_GRPC,
         CallMetrics(registry),
     )
-    checks = CheckProcesses(settings.inherited)
+    checks = CheckProcesses(settings.inherited, code_user=settings.code_user)
     service.adapters.push_async_callback(checks.aclose)
     service.tasks.start(checks.warm_up(), "warm-up of checks")
     servicer = AlgorithmServicer(
         Algorithms(
-            RegistryCatalog(), ChildClassChecker(settings.inherited, settings.check_timeout_s)
+            RegistryCatalog(),
+            ChildClassChecker(settings.inherited, settings.check_timeout_s, settings.code_user),
         ),
         replays,
         checks,
@@ -124,7 +126,10 @@ async def _serve_grpc(
         )
     )
     analyst = AnalysisServicer(
-        Analyses(ChildImportanceMeter(settings.inherited, settings.answer_timeout_s)), checks
+        Analyses(
+            ChildImportanceMeter(settings.inherited, settings.answer_timeout_s, settings.code_user)
+        ),
+        checks,
     )
     server.register(
         lambda grpc_server: analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(

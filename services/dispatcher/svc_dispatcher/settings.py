@@ -6,6 +6,7 @@ from typing import Final
 
 from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.code_user import SAME_USER, CodeUser, read_code_user
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 NNI_ALGORITHM_TIMEOUT_S: Final = "NNI_ALGORITHM_TIMEOUT_S"
@@ -41,6 +42,8 @@ class Settings:
     """S3 endpoint of the blob store; None: a folder below `home`."""
     security: SecuritySettings = ON_LOOPBACK
     """Transport security and access rules."""
+    code_user: CodeUser = SAME_USER
+    """Account of algorithm hosts and of checks."""
 
 
 def read_settings() -> Settings:
@@ -64,4 +67,5 @@ def read_settings() -> Settings:
         version=environment.text(environment.NNI_VERSION, "unknown"),
         s3=read_s3_settings(),
         security=read_security_settings(),
+        code_user=read_code_user(),
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
@@ -192,7 +192,12 @@ def _redis_url() -> str | None:
         raise InvalidArgumentError(
             environment.NNI_REDIS_URL, "must be redis[s]://[user:password@]host[:port][/database]"
         )
-    return url
+    password = environment.text(environment.NNI_REDIS_PASSWORD, "")
+    parts = urlsplit(url)
+    if not password or parts.password:
+        return url
+    account = f"{parts.username or ''}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{account}@{parts.netloc.rpartition('@')[2]}"))
 
 
 def _is_redis(url: str) -> bool:

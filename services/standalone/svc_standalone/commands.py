@@ -176,7 +176,7 @@ def _service_secrets(plan: Plan, name: str) -> Mapping[str, str]:
 def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
     # Security variables of a deployment do not apply on loopback, where one token is enough.
     inherited = environment.current()
-    for variable in environment.SECURITY_VARIABLES:
+    for variable in (*environment.SECURITY_VARIABLES, environment.NNI_HEALTH):
         inherited.pop(variable, None)
     return {
         **inherited,

@@ -27,7 +27,12 @@ from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
-from svc_trial_runner.adapters.agent_folder import runner_id, trial_sdk_folder, write_tools
+from svc_trial_runner.adapters.agent_folder import (
+    open_work,
+    runner_id,
+    trial_sdk_folder,
+    write_tools,
+)
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
@@ -97,7 +102,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     service.adapters.callback(reaper.close)
     service.adapters.callback(kill_descendants)
     state = _open_state(service, settings)
-    tools = await asyncio.to_thread(write_tools, settings.runner_directory, trial_sdk_folder())
+    tools = await asyncio.to_thread(_open_tools, settings)
     bus = NatsBus(
         NatsSettings.confined(
             settings.nats_url,
@@ -121,8 +126,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     telemetry = Telemetry(dependencies.clock, registry, tracer)
     dependencies = replace(dependencies, telemetry=telemetry)
     if settings.live_output:
-        live = OutputStreamer(bus.log_lines, bus.wait_connected, dependencies.clock, service.tasks)
-        dependencies = replace(dependencies, live=live)
+        dependencies = _with_live_output(dependencies, service, settings, bus)
     agent = Agent(
         dependencies,
         bus.tasks,
@@ -156,6 +160,21 @@ def _open_state(service: Service, settings: Settings) -> _State:
     return _State(name, secrets.token_hex(8), restarted, journal, spool)
 
 
+def _open_tools(settings: Settings) -> Path:
+    """Create the folder of trials' code and tools; return the folder with `nni-trial`."""
+    open_work(settings.work_directory, settings.code_user)
+    return write_tools(settings.work_directory, trial_sdk_folder(), settings.code_user)
+
+
+def _with_live_output(
+    dependencies: AttemptDependencies, service: Service, settings: Settings, bus: Bus
+) -> AttemptDependencies:
+    live = OutputStreamer(
+        bus.log_lines, bus.wait_connected, dependencies.clock, service.tasks, settings.code_user
+    )
+    return replace(dependencies, live=live)
+
+
 def _open_processes(
     service: Service, settings: Settings, journal: ClaimJournal, reaper: Reaper
 ) -> Processes:
@@ -164,6 +183,7 @@ def _open_processes(
         lambda identity: journal.append(ServerStarted(identity)),
         os.getpid(),
         adopts=True,
+        code_user=settings.code_user,
     )
     reaper.on_end(processes.orphan_ended)
     service.adapters.push_async_callback(processes.aclose)
@@ -188,23 +208,26 @@ async def _open_dependencies(
         settings.token,
     )
     opened = await service.adapters.enter_async_context(open_stores(places, clock))
-    archives = TarFolders()
+    code_user = settings.code_user
+    archives = TarFolders(code_user)
     uploads = DirectoryUploadSpool(folder / "uploads")
-    sockets = UnixTrialSockets(settings.runtime_directory)
+    sockets = UnixTrialSockets(settings.runtime_directory, code_user)
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)
-    code = CachedCodeStore(opened.blobs, folder / "code", clock)
+    code = CachedCodeStore(
+        opened.blobs, settings.work_directory / "code", clock, code_user=code_user
+    )
     return AttemptDependencies(
         clock=clock,
-        plans=LaunchPlans(code, environments, tools, folder / "experiments"),
+        plans=LaunchPlans(code, environments, tools, settings.work_directory / "experiments"),
         values=StoredLargeValues(opened.blobs),
         gpus=GpuAllocator(_gpu_source(settings), ProcProcessTable()),
-        folders=DiskTrialFolders(settings.output_limit_bytes),
+        folders=DiskTrialFolders(settings.output_limit_bytes, code_user),
         sockets=sockets,
         processes=processes,
         journal=journal,
         reporter=reporter,
-        checkpoints=Checkpoints(opened.trials, archives),
+        checkpoints=Checkpoints(opened.trials, archives, code_user),
         outputs=OutputUploads(opened.trials, archives, uploads, clock),
     )
 
@@ -260,6 +283,7 @@ async def _serve(
                 await dependencies.reporter.wait_idle()
         presence.publish(leaving=True)
 
+    service.takes_work_if(lambda: bus.connected and not agent.draining)
     service.on_stopping(lose)
     service.add_consumer(leave)
     return {"grpc": address, "runner": state.name, **metrics}
@@ -285,7 +309,7 @@ async def _serve_grpc(
 ) -> str:
     """Start the gRPC server with `RunnerService`; return its address."""
     server = GrpcServer([_SERVICE], guard, "NNI_RUNNER_GRPC", CallMetrics(registry))
-    logs = TrialLogReader(agent, settings.runner_directory / "experiments")
+    logs = TrialLogReader(agent, settings.work_directory / "experiments", settings.code_user)
     now = dependencies.clock.now()
     servicer = RunnerServicer(agent, identity, now, dependencies.gpus, dependencies.processes, logs)
     server.register(lambda grpc: add_RunnerServiceServicer_to_server(servicer, grpc))

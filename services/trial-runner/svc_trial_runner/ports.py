@@ -192,6 +192,18 @@ class TrialOutput(Protocol):
 class TrialFolders(Protocol):
     """Interface that creates trials' folders."""
 
+    def prepare(self, directory: str) -> None:
+        """Let trials write to a trial's folder, where they run as another user than the agent.
+
+        Raises:
+            LaunchError: the folder cannot be created.
+        """
+        ...
+
+    async def release(self, directory: str) -> None:
+        """Let the services read and delete what an ended trial has left in its folder."""
+        ...
+
     def open(self, request: TrialFilesRequest) -> TrialOutput:
         """Create a trial's folder, scripts, output files and pipes; raise LaunchError on failure.
 

@@ -1,6 +1,7 @@
 """Settings of the agent, read from the environment and the command line."""
 
 import argparse
+import math
 import os
 import platform
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.code_user import SAME_USER, CodeUser, read_code_user
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 from svc_common.subjects import check_id
@@ -26,6 +28,10 @@ NNI_RUNNER_LIVE_OUTPUT: Final = "NNI_RUNNER_LIVE_OUTPUT"
 NNI_RUNNER_MANAGER_GRPC: Final = "NNI_RUNNER_MANAGER_GRPC"
 NNI_WARM: Final = "NNI_WARM"
 
+AUTOMATIC: Final = "auto"
+"""Value of `NNI_RUNNER_SLOTS` for a limit by cores; the default if the bus is another machine."""
+SLOTS_PER_CORE: Final = 4
+"""Trials wait for data, too; with more of them per core the agent itself falls behind."""
 _LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
 _OUTPUT_LIMIT_BYTES: Final = 1024 * 1024 * 1024
 
@@ -75,6 +81,13 @@ class Settings:
     first start."""
     security: SecuritySettings = ON_LOOPBACK
     """Transport security and access rules."""
+    code_user: CodeUser = SAME_USER
+    """Account of trials."""
+
+    @property
+    def work_directory(self) -> Path:
+        """Folder of code, tools and trials: that of the agent, or one that trials may enter."""
+        return self.runner_directory if self.code_user.uid is None else self.home / "work"
 
     @property
     def runner_directory(self) -> Path:
@@ -99,7 +112,6 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     options = parser.parse_args(arguments)
     if options.max_trials is not None and options.max_trials < 1:
         raise InvalidArgumentError("--max-trials", "must be >= 1", options.max_trials)
-    slots = environment.integer(NNI_RUNNER_SLOTS, 0)
     fake_gpus = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
     runtime = environment.text("XDG_RUNTIME_DIR", "")
     runtime_usable = bool(runtime) and os.access(runtime, os.W_OK)
@@ -110,7 +122,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         home=environment.home(),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         pool=options.pool,
-        slots=slots if slots > 0 else None,
+        slots=_slots(),
         max_trials=options.max_trials,
         output_limit_bytes=environment.integer(NNI_RUNNER_OUTPUT_LIMIT, _OUTPUT_LIMIT_BYTES),
         live_output=environment.flag(
@@ -128,7 +140,39 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         version=environment.text(environment.NNI_VERSION, "unknown"),
         runner_id=_runner_id(),
         security=read_security_settings(),
+        code_user=read_code_user(),
     )
+
+
+def _slots() -> int | None:
+    text = environment.text(NNI_RUNNER_SLOTS, "")
+    if not text and urlsplit(environment.text(environment.NNI_NATS_URL)).hostname in _LOOPBACK:
+        return None  # the owner of the machine chooses the concurrency of the experiments
+    if text in {"", AUTOMATIC}:
+        return default_slots(usable_cores())
+    slots = environment.integer(NNI_RUNNER_SLOTS)
+    if slots < 0:
+        raise InvalidArgumentError(NNI_RUNNER_SLOTS, f"must be {AUTOMATIC} or >= 0", slots)
+    return slots or None
+
+
+def default_slots(cores: float) -> int:
+    """Return the limit of concurrent trials for a number of cores, which may be a fraction."""
+    return max(1, math.ceil(cores * SLOTS_PER_CORE))
+
+
+def usable_cores(groups: Path = Path("/sys/fs/cgroup")) -> float:
+    """Return the number of cores that this process may use: by affinity and by its container.
+
+    Args:
+        groups: root of the control groups as a container sees them.
+    """
+    cores = float(len(os.sched_getaffinity(0)))
+    try:
+        quota, period = (groups / "cpu.max").read_text(encoding="ascii").split()
+        return min(cores, int(quota) / int(period))
+    except (OSError, ValueError):  # no limit, or another kind of system
+        return cores
 
 
 def _runner_id() -> str:

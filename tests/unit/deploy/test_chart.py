@@ -6,6 +6,7 @@ import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -127,11 +128,24 @@ def container(workload: dict[str, Any]) -> dict[str, Any]:
     return one
 
 
-def tls_files(objects: list[dict[str, Any]]) -> dict[str, bytes]:
-    """Give the certificates that the chart makes, by name of file."""
+def tls_files(objects: list[dict[str, Any]], service: str = "manager") -> dict[str, bytes]:
+    """Return the certificates that the chart makes for a service, by name of file."""
     (secret,) = named(objects, "Secret").values()
-    names = ("ca.crt", "tls.crt", "tls.key")
-    return {name: base64.b64decode(secret["data"][name]) for name in names}
+    names = {"ca.crt": "ca.crt", f"{service}.crt": "tls.crt", f"{service}.key": "tls.key"}
+    return {name: base64.b64decode(secret["data"][key]) for key, name in names.items()}
+
+
+def secret_volume(workload: dict[str, Any], volume: str) -> dict[str, Any]:
+    """Return a volume of secrets."""
+    volumes = workload["spec"]["template"]["spec"]["volumes"]
+    (one,) = (one["secret"] for one in volumes if one["name"] == volume)
+    assert isinstance(one, dict)
+    return one
+
+
+def secret_items(workload: dict[str, Any], volume: str) -> dict[str, str]:
+    """Return the keys of a volume of secrets, by name of file."""
+    return {item["path"]: item["key"] for item in secret_volume(workload, volume)["items"]}
 
 
 def refusal(values: dict[str, Any]) -> str:
@@ -158,7 +172,13 @@ def test_names_are_unique_and_lead_somewhere(values: dict[str, Any]) -> None:
     objects = chart_objects(values)
     names = [(one["kind"], one["metadata"]["name"]) for one in objects]
     claims, maps = named(objects, "PersistentVolumeClaim"), named(objects, "ConfigMap")
-    secrets = {*named(objects, "Secret"), values.get("auth", {}).get("existingSecret"), *OF_OTHERS}
+    secrets = {
+        *named(objects, "Secret"),
+        values.get("auth", {}).get("existingSecret"),
+        values.get("auth", {}).get("accessSecret"),
+        values.get("tls", {}).get("existingSecret"),
+        *OF_OTHERS,
+    }
 
     assert len(names) == len(set(names))
     for workload in workloads(objects):
@@ -173,9 +193,13 @@ def test_names_are_unique_and_lead_somewhere(values: dict[str, Any]) -> None:
                 "", *OF_OTHERS, *claims,
             }  # fmt: skip
             assert volume.get("configMap", {}).get("name", "") in {"", *maps}
-        for variable in container(workload)["env"]:
+        for variable in container(workload).get("env", []):
+            # Those of a pool are for its trials.
             reference = variable.get("valueFrom", {}).get("secretKeyRef")
-            assert reference is None or reference["name"] in secrets
+            assert reference is None or reference["name"] in OF_OTHERS
+        for volume in spec.get("volumes", []):
+            named_secret = volume.get("secret", {}).get("secretName")
+            assert named_secret is None or named_secret in secrets
 
 
 @pytest.mark.parametrize("values", VARIANTS.values(), ids=VARIANTS)
@@ -203,7 +227,9 @@ def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
     }
 
     for workload in workloads(objects):
-        variables = {one["name"]: one.get("value", "") for one in container(workload)["env"]}
+        variables = {
+            one["name"]: one.get("value", "") for one in container(workload).get("env", [])
+        }
         buses = [one for one in variables.get("NNI_NATS_URL", "").split(",") if one]
         addresses = [
             url.rpartition("/")[2].partition(".")[2] or url.rpartition("/")[2] for url in buses
@@ -211,7 +237,7 @@ def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
         if workload["metadata"]["name"].endswith("-manager"):
             addresses.append(variables["NNI_DISPATCHER_GRPC"])
         if "NNI_REDIS_URL" in variables:
-            addresses.append(variables["NNI_REDIS_URL"].rpartition("@")[2].partition("/")[0])
+            addresses.append(urlsplit(variables["NNI_REDIS_URL"]).netloc.rpartition("@")[2])
         for address in addresses:
             host, _, port = address.partition(":")
             assert (host, int(port)) in ports
@@ -230,13 +256,22 @@ def test_services_get_the_commands_and_folders_of_their_images(service: str) -> 
     mounts = {mount["mountPath"] for mount in one["volumeMounts"]}
 
     assert one["image"] == f"nni/{service}:{__version__}"
-    assert one["livenessProbe"]["exec"]["command"] == list(image.health_check)
+    port = int(image.environment["NNI_HEALTH"].rpartition(":")[2])
+    assert {"name": "health", "containerPort": port} in one["ports"]
+    for probe, path in {"startup": "live", "liveness": "live", "readiness": "ready"}.items():
+        assert one[f"{probe}Probe"]["httpGet"] == {"path": f"/{path}z", "port": "health"}
+    assert "command" not in one, "the entry point of the image"
     assert {"/tmp", image.environment["NNI_HOME"]} < mounts
     assert f"{image.environment['HOME']}/nni-experiments" in mounts
     for name, text in image.environment.items():
         assert variables.get(name, text) == text
     pod = workload["spec"]["template"]["spec"]["securityContext"]
     assert image.user == f"{pod['runAsUser']}:{pod['runAsGroup']}"
+    starts_user_code = "--code-user" in image.entrypoint
+    assert pod.get("runAsNonRoot", False) is not starts_user_code
+    capabilities = one["securityContext"]["capabilities"]
+    assert capabilities["drop"] == ["ALL"]
+    assert capabilities.get("add", []) == ["SETUID", "SETGID", "KILL"] * starts_user_code
 
 
 def test_bus_of_three_keeps_streams_thrice() -> None:
@@ -246,7 +281,7 @@ def test_bus_of_three_keeps_streams_thrice() -> None:
     counts = {
         variable["value"]
         for workload in workloads(objects)
-        for variable in container(workload)["env"]
+        for variable in container(workload).get("env", [])
         if variable["name"] == "NNI_BUS_REPLICAS"
     }
 
@@ -258,21 +293,29 @@ def test_bus_takes_the_configuration_and_the_variables_it_is_given(
     replicas: int, tmp_path: Path
 ) -> None:
     objects = chart_objects({"s3": STORE, "nats": {"replicas": replicas}})
-    one = container(named(objects, "StatefulSet")["demo-nats"])
+    workload = named(objects, "StatefulSet")["demo-nats"]
+    one = container(workload)
+    (secrets := tmp_path / "secrets").mkdir()
+    (running := tmp_path / "run").mkdir()
+    for path in secret_items(workload, "secrets"):
+        (secrets / path).write_text("nniX")
     for name, text in named(objects, "ConfigMap")["demo-nats"]["data"].items():
         (tmp_path / name).write_text(text)
     given = {item["name"]: item.get("value", "n1") for item in one["env"]}
-    for name, text in tls_files(objects).items():
+    for name, text in tls_files(objects, "nats").items():
         (tmp_path / name).write_bytes(text)
-    variables = {
-        name: text.replace("$(NNI_TOKEN)", "nniX").replace("/etc/nni/tls", str(tmp_path))
-        for name, text in given.items()
-    }
-    command = [word.replace("/etc/nats", str(tmp_path)) for word in one["command"]]
+    variables = {name: text.replace("/etc/nni/tls", str(tmp_path)) for name, text in given.items()}
+    command = [
+        word.replace("/etc/nats", str(tmp_path))
+        .replace("/run/nats", str(running))
+        .replace("/etc/nni/secrets", str(secrets))
+        .replace("exec nats-server", f"exec {require_binary('nats-server')} -t")
+        for word in one["command"]
+    ]
 
     done = subprocess.run(
-        [require_binary(command[0]), "-t", *command[1:]],
-        env={**os.environ, **variables, "NNI_TOKEN": "nniX", "NNI_NATS_STORE": str(tmp_path)},
+        command,
+        env={**os.environ, **variables, "NNI_NATS_STORE": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -282,20 +325,42 @@ def test_bus_takes_the_configuration_and_the_variables_it_is_given(
 
 
 def test_certificate_of_the_chart_holds_for_the_names_of_its_services(tmp_path: Path) -> None:
-    values = {"s3": STORE, "tls": {"names": ["nni.example.org"]}}
-    for name, text in tls_files(chart_objects(values)).items():
-        (tmp_path / name).write_bytes(text)
-    own = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    own.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    objects = chart_objects({"s3": STORE, "tls": {"names": ["nni.example.org"]}})
+    expected = {
+        "manager": {"demo-manager", "demo-manager.prod.svc", "nni.example.org"},
+        "dispatcher": {"demo-dispatcher"},
+        "redis": {"demo-redis"},
+        "nats": {"demo-nats-0.demo-nats", "demo-nats-2.demo-nats"},
+    }
+    for service, hosts in expected.items():
+        for name, text in tls_files(objects, service).items():
+            (tmp_path / name).write_bytes(text)
+        own = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        own.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
 
-    shown = x509.load_pem_x509_certificate((tmp_path / "tls.crt").read_bytes())
-    names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        shown = x509.load_pem_x509_certificate((tmp_path / "tls.crt").read_bytes())
+        names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
 
-    assert {
-        "localhost", "demo-manager", "demo-manager.prod.svc", "demo-dispatcher", "demo-redis",
-        "demo-nats-0.demo-nats", "demo-nats-2.demo-nats", "nni.example.org",
-    } <= set(names.get_values_for_type(x509.DNSName))  # fmt: skip
-    assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+        assert {"localhost", *hosts} <= set(names.get_values_for_type(x509.DNSName))
+        assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+
+
+def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
+    pods = {container(one)["name"]: one for one in workloads(chart_objects(VARIANTS["least"]))}
+
+    keys = {name: secret_items(pod, "tls").get("tls.key") for name, pod in pods.items()}
+
+    own = {name: f"{name}.key" for name in ("manager", "dispatcher", "nats", "redis")}
+    assert keys == {**own, "trial-runner": None}
+
+
+def test_services_may_have_certificates_of_different_secrets() -> None:
+    objects = chart_objects({"s3": STORE, "tls": {"existingSecrets": {"manager": "of-manager"}}})
+    pods = {container(one)["name"]: one for one in workloads(objects)}
+
+    assert secret_volume(pods["manager"], "tls")["secretName"] == "of-manager"
+    assert secret_items(pods["manager"], "tls")["tls.key"] == "tls.key"
+    assert secret_volume(pods["dispatcher"], "tls")["secretName"] == "demo-auth"
 
 
 def test_plain_text_must_be_wanted() -> None:
@@ -335,11 +400,7 @@ def test_agents_have_no_secret_but_their_own() -> None:
         one = container(workload)
         if one["name"] != "trial-runner":
             continue
-        keys = {
-            item["valueFrom"]["secretKeyRef"]["key"]
-            for item in one["env"]
-            if "secretKeyRef" in item.get("valueFrom", {})
-        }
+        keys = set(secret_items(workload, "secrets").values())
         (tls,) = (
             volume["secret"]["items"]
             for volume in workload["spec"]["template"]["spec"]["volumes"]
@@ -347,6 +408,18 @@ def test_agents_have_no_secret_but_their_own() -> None:
         )
         assert keys == {"runner-token", "nats-pool-local-password"}
         assert [item["key"] for item in tls] == ["ca.crt"]
+
+
+def test_agents_have_a_limit_by_cores_unless_set_otherwise() -> None:
+    pools = [{"name": "a"}, {"name": "b", "slots": 0}, {"name": "c", "slots": 3}]
+
+    objects = chart_objects({"s3": STORE, "runnerPools": pools})
+
+    slots = {}
+    for pool in "abc":
+        one = container(named(objects, "Deployment")[f"demo-runner-{pool}"])
+        slots[pool] = {item["name"]: item.get("value") for item in one["env"]}["NNI_RUNNER_SLOTS"]
+    assert slots == {"a": "auto", "b": "0", "c": "3"}
 
 
 def test_pool_is_what_its_values_say() -> None:
@@ -538,6 +611,7 @@ def test_secret_values_stand_nowhere_but_in_the_secret() -> None:
         ({"s3": STORE, "nats": {"replicas": 2}}, "replicas"),
         ({"s3": STORE, "auth": {"token": "1234567890123456"}}, "token"),
         ({"s3": STORE, "runnerPools": [{"name": "A pool"}]}, "name"),
+        ({"s3": STORE, "runnerPools": [{"name": "local", "slots": "many"}]}, "slots"),
         ({"s3": STORE, "mangaer": {}}, "mangaer"),
         ({"s3": STORE, "manager": {"replicas": 1, "service": {"type": "Public"}}}, "type"),
         (

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from nni.version import __version__
 from nni_wire.access import load_entries
+from svc_common.environment import SECRET_VARIABLES, read_secrets
 from svc_common.messaging.permissions import (
     dispatcher_user,
     manager_user,
@@ -26,7 +27,9 @@ from tests.support.deployment import (
     ROOT,
     SECRETS,
     compose_environment,
+    compose_secrets,
     read_compose,
+    read_image,
 )
 from tests.support.markdown import code_blocks
 
@@ -34,6 +37,8 @@ SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
 ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
 OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
+CERTIFIED = ("nats", "redis", "s3", "dispatcher", "manager")
+"""Services that show a certificate."""
 
 
 def test_file_keeps_the_specification() -> None:
@@ -68,7 +73,9 @@ def test_one_command_makes_all_secrets_and_keeps_them(tmp_path: Path) -> None:
         line.split("=", 1) for line in made.splitlines() if "=" in line and not line.startswith("#")
     )
     context = ssl.create_default_context(cafile=str(tmp_path / "certs" / "ca.crt"))
-    context.load_cert_chain(tmp_path / "certs" / "tls.crt", tmp_path / "certs" / "tls.key")
+    for service in CERTIFIED:
+        files = (tmp_path / "certs" / f"{service}.crt", tmp_path / "certs" / f"{service}.key")
+        context.load_cert_chain(*files)
 
     assert len({lines[name] for name in SECRETS}) == len(SECRETS)
     assert all(len(lines[name]) > 40 for name in SECRETS if name != "NNI_S3_ACCESS_KEY")
@@ -85,9 +92,9 @@ def test_one_command_makes_all_secrets_and_keeps_them(tmp_path: Path) -> None:
 def test_certificates_satisfy_strict_verification_and_end_within_years(tmp_path: Path) -> None:
     variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
     subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
-    authority, service = (
-        x509.load_pem_x509_certificate((tmp_path / "certs" / name).read_bytes())
-        for name in ("ca.crt", "tls.crt")
+    authority, *services = (
+        x509.load_pem_x509_certificate((tmp_path / "certs" / f"{name}.crt").read_bytes())
+        for name in ("ca", *CERTIFIED)
     )
 
     # What `VERIFY_X509_STRICT` asks for, the default from Python 3.13 on.
@@ -96,15 +103,16 @@ def test_certificates_satisfy_strict_verification_and_end_within_years(tmp_path:
     assert usage.value.key_cert_sign
     assert authority.extensions.get_extension_for_class(x509.BasicConstraints).critical
     key = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    signed_by = service.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
-    assert signed_by.key_identifier == key.key_identifier
-    for one, days in ((authority, 1096), (service, 398)):
+    for service in services:
+        signed_by = service.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+        assert signed_by.key_identifier == key.key_identifier
+    for one, days in ((authority, 1096), *((service, 398) for service in services)):
         assert one.not_valid_after_utc - one.not_valid_before_utc <= timedelta(days=days)
 
 
 def _sign_again(folder: Path, lasting: timedelta) -> None:
     """Replace the services' certificate by one that differs in its end only."""
-    old = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())
+    old = x509.load_pem_x509_certificate((folder / "manager.crt").read_bytes())
     key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     assert isinstance(key, rsa.RSAPrivateKey)
     builder = (
@@ -119,7 +127,7 @@ def _sign_again(folder: Path, lasting: timedelta) -> None:
     for extension in old.extensions:
         builder = builder.add_extension(extension.value, extension.critical)
     made = builder.sign(key, hashes.SHA256())
-    (folder / "tls.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "manager.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
 
 def test_certificate_that_ends_soon_is_renewed_for_the_same_names(tmp_path: Path) -> None:
@@ -127,14 +135,14 @@ def test_certificate_that_ends_soon_is_renewed_for_the_same_names(tmp_path: Path
     folder = tmp_path / "certs"
     make = [str(DEPLOY / "make-secrets")]
     subprocess.run([*make, "box.example.org"], env=variables, check=True, capture_output=True)
-    kept = (folder / "tls.crt").read_bytes()
+    kept = (folder / "manager.crt").read_bytes()
     subprocess.run(make, env=variables, check=True, capture_output=True)
-    assert (folder / "tls.crt").read_bytes() == kept
+    assert (folder / "manager.crt").read_bytes() == kept
     _sign_again(folder, timedelta(days=1))
 
     subprocess.run(make, env=variables, check=True, capture_output=True)
 
-    renewed = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())
+    renewed = x509.load_pem_x509_certificate((folder / "manager.crt").read_bytes())
     names = renewed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert {"manager", "box.example.org"} <= set(names.get_values_for_type(x509.DNSName))
     assert renewed.not_valid_after_utc - renewed.not_valid_before_utc > timedelta(days=300)
@@ -143,6 +151,7 @@ def test_certificate_that_ends_soon_is_renewed_for_the_same_names(tmp_path: Path
 def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
     shipped = (DEPLOY / "nats" / "users.conf").read_text()
 
+    assert shipped.startswith("include passwords.conf")
     assert shipped.partition("\n")[2] == users_block(
         [
             (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
@@ -159,7 +168,54 @@ def test_nothing_is_said_in_plain_text() -> None:
         assert variables["NNI_TLS_CA_FILE"] == "/run/secrets/ca.crt"
         for address in (variables.get(key, "tls:") for key in ADDRESSES):
             assert address.startswith(("tls:", "rediss:", "https:"))
-    assert set(read_compose()["secrets"]) == {"ca.crt", "tls.crt", "tls.key"}
+    certificates = {f"{name}.{kind}" for name in CERTIFIED for kind in ("crt", "key")}
+    files = {"redis.conf", *(f"{name}.env" for name in IMAGES)}
+    assert set(read_compose()["secrets"]) == {"ca.crt"} | certificates | files
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_has_a_secret_in_its_environment_or_arguments(name: str) -> None:
+    given = json.dumps([SERVICES[name].get("environment"), SERVICES[name].get("command")])
+
+    assert not [text for text in SECRETS.values() if text in given]
+    assert not [key for key in SECRET_VARIABLES - {"NNI_REDIS_URL"} if f'"{key}"' in given]
+
+
+def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
+    keys = {}
+    for name in SERVICES:
+        mounted = compose_secrets(name, Path("certs"))
+        keys[name] = [str(file) for inside, file in mounted.items() if inside.endswith(".key")]
+
+    assert keys == {name: [f"certs/{name}.key"] for name in CERTIFIED} | {"trial-runner": []}
+
+
+def test_secrets_are_closed_to_other_users_where_user_code_runs(tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+
+    for service in ("dispatcher", "trial-runner"):
+        assert "--code-user" in read_image(IMAGES[service]).entrypoint
+        for inside, file in compose_secrets(service, tmp_path / "certs").items():
+            if not inside.endswith(".crt"):
+                assert file.stat().st_mode & 0o777 == 0o600
+    assert "--code-user" not in read_image(IMAGES["manager"]).entrypoint
+
+
+def test_names_of_an_older_certificate_are_kept_for_the_manager(tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    folder = tmp_path / "certs"
+    make = [str(DEPLOY / "make-secrets")]
+    subprocess.run([*make, "box.example.org"], env=variables, check=True, capture_output=True)
+    (folder / "manager.crt").rename(folder / "tls.crt")
+    (folder / "manager.key").rename(folder / "tls.key")
+
+    subprocess.run(make, env=variables, check=True, capture_output=True)
+
+    made = x509.load_pem_x509_certificate((folder / "manager.crt").read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "box.example.org" in names.get_values_for_type(x509.DNSName)
+    assert not (folder / "tls.key").exists()
 
 
 def test_each_service_is_its_own_user_of_the_bus() -> None:
@@ -172,11 +228,15 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
     }
 
 
-def test_agents_have_no_secret_but_their_own() -> None:
-    given = set(compose_environment("trial-runner").values()) & set(SECRETS.values())
+def test_agents_have_no_secret_but_their_own(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("".join(f"{name}={text}\n" for name, text in SECRETS.items()))
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+    mounted = compose_secrets("trial-runner", tmp_path / "certs")
+    given = set(read_secrets(mounted["/run/secrets/service.env"]).values())
 
     assert given == {SECRETS["NNI_RUNNER_TOKEN"], SECRETS["NNI_NATS_POOL_PASSWORD"]}
-    assert SERVICES["trial-runner"]["secrets"] == ["ca.crt"]
+    assert set(mounted) == {"/run/secrets/ca.crt", "/run/secrets/service.env"}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -189,7 +249,8 @@ def test_names_lead_somewhere(name: str) -> None:
     assert set(service["networks"]) <= set(compose["networks"])
     assert set(named) <= set(compose["volumes"])
     assert all((DEPLOY / one).exists() for one in files if not one.startswith("./certs/"))
-    assert set(service.get("secrets", [])) <= set(compose["secrets"])
+    mounted = {one if isinstance(one, str) else one["source"] for one in service.get("secrets", [])}
+    assert mounted <= set(compose["secrets"])
     assert {one["source"] for one in service.get("configs", [])} <= set(compose.get("configs", {}))
     assert set(service.get("depends_on", {})) <= set(SERVICES)
 
@@ -201,7 +262,10 @@ def test_containers_hold_few_rights(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert name == "s3" or "cap_add" not in service
+    starts_user_code = name in IMAGES and "--code-user" in read_image(IMAGES[name]).entrypoint
+    if starts_user_code:
+        assert service["cap_add"] == ["DAC_READ_SEARCH", "SETUID", "SETGID", "KILL"]
+    assert name == "s3" or starts_user_code or "cap_add" not in service
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -245,19 +309,29 @@ def test_agent_gets_the_gpus_of_the_machine(wanted: str | None, count: str | int
     assert agent["environment"]["NNI_RUNNER_POOL"] == "local"
 
 
-def test_minio_takes_the_place_of_the_object_store_with_the_same_account() -> None:
+def test_minio_takes_the_place_of_the_object_store_with_the_same_account(tmp_path: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
+    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+    account = _lines(tmp_path / "certs" / "minio.env")
+    services = read_secrets(tmp_path / "certs" / "manager.env")
     merged = read_compose(override=(DEPLOY / "compose.minio.yaml").read_text())["services"]
     store, manager = merged["s3"], merged["manager"]["environment"]
 
     assert store["image"].startswith("minio/minio:RELEASE.")
     assert f":{manager['NNI_S3_ENDPOINT'].rpartition(':')[2]}" in store["command"]
-    assert store["environment"]["MINIO_ROOT_USER"] == manager["NNI_S3_ACCESS_KEY"]
-    assert store["environment"]["MINIO_ROOT_PASSWORD"] == manager["NNI_S3_SECRET_KEY"]
+    assert store["environment"]["MINIO_CONFIG_ENV_FILE"] == "/run/secrets/minio.env"
+    assert "minio.env" in store["secrets"]
+    assert account["MINIO_ROOT_USER"] == services["NNI_S3_ACCESS_KEY"]
+    assert account["MINIO_ROOT_PASSWORD"] == services["NNI_S3_SECRET_KEY"]
     assert "minio:/data" in store["volumes"]
     assert "s3:/data" not in store["volumes"]
     assert {one["target"] for one in store["secrets"] if isinstance(one, dict)} == {
-        "/run/minio/public.crt", "/run/minio/private.key",
+        "/run/minio/public.crt", "/run/minio/private.key", "tls.crt", "tls.key",
     }  # fmt: skip
+
+
+def _lines(path: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
 def test_recipes_of_the_readme_are_valid_files_that_change_agents_only() -> None:

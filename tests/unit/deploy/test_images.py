@@ -1,11 +1,15 @@
 import re
+import subprocess
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
+from threading import Thread
 
 import pytest
 
 from tests.support.deployment import IMAGES, ROOT, read_image
 from tests.support.image_requirements import image_requirements
+from tests.support.ports import free_port
 
 
 def test_every_service_has_an_image() -> None:
@@ -66,20 +70,59 @@ def test_command_is_the_service_and_exists(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", IMAGES)
-def test_health_check_asks_where_the_service_listens(service: str) -> None:
+def test_health_check_asks_where_the_service_listens_and_starts_no_interpreter(
+    service: str,
+) -> None:
     image = read_image(IMAGES[service])
-    name = {"trial-runner": "RUNNER"}.get(service, service.upper())
-    port = image.environment[f"NNI_{name}_GRPC"].rpartition(":")[2]
+    port = image.environment["NNI_HEALTH"].rpartition(":")[2]
 
-    assert image.health_check == ("python", "-P", "-m", "svc_common.health", f"127.0.0.1:{port}")
-    assert find_spec(image.health_check[3]) is not None
+    assert image.health_check[:2] == ("bash", "-c")
+    assert f"/dev/tcp/127.0.0.1/{port};" in image.health_check[2]
+    assert "HEAD /readyz HTTP/1.0" in image.health_check[2]
+    assert "python" not in " ".join(image.health_check)
+
+
+class _Health(BaseHTTPRequestHandler):
+    status = 200
+
+    def do_HEAD(self) -> None:
+        self.send_response(self.status if self.path == "/readyz" else 404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
+def test_health_check_has_the_verdict_of_the_service(status: int, code: int) -> None:
+    handler = type("Health", (_Health,), {"status": status})
+    check = read_image(IMAGES["manager"]).health_check
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        command = [word.replace("/8081", f"/{server.server_port}") for word in check]
+
+        done = subprocess.run(command, check=False, env={}, capture_output=True)
+
+    assert done.returncode == code
+
+
+def test_health_check_fails_where_nothing_listens() -> None:
+    check = read_image(IMAGES["manager"]).health_check
+    command = [word.replace("/8081", f"/{free_port()}") for word in check]
+
+    assert subprocess.run(command, check=False, env={}, capture_output=True).returncode == 1
 
 
 @pytest.mark.parametrize("service", IMAGES)
 def test_image_runs_as_a_user_that_does_not_own_its_code(service: str) -> None:
     text = IMAGES[service].read_text()
 
-    assert read_image(IMAGES[service]).user == "65532:65532"
+    image = read_image(IMAGES[service])
+    entry = " ".join(image.entrypoint)
+    starts_as_root = image.user == "0:0"
+
+    assert starts_as_root == (service != "manager")
+    assert image.user == "65532:65532" or "svc_common.entry_point --user 65532:65532" in entry
     assert "COPY --from=build /opt/nni /opt/nni\n" in text, "the code belongs to root"
 
 
@@ -91,7 +134,27 @@ def test_base_images_are_the_oldest_python_that_is_supported(service: str) -> No
 
 
 def test_agent_runs_under_an_init() -> None:
-    assert read_image(IMAGES["trial-runner"]).entrypoint == ("tini", "--")
+    assert read_image(IMAGES["trial-runner"]).entrypoint[:2] == ("tini", "--")
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_entry_point_reads_the_secrets_of_every_service(service: str) -> None:
+    entry = [word for word in read_image(IMAGES[service]).entrypoint if word not in {"tini", "--"}]
+
+    assert entry[:4] == ["python", "-P", "-m", "svc_common.entry_point"]
+    assert find_spec(entry[3]) is not None
+
+
+def test_user_code_has_users_of_its_own() -> None:
+    users = {}
+    for service in ("dispatcher", "trial-runner"):
+        entry = read_image(IMAGES[service]).entrypoint
+        uid, gid = entry[entry.index("--code-user") + 1].split(":")
+        users[service] = uid
+        assert f"useradd --uid {uid} --gid {gid}" in IMAGES[service].read_text()
+
+    assert users == {"dispatcher": "65531", "trial-runner": "65533"}
+    assert "--code-user" not in read_image(IMAGES["manager"]).entrypoint
 
 
 def test_build_context_holds_no_more_than_the_images_copy() -> None:

@@ -25,21 +25,36 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ .Values.auth.existingSecret | default (printf "%s-auth" (include "nni.name" .)) }}
 {{- end -}}
 
-{{/* One variable from the secret. Takes a dict: root, variable, key. */}}
-{{- define "nni.secretVariable" -}}
-- name: {{ .variable }}
-  valueFrom: {secretKeyRef: {name: {{ include "nni.secretName" .root }}, key: {{ .key }}}}
+{{/* Files of secrets, one per variable. Takes a dict: root, keys (keys of the secret by variable). The
+     entry point reads them as root, or as the user of a service that starts no user code. */}}
+{{- define "nni.secretsVolume" -}}
+- name: secrets
+  secret:
+    secretName: {{ include "nni.secretName" .root }}
+    defaultMode: 0440
+    items:
+      {{- range $variable, $key := .keys }}
+      - {key: {{ $key }}, path: {{ $variable }}}
+      {{- end }}
 {{- end -}}
 
-{{/* Secret with ca.crt, tls.crt and tls.key. */}}
-{{- define "nni.tlsSecretName" -}}
-{{- if .Values.tls.existingSecret -}}
-{{ .Values.tls.existingSecret }}
-{{- else if .Values.auth.existingSecret -}}
+{{- define "nni.secretsMount" -}}
+- {name: secrets, mountPath: /etc/nni/secrets, readOnly: true}
+{{- end -}}
+
+{{/* Secret that the chart makes for certificates: ca.crt, and NAME.crt and NAME.key of each service. */}}
+{{- define "nni.ownTlsSecretName" -}}
+{{- if .Values.auth.existingSecret -}}
 {{ printf "%s-tls" (include "nni.name" .) }}
 {{- else -}}
 {{ include "nni.secretName" . }}
 {{- end -}}
+{{- end -}}
+
+{{/* Secret of a service with ca.crt, tls.crt and tls.key; empty: the chart makes them. Takes a dict:
+     root, service. */}}
+{{- define "nni.existingTlsSecret" -}}
+{{ get (.root.Values.tls.existingSecrets | default dict) .service | default .root.Values.tls.existingSecret }}
 {{- end -}}
 
 {{/* Where the certificates are, or that there are none. */}}
@@ -66,8 +81,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.tls.enabled -}}
 - name: tls
   secret:
-    secretName: {{ include "nni.tlsSecretName" . }}
-    defaultMode: 0440
+    secretName: {{ include "nni.existingTlsSecret" (dict "root" . "service" "trial-runner") | default (include "nni.ownTlsSecretName" .) }}
+    defaultMode: 0444
     items:
       - {key: ca.crt, path: ca.crt}
 {{- end -}}
@@ -79,48 +94,54 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
+{{/* Takes a dict: root, service. */}}
 {{- define "nni.tlsVolume" -}}
-{{- if .Values.tls.enabled -}}
+{{- if .root.Values.tls.enabled -}}
+{{- $existing := include "nni.existingTlsSecret" . -}}
+{{- $own := empty $existing | ternary .service "tls" -}}
 - name: tls
   secret:
-    secretName: {{ include "nni.tlsSecretName" . }}
+    secretName: {{ $existing | default (include "nni.ownTlsSecretName" .root) }}
     defaultMode: 0440
     items:
-      - {key: ca.crt, path: ca.crt}
-      - {key: tls.crt, path: tls.crt}
-      - {key: tls.key, path: tls.key}
+      - {key: ca.crt, path: ca.crt, mode: 0444}
+      - {key: {{ $own }}.crt, path: tls.crt, mode: 0444}
+      - {key: {{ $own }}.key, path: tls.key}
 {{- end -}}
 {{- end -}}
 
-{{/* An authority and a certificate of all services, as entries of a secret. Takes a dict: root, kept. */}}
+{{/* An authority, and a certificate and a key of each service, as entries of a secret. Takes a dict:
+     root, kept. */}}
 {{- define "nni.tlsEntries" -}}
 {{- $root := .root -}}
-{{- if and (get .kept "tls.crt") (not $root.Values.tls.renew) -}}
-ca.crt: {{ get .kept "ca.crt" }}
-tls.crt: {{ get .kept "tls.crt" }}
-tls.key: {{ get .kept "tls.key" }}
+{{- $kept := .kept -}}
+{{- $services := list "manager" "dispatcher" "redis" "nats" -}}
+{{- if and (get $kept "manager.crt") (not $root.Values.tls.renew) -}}
+ca.crt: {{ get $kept "ca.crt" }}
+{{- range $one := $services }}
+{{ $one }}.crt: {{ get $kept (printf "%s.crt" $one) }}
+{{ $one }}.key: {{ get $kept (printf "%s.key" $one) }}
+{{- end }}
 {{- else -}}
 {{- $name := include "nni.name" $root -}}
-{{- $names := list "localhost" -}}
-{{- range $one := list "manager" "dispatcher" "redis" "nats" -}}
+{{- $authority := genCA (printf "%s authority" $name) 1095 -}}
+ca.crt: {{ $authority.Cert | b64enc }}
+{{- range $one := $services }}
 {{- $host := printf "%s-%s" $name $one -}}
-{{- $names = concat $names (list $host (printf "%s.%s" $host $root.Release.Namespace) (printf "%s.%s.svc" $host $root.Release.Namespace)) -}}
+{{- $names := list "localhost" $host (printf "%s.%s" $host $root.Release.Namespace) (printf "%s.%s.svc" $host $root.Release.Namespace) -}}
+{{- if eq $one "manager" -}}
+{{- $names = concat $names $root.Values.tls.names -}}
 {{- end -}}
+{{- if eq $one "nats" -}}
 {{- range $index := until (int $root.Values.nats.replicas) -}}
 {{- $names = append $names (printf "%s-nats-%d.%s-nats" $name $index $name) -}}
 {{- end -}}
-{{- $authority := genCA (printf "%s authority" $name) 1095 -}}
-{{- $made := genSignedCert (printf "%s services" $name) (list "127.0.0.1") (concat $names $root.Values.tls.names) 397 $authority -}}
-ca.crt: {{ $authority.Cert | b64enc }}
-tls.crt: {{ $made.Cert | b64enc }}
-tls.key: {{ $made.Key | b64enc }}
 {{- end -}}
+{{- $made := genSignedCert $host (list "127.0.0.1") $names 397 $authority }}
+{{ $one }}.crt: {{ $made.Cert | b64enc }}
+{{ $one }}.key: {{ $made.Key | b64enc }}
+{{- end }}
 {{- end -}}
-
-{{/* Which user of the bus a service is. Takes a dict: root, user, key. */}}
-{{- define "nni.busUser" -}}
-- {name: NNI_NATS_USER, value: {{ .user }}}
-{{ include "nni.secretVariable" (dict "root" .root "variable" "NNI_NATS_PASSWORD" "key" .key) }}
 {{- end -}}
 
 {{/* Addresses of the servers of the bus. */}}
@@ -144,19 +165,19 @@ tls.key: {{ $made.Key | b64enc }}
 - {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ . | quote }}}
 {{- end }}
 - {name: NNI_VERSION, value: {{ .Chart.AppVersion | quote }}}
+- {name: NNI_HEALTH, value: "0.0.0.0:8081"}
+# No secret is in an environment: the entry point reads files.
+- {name: NNI_SECRETS_FILE, value: /etc/nni/secrets}
 {{- end -}}
 
-{{/* The same, and what agents do not get: certificate, token, and the key to the byte store. */}}
+{{/* The same, and what agents do not get: certificate and byte store. */}}
 {{- define "nni.environment" -}}
 {{ include "nni.commonEnvironment" . }}
 {{ include "nni.tlsEnvironment" . }}
-{{ include "nni.secretVariable" (dict "root" . "variable" "NNI_TOKEN" "key" "token") }}
 - {name: NNI_S3_ENDPOINT, value: {{ required "s3.endpoint must name an S3 server, e.g. https://s3.eu-central-1.amazonaws.com" .Values.s3.endpoint | quote }}}
 - {name: NNI_S3_BUCKET, value: {{ .Values.s3.bucket | quote }}}
 - {name: NNI_S3_PREFIX, value: {{ .Values.s3.prefix | quote }}}
 - {name: NNI_S3_REGION, value: {{ .Values.s3.region | quote }}}
-{{ include "nni.secretVariable" (dict "root" . "variable" "NNI_S3_ACCESS_KEY" "key" "s3-access-key") }}
-{{ include "nni.secretVariable" (dict "root" . "variable" "NNI_S3_SECRET_KEY" "key" "s3-secret-key") }}
 {{- end -}}
 
 {{/* Rights of every pod: none beyond its own files. */}}
@@ -169,7 +190,30 @@ securityContext:
   runAsGroup: 65532
   fsGroup: 65532
   fsGroupChangePolicy: OnRootMismatch
+  # Groups of algorithm hosts and trials, whose files the manager reads and deletes.
+  supplementalGroups: [65531, 65533]
   seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* Rights of a pod with user code: the entry point starts as root, reads the secrets, and becomes the
+     service's user, which starts user code as another one. */}}
+{{- define "nni.codePodSecurity" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsUser: 0
+  runAsGroup: 0
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* To become another user and to end its processes; nothing else of root's rights. */}}
+{{- define "nni.codeContainerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL], add: [SETUID, SETGID, KILL]}
 {{- end -}}
 
 {{- define "nni.containerSecurity" -}}
@@ -188,20 +232,20 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* Is the service healthy? Takes the address of its gRPC server within the pod. */}}
+{{/* Alive: its event loop answers. Ready: it takes work. The kubelet asks without a token, and no
+     process is started for it. */}}
 {{- define "nni.probes" -}}
-{{- $command := printf "{command: [python, -P, -m, svc_common.health, %q]}" . -}}
 startupProbe:
-  exec: {{ $command }}
+  httpGet: {path: /livez, port: health}
   periodSeconds: 2
   timeoutSeconds: 5
   failureThreshold: 60
 readinessProbe:
-  exec: {{ $command }}
+  httpGet: {path: /readyz, port: health}
   periodSeconds: 10
   timeoutSeconds: 5
 livenessProbe:
-  exec: {{ $command }}
+  httpGet: {path: /livez, port: health}
   periodSeconds: 20
   timeoutSeconds: 5
   failureThreshold: 6

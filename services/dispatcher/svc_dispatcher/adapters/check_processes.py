@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from svc_common import environment as names
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from svc_common.logs import get_logger
 from svc_dispatcher.adapters.check_frames import LENGTH, result_of
@@ -28,7 +29,7 @@ class _Child:
         self._process = process
 
     @classmethod
-    async def start(cls, environment: Mapping[str, str]) -> "_Child":
+    async def start(cls, environment: Mapping[str, str], code_user: CodeUser) -> "_Child":
         """Start `python -m svc_dispatcher.check_child` with pipes; raise if it cannot start.
 
         Raises:
@@ -43,6 +44,8 @@ class _Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env=dict(environment),
+                start_new_session=True,  # SIGCONT reaches all of a session
+                **code_user.process_options,
             )
         except OSError as error:
             raise UnavailableError(f"the process that checks cannot be started: {error}") from error
@@ -83,12 +86,19 @@ class CheckProcesses:
     Args:
         inherited: environment of the children, without the services' secrets.
         deadline_s: time limit of one check, in seconds.
+        code_user: account of the children.
 
     Attributes:
         killed: number of children that exceeded the deadline.
     """
 
-    def __init__(self, inherited: Mapping[str, str], deadline_s: float = DEADLINE_S) -> None:
+    def __init__(
+        self,
+        inherited: Mapping[str, str],
+        deadline_s: float = DEADLINE_S,
+        code_user: CodeUser = SAME_USER,
+    ) -> None:
+        self._code_user = code_user
         private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
         self._environment = {key: value for key, value in inherited.items() if key not in private}
         self._deadline_s = deadline_s
@@ -133,7 +143,7 @@ class CheckProcesses:
     async def warm_up(self) -> None:
         """Start the first child, so that the first check does not wait for it."""
         if not self._idle and not self._closed:
-            self._idle.append(await _Child.start(self._environment))
+            self._idle.append(await self._start())
 
     async def aclose(self) -> None:
         """Close the pool and kill its idle child processes; may be called twice."""
@@ -141,8 +151,11 @@ class CheckProcesses:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(child.kill() for child in idle))
 
+    async def _start(self) -> _Child:
+        return await _Child.start(self._environment, self._code_user)
+
     async def _ask(self, check: Check, payload: bytes, field: str) -> bytes:
-        child = self._idle.pop() if self._idle else await _Child.start(self._environment)
+        child = self._idle.pop() if self._idle else await self._start()
         usable = False
         try:
             async with asyncio.timeout(self._deadline_s):

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from nni.hpo.registry import factory
 from svc_common import environment as names
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_dispatcher.ports import ClassChoice
 
 _STDERR_LIMIT = 2_000
@@ -18,9 +19,13 @@ class ChildClassChecker:
     Args:
         inherited: environment of the child.
         timeout_s: time limit for the import.
+        code_user: account of the child.
     """
 
-    def __init__(self, inherited: dict[str, str], timeout_s: float) -> None:
+    def __init__(
+        self, inherited: dict[str, str], timeout_s: float, code_user: CodeUser = SAME_USER
+    ) -> None:
+        self._code_user = code_user
         private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
         self._environment = {key: value for key, value in inherited.items() if key not in private}
         self._timeout_s = timeout_s
@@ -50,6 +55,8 @@ class ChildClassChecker:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=self._environment,
+                start_new_session=True,  # SIGCONT reaches all of a session
+                **self._code_user.process_options,
             )
         except OSError as error:
             return f"the interpreter {command[0]!r} cannot be started: {error}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
 from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
 from svc_dispatcher.adapters.host_environment import (
@@ -170,16 +171,23 @@ class ChildHostLauncher:
 
     Args:
         inherited: environment for hosts whose experiment has none.
+        code_user: account of the hosts.
     """
 
-    def __init__(self, inherited: dict[str, str]) -> None:
+    def __init__(self, inherited: dict[str, str], code_user: CodeUser = SAME_USER) -> None:
         self._inherited = inherited
+        self._code_user = code_user
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ChildHost:
         """Open an experiment's log and environment; start its algorithm host as a child process."""
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            checkpoint = directory.parent / "checkpoint"
+            if self._code_user.uid is not None:
+                checkpoint.mkdir(exist_ok=True)
+                self._code_user.share(checkpoint)
+                self._code_user.share(directory, sticky=True)
             client = client_side(setup, self._inherited)
             log = DispatcherLog(directory)
         except (OSError, ValueError) as error:
@@ -189,8 +197,8 @@ class ChildHostLauncher:
         environment = host_environment(setup, client, directory)
         return await self._spawn(client.interpreter, environment, directory, log, sink, eager=eager)
 
-    @staticmethod
     async def _spawn(
+        self,
         interpreter: str,
         environment: dict[str, str],
         directory: Path,
@@ -213,6 +221,7 @@ class ChildHostLauncher:
                     env=environment,
                     pass_fds=(child_in, child_out),
                     start_new_session=True,
+                    **self._code_user.process_options,
                 )
         except OSError as error:
             os.close(commands)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from svc_common import environment as names
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError, UnavailableError
 from svc_dispatcher.ports import Importance, TrialOutcome
 
@@ -22,9 +23,13 @@ class ChildImportanceMeter:
     Args:
         inherited: environment of the child.
         timeout_s: time limit of a child.
+        code_user: account of the child.
     """
 
-    def __init__(self, inherited: dict[str, str], timeout_s: float) -> None:
+    def __init__(
+        self, inherited: dict[str, str], timeout_s: float, code_user: CodeUser = SAME_USER
+    ) -> None:
+        self._code_user = code_user
         private = {names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD}
         kept = {key: value for key, value in inherited.items() if key not in private}
         self._environment = kept | dict.fromkeys(_THREAD_LIMITS, "1")
@@ -65,6 +70,8 @@ class ChildImportanceMeter:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
+            start_new_session=True,  # SIGCONT reaches all of a session
+            **self._code_user.process_options,
         )
         try:
             async with asyncio.timeout(self._timeout_s):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
 from svc_dispatcher.adapters.host_environment import ENVIRONMENT_NAME, client_side
 from svc_dispatcher.domain.commands import Command, Initialize
@@ -61,9 +62,13 @@ class ScratchHostLauncher:
     Args:
         inner: launcher of the hosts.
         inherited: environment where the experiment's folder has none.
+        code_user: account of the hosts.
     """
 
-    def __init__(self, inner: HostLauncher, inherited: dict[str, str]) -> None:
+    def __init__(
+        self, inner: HostLauncher, inherited: dict[str, str], code_user: CodeUser = SAME_USER
+    ) -> None:
+        self._code_user = code_user
         self._inner = inner
         self._inherited = inherited
 
@@ -71,6 +76,7 @@ class ScratchHostLauncher:
         """Start a replay's host in a new temporary folder; remove the folder if that fails."""
         try:
             folder = await asyncio.to_thread(_scratch, setup, self._inherited)
+            self._code_user.share(folder)
         except (OSError, ValueError) as error:
             raise FailedPreconditionError(
                 f"no folder for the replay can be made in {tempfile.gettempdir()}: {error}"

@@ -1,16 +1,23 @@
 """Folder of the agent's own state: its id, and the tools for trials."""
 
 import json
+import os
 import secrets
+import stat
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.storage.atomic_files import atomic_file
 from svc_common.storage.own_files import place_for_file, private_folder, set_aside
 from svc_common.subjects import check_id
+
+_ENTERED: Final = 0o711
+"""Others may enter, but neither list nor write."""
 
 
 def runner_id(folder: Path, given: str = "") -> str:
@@ -68,15 +75,41 @@ def trial_sdk_folder() -> Path:
     return Path(spec.origin).parent / "trial"
 
 
-def write_tools(folder: Path, trial_sdk: Path) -> Path:
+def open_work(folder: Path, code_user: CodeUser) -> None:
+    """Create the folder of code, tools and trials, which trials of another user may enter.
+
+    Raises:
+        FailedPreconditionError: it cannot be created.
+    """
+    if code_user.uid is None:
+        return
+    try:
+        folder.mkdir(mode=_ENTERED, parents=True, exist_ok=True)
+        for place in (folder, folder.parent):
+            found = place.stat()
+            if found.st_uid == os.geteuid():
+                place.chmod((stat.S_IMODE(found.st_mode) | _ENTERED) & ~stat.S_IWOTH)
+    except OSError as error:
+        raise FailedPreconditionError(f"{folder} cannot be used: {error}") from error
+
+
+def write_tools(folder: Path, trial_sdk: Path, code_user: CodeUser = SAME_USER) -> Path:
     """Run the SDK's launcher to write the command `nni-trial` to `<folder>/bin`; return that.
+
+    Args:
+        folder: parent of that folder.
+        trial_sdk: the library's trial side.
+        code_user: account of trials.
 
     Raises:
         FailedPreconditionError: the folder cannot be written.
     """
     tools = folder / "bin"
     try:
-        private_folder(tools)
+        if code_user.uid is None:
+            private_folder(tools)
+        else:
+            tools.mkdir(exist_ok=True)
     except OSError as error:
         raise FailedPreconditionError(f"{tools} cannot be used: {error}") from error
     made = subprocess.run(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.clock import Clock
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.durable_files import sync_folder, sync_tree
 from svc_common.errors import ServiceError
 from svc_common.storage.archives import ArchiveLimits, extract
@@ -30,6 +31,7 @@ class CachedCodeStore:
         folder: of the cache; created if missing.
         clock: measures the time since the last use.
         limits: limits of an archive; a larger one is refused.
+        code_user: account of trials, which copies belong to.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class CachedCodeStore:
         clock: Clock,
         *,
         limits: ArchiveLimits = CODE_LIMITS,
+        code_user: CodeUser = SAME_USER,
     ) -> None:
+        self._code_user = code_user
         self._blobs = blobs
         self._folder = folder
         self._clock = clock
@@ -64,7 +68,7 @@ class CachedCodeStore:
     async def copy(self, place: Path, target: Path) -> None:
         """Copy the code into a trial's folder, replacing the copy of an earlier attempt."""
         try:
-            await asyncio.to_thread(_copy, place, target)
+            await asyncio.to_thread(_copy, place, target, self._code_user)
         except OSError as error:
             raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
 
@@ -92,10 +96,11 @@ class CachedCodeStore:
             raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
 
 
-def _copy(place: Path, target: Path) -> None:
-    if target.exists():
-        shutil.rmtree(target)
-    shutil.copytree(place, target, symlinks=True)
+def _copy(place: Path, target: Path, code_user: CodeUser) -> None:
+    with code_user.acting():
+        if target.exists():
+            shutil.rmtree(target)
+        shutil.copytree(place, target, symlinks=True)
 
 
 def _check(path: Path, archive: BlobKey) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
@@ -64,6 +65,7 @@ class LocalProcesses:
         parent_pid: process that the spawner ends with: this one.
         adopts: True if this process is a child subreaper whose children in other sessions are
             servers or orphans of trials.
+        code_user: account of trials.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class LocalProcesses:
         parent_pid: int,
         *,
         adopts: bool = False,
+        code_user: CodeUser = SAME_USER,
     ) -> None:
+        self._code_user = code_user
         self._adopts = adopts
         self._warm_file = warm_file
         self._on_server = on_server
@@ -159,6 +163,7 @@ class LocalProcesses:
             {**request.base, TOKEN_VARIABLE: _TOKEN_SPACE},
             warm=True,
             on_gone=gone,
+            code_user=self._code_user,
         )
         self._on_server(server.identity)
         warm = self._warm[key] = _Warm(server, request.base, 0.0)
@@ -199,6 +204,7 @@ class LocalProcesses:
             {"PATH": "/usr/local/bin:/usr/bin:/bin"},
             warm=False,
             on_gone=self._retire,
+            code_user=self._code_user,
         )
         self._on_server(server.identity)
         return server
@@ -257,7 +263,7 @@ class LocalProcesses:
         """Return a snapshot of all processes, cached for a moment for many stops at once."""
         moment_s = asyncio.get_running_loop().time()
         if self._snapshot is None or moment_s - self._snapshot[0] > _SNAPSHOT_S:
-            self._snapshot = (moment_s, ProcessSnapshot())
+            self._snapshot = (moment_s, ProcessSnapshot(code_user=self._code_user))
         return self._snapshot[1]
 
     def has_leftovers(self, process: TrialProcess) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.logs import get_logger
 from svc_trial_runner.adapters.process_table import identity_of, signal_group
 from svc_trial_runner.domain.claims import ProcessIdentity
@@ -61,6 +62,7 @@ class ProcessServer:
         environment: variables of the server.
         warm: whether its trials count as warm.
         on_gone: called once, when the server has ended or reported itself unfit.
+        code_user: account of the server and its trials.
         start_timeout_s: time limit of a start; an unanswered one was received by a process that
             died meanwhile.
         takeover_timeout_s: time for a generation to take over from a dead one and answer the
@@ -74,6 +76,7 @@ class ProcessServer:
         *,
         warm: bool,
         on_gone: Callable[["ProcessServer"], None],
+        code_user: CodeUser = SAME_USER,
         start_timeout_s: float = START_TIMEOUT_S,
         takeover_timeout_s: float = TAKEOVER_TIMEOUT_S,
     ) -> None:
@@ -98,6 +101,7 @@ class ProcessServer:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
+                **code_user.process_options,
             )
         except OSError as error:
             self._control.close()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_trial_runner.domain.claims import ProcessIdentity
 
 TOKEN_VARIABLE: Final = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
@@ -75,9 +76,13 @@ class ProcessSnapshot:
 
     Args:
         entries: the processes; None: those visible now.
+        code_user: account of trials, as which their environments are read.
     """
 
-    def __init__(self, entries: Iterable[ProcessEntry] | None = None) -> None:
+    def __init__(
+        self, entries: Iterable[ProcessEntry] | None = None, code_user: CodeUser = SAME_USER
+    ) -> None:
+        self._code_user = code_user
         self.entries = list(all_processes() if entries is None else entries)
         self._children: dict[int, list[ProcessEntry]] = defaultdict(list)
         for entry in self.entries:
@@ -102,8 +107,9 @@ class ProcessSnapshot:
         """Return the descendants of `below` whose environment has a trial's token."""
         if self._by_token is None:
             self._by_token = defaultdict(list)
-            for entry in self.descendants(below):
-                self._by_token[token_of(entry.pid)].append(entry)
+            with self._code_user.acting():
+                for entry in self.descendants(below):
+                    self._by_token[token_of(entry.pid)].append(entry)
         return self._by_token.get(token.encode(), [])
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from nni_wire.trial_blobs import output_key
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.storage.archives import ArchiveLimits, extract, pack
 from svc_common.storage.ports import CONTENT_KIND
 from svc_common.storage.retries import RetryingBlobExchange
@@ -56,12 +57,21 @@ class StoredTrialBlobs:
 
 
 class TarFolders:
-    """Packer and unpacker of folders as tar archives."""
+    """Packer and unpacker of folders as tar archives.
+
+    Args:
+        code_user: account of trials, which the unpacked files belong to.
+    """
+
+    def __init__(self, code_user: CodeUser = SAME_USER) -> None:
+        self._code_user = code_user
 
     def pack(self, folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
         """Write a folder, without some direct entries, to a file; return the number of entries."""
-        return pack(folder, archive, without)
+        with self._code_user.acting():
+            return pack(folder, archive, without)
 
     def extract(self, archive: Path, folder: Path) -> None:
         """Unpack an untrusted archive into a new folder."""
-        extract(archive, folder, CHECKPOINT_LIMITS)
+        with self._code_user.acting():
+            extract(archive, folder, CHECKPOINT_LIMITS)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.logs import get_logger
 from svc_trial_runner.domain.output import STDERR, STDOUT, TRIAL_LOG, OutputLimit, Tail
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
@@ -116,6 +117,7 @@ class OpenTrialFolder:
     """Open folder of a running trial: output pipes into files, stderr's tail, state file."""
 
     __slots__ = (
+        "_code_user",
         "_directory",
         "_files",
         "_open",
@@ -126,8 +128,11 @@ class OpenTrialFolder:
         "at_end",
     )
 
-    def __init__(self, directory: str, files: tuple[int, int], limit_bytes: int) -> None:
+    def __init__(
+        self, directory: str, files: tuple[int, int], limit_bytes: int, code_user: CodeUser
+    ) -> None:
         self._directory = directory
+        self._code_user = code_user
         self._files = files
         self._tail = Tail(_TAIL_BYTES)
         self._watchers: list[Callable[[], None]] = []
@@ -170,7 +175,8 @@ class OpenTrialFolder:
     def write_state(self, line: str) -> None:
         """Write the exit line to the trial's `.nni/state`; an error is only logged."""
         try:
-            _write_file(f"{self._directory}/.nni/state", line.encode())
+            with self._code_user.acting():
+                _write_file(f"{self._directory}/.nni/state", line.encode())
         except OSError as error:
             get_logger().warning("state not written", folder=self._directory, error=str(error))
 
@@ -202,13 +208,35 @@ class DiskTrialFolders:
 
     Args:
         default_limit_bytes: limit of each stream where a trial's spec sets none.
+        code_user: account of trials, which the files belong to.
     """
 
-    def __init__(self, default_limit_bytes: int) -> None:
+    def __init__(self, default_limit_bytes: int, code_user: CodeUser = SAME_USER) -> None:
         self._default_limit_bytes = default_limit_bytes
+        self._code_user = code_user
+
+    def prepare(self, directory: str) -> None:
+        """Create a trial's folder that its user may write to; nothing for the agent's own user."""
+        if self._code_user.uid is None:
+            return
+        try:
+            os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as below
+            self._code_user.share(directory)
+        except OSError as error:
+            raise LaunchError(f"the trial's folder cannot be shared: {error}") from error
+
+    async def release(self, directory: str) -> None:
+        """Open what an ended trial has closed, so that the services read and delete it."""
+        if self._code_user.uid is not None:
+            await asyncio.to_thread(self._code_user.open_to_services, directory)
 
     def open(self, request: TrialFilesRequest) -> OpenTrialFolder:
         """Create a trial's folder, `run.sh`, `parameter.cfg` and output files; open its pipes."""
+        # The pipes, too: a trial may open its output again by name, as /dev/stdout.
+        with self._code_user.acting():
+            return self._open(request)
+
+    def _open(self, request: TrialFilesRequest) -> OpenTrialFolder:
         directory = str(request.directory)
         files: list[int] = []
         try:
@@ -219,7 +247,7 @@ class DiskTrialFolders:
             files.append(os.open(f"{directory}/{STDERR}", _APPEND, 0o644))
             _name_again(f"{directory}/{STDOUT}", f"{directory}/{TRIAL_LOG}")
             limit_bytes = request.output_limit_bytes or self._default_limit_bytes
-            return OpenTrialFolder(directory, (files[0], files[1]), limit_bytes)
+            return OpenTrialFolder(directory, (files[0], files[1]), limit_bytes, self._code_user)
         except OSError as error:
             for file in files:
                 os.close(file)

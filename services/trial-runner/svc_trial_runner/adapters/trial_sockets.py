@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_trial_runner.domain.channel import (
     LINE_LIMIT_BYTES,
     BrokenChannelError,
@@ -191,15 +192,19 @@ class UnixTrialSockets:
 
     Args:
         runtime_directory: parent of the folder; None: the system's temporary folder.
+        code_user: account of trials, which alone may connect.
     """
 
-    def __init__(self, runtime_directory: Path | None = None) -> None:
+    def __init__(
+        self, runtime_directory: Path | None = None, code_user: CodeUser = SAME_USER
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._folder = _private_folder(runtime_directory)
         self._path = str(self._folder / _SOCKET)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.settimeout(0)
         self._listener.bind(self._path)
+        code_user.admit_to_socket(self._folder, self._path)
         self._listener.listen(_BACKLOG)
         self._sessions: dict[str, TrialSession] = {}
         self._strangers: set[_Connection] = set()

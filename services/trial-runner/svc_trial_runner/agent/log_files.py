@@ -6,6 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.experiment_files import open_inside
 from svc_common.subjects import check_id
@@ -29,9 +30,11 @@ class TrialLogReader:
     Args:
         agent: source of the live attempts and of the experiments' folders.
         default_root: parent of the trial folders of experiments without a folder.
+        code_user: account of trials, as which their files are read.
     """
 
-    def __init__(self, agent: Agent, default_root: Path) -> None:
+    def __init__(self, agent: Agent, default_root: Path, code_user: CodeUser = SAME_USER) -> None:
+        self._code_user = code_user
         self._agent = agent
         self._default_root = default_root
 
@@ -63,7 +66,7 @@ class TrialLogReader:
                 grown.clear()
                 # Asked before reading: later output is announced.
                 at_end = output is None or output.at_end.done()
-                async for position, data in _pieces(path, offset, trial_id):
+                async for position, data in self._pieces(path, offset, trial_id):
                     yield position, data
                     offset = position + len(data)
                 if not follow or at_end:
@@ -80,20 +83,21 @@ class TrialLogReader:
         folder = Path(root) if root else self._default_root / experiment_id
         return folder / "trials" / trial_id
 
+    async def _pieces(
+        self, path: Path, offset: int, trial_id: str
+    ) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield (offset, data) of a file from `offset` to its present end."""
+        while True:
+            data = await asyncio.to_thread(_read, path, offset, trial_id, self._code_user)
+            if not data:
+                return
+            yield offset, data
+            offset += len(data)
 
-async def _pieces(path: Path, offset: int, trial_id: str) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, data) of a file from `offset` to its present end."""
-    while True:
-        data = await asyncio.to_thread(_read, path, offset, trial_id)
-        if not data:
-            return
-        yield offset, data
-        offset += len(data)
 
-
-def _read(path: Path, offset: int, trial_id: str) -> bytes:
+def _read(path: Path, offset: int, trial_id: str, code_user: CodeUser) -> bytes:
     try:
-        with open_inside(path.parent, path) as file:
+        with code_user.acting(), open_inside(path.parent, path) as file:
             file.seek(offset)
             return file.read(_PIECE_BYTES)
     except FileNotFoundError as error:

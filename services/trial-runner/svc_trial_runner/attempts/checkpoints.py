@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import NotFoundError, ServiceError
 from svc_trial_runner.domain.checkpoints import CHECKPOINTS, CheckpointFolders
 from svc_trial_runner.domain.reports import SavedCheckpoint
@@ -20,9 +21,13 @@ class Checkpoints:
     Args:
         blobs: blob store of the archives.
         archives: packs and unpacks folders.
+        code_user: account of trials, which the folders belong to.
     """
 
-    def __init__(self, blobs: TrialBlobs, archives: FolderArchives) -> None:
+    def __init__(
+        self, blobs: TrialBlobs, archives: FolderArchives, code_user: CodeUser = SAME_USER
+    ) -> None:
+        self._code_user = code_user
         self._blobs = blobs
         self._archives = archives
 
@@ -49,7 +54,7 @@ class Checkpoints:
         """
         root = Path(trial_directory) / CHECKPOINTS
         try:
-            await asyncio.to_thread(_make_empty, root)
+            await asyncio.to_thread(_make_empty, root, self._code_user)
             if archive is None or not folders.load:
                 return
             packed = root / _ARCHIVE
@@ -74,12 +79,18 @@ class Checkpoints:
         try:
             await asyncio.to_thread(self._archives.pack, saved, packed)
             archive = await self._blobs.keep_checkpoint(experiment_id, packed)
-            await asyncio.to_thread(shutil.rmtree, saved.parent, ignore_errors=True)
+            await asyncio.to_thread(_remove, saved.parent, self._code_user)
         except (OSError, ServiceError) as error:
             raise LaunchError(f"the checkpoint cannot be kept: {error}") from error
         return SavedCheckpoint(folders.save_name, archive)
 
 
-def _make_empty(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _make_empty(folder: Path, code_user: CodeUser) -> None:
+    _remove(folder, code_user)
+    with code_user.acting():
+        folder.mkdir(parents=True)
+
+
+def _remove(folder: Path, code_user: CodeUser) -> None:
+    with code_user.acting():
+        shutil.rmtree(folder, ignore_errors=True)

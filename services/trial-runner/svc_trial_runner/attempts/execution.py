@@ -150,6 +150,7 @@ class AttemptRun:
         self.wait = _BLOB_WAIT
         plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
+        self._dependencies.folders.prepare(self._directory)
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
             parameters = await self._dependencies.values.load(parameters)
@@ -182,6 +183,7 @@ class AttemptRun:
         saved = None
         if folders is not None and status == 0 and self._state.stop_trigger is None:
             saved = await self._save(folders)
+        await self._dependencies.folders.release(self._directory)
         self._state.read()
         self._end(status, saved)
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from nni_proto.trial.v1 import output_pb2
 from svc_common.clock import Clock
+from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import UnavailableError
 from svc_common.messaging.ports import LogLines
 from svc_common.tasks import TaskOwner
@@ -45,6 +46,7 @@ class OutputStreamer:
         connected: waits until the bus is connected.
         clock: for delays.
         tasks: owner of one task per running attempt.
+        code_user: account of trials, as which their files are read.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class OutputStreamer:
         connected: Callable[[], Awaitable[None]],
         clock: Clock,
         tasks: TaskOwner,
+        code_user: CodeUser = SAME_USER,
     ) -> None:
+        self._code_user = code_user
         self._lines = lines
         self._connected = connected
         self._clock = clock
@@ -95,11 +99,15 @@ class OutputStreamer:
 
     async def _send_new(self, key: AttemptKey, stream: "_Stream") -> None:
         while True:
-            piece = await asyncio.to_thread(stream.next_piece)
+            piece = await asyncio.to_thread(self._next_piece, stream)
             if piece is None:
                 return
             await self._send(key, piece)
             await self._clock.sleep(len(piece.data) / PACE_BYTES_PER_S)
+
+    def _next_piece(self, stream: "_Stream") -> output_pb2.TrialOutput | None:
+        with self._code_user.acting():
+            return stream.next_piece()
 
     async def _send(self, key: AttemptKey, piece: output_pb2.TrialOutput) -> None:
         payload = piece.SerializeToString()

@@ -68,3 +68,13 @@ def test_empty_default_means_that_a_variable_may_be_unset(monkeypatch: pytest.Mo
     monkeypatch.delenv("NNI_X", raising=False)
 
     assert environment.text("NNI_X", "") == ""
+
+
+def test_folder_of_secrets_has_a_file_for_each_variable(tmp_path: Path) -> None:
+    (tmp_path / "NNI_TOKEN").write_text("the token\n")
+    (tmp_path / "NNI_NATS_PASSWORD").write_text("the password")
+    (tmp_path / "PATH").write_text("/evil")
+
+    found = environment.read_secrets(tmp_path)
+
+    assert found == {"NNI_TOKEN": "the token", "NNI_NATS_PASSWORD": "the password"}

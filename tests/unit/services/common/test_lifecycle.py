@@ -4,10 +4,13 @@ import os
 import signal
 from collections.abc import Mapping
 
+import httpx
 import pytest
 
 from svc_common.errors import FailedPreconditionError
 from svc_common.lifecycle import Heartbeat, Service, announce_failure, announce_ready, run
+from tests.support import wait
+from tests.support.ports import free_port
 
 
 async def test_stop_handlers_run_in_the_documented_order() -> None:
@@ -171,3 +174,52 @@ async def test_heartbeat_is_written_while_the_loop_runs_and_never_blocks() -> No
     heartbeat.close()
     os.close(reader)
     os.close(writer)
+
+
+async def test_health_listens_during_the_start_and_knows_when_work_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = free_port()
+    monkeypatch.setenv("NNI_HEALTH", f"127.0.0.1:{port}")
+    begun, finish = asyncio.Event(), asyncio.Event()
+    held: list[Service] = []
+    connected = True
+
+    async def build(service: Service) -> Mapping[str, str]:
+        held.append(service)
+        service.takes_work_if(lambda: connected)
+        begun.set()
+        await finish.wait()
+        return {}
+
+    async def codes() -> tuple[int, int]:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            alive, ready = await client.get("/livez"), await client.get("/readyz")
+            return alive.status_code, ready.status_code
+
+    running = asyncio.create_task(run(build))
+    await begun.wait()
+    assert await codes() == (200, 503)
+    finish.set()
+    await asyncio.sleep(0)
+    await asyncio.to_thread(wait.until, lambda: held[0].takes_work, 10, "the start")
+    assert await codes() == (200, 200)
+    connected = False
+    assert await codes() == (200, 503)
+    connected = True
+    held[0].stop()
+    assert not held[0].takes_work
+    assert await running == 0
+
+
+async def test_taken_health_port_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_HEALTH", "nonsense")
+    reader, writer = os.pipe()
+    monkeypatch.setenv("NNI_READY_FD", str(writer))
+
+    async def build(_: Service) -> Mapping[str, str]:
+        return {}
+
+    assert await run(build) == 1
+    with os.fdopen(reader) as pipe:
+        assert "NNI_HEALTH" in json.loads(pipe.readline())["error"]

@@ -34,6 +34,16 @@ def test_redis_url_is_taken_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> 
     assert "hush" not in repr(settings)
 
 
+def test_redis_password_may_come_apart_from_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_REDIS_URL", "rediss://redis:6379/2")
+    monkeypatch.setenv("NNI_REDIS_PASSWORD", "hu/sh@")
+
+    settings = from_environment()
+
+    assert settings.redis_url == "rediss://:hu%2Fsh%40@redis:6379/2"
+    assert "hu" not in repr(settings)
+
+
 @pytest.mark.parametrize(
     "url", ["-", "redis:6379", "redis://redis:port", "http://redis:6379", "redis://"]
 )

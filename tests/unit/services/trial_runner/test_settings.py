@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.code_user import CodeUser
 from svc_common.errors import InvalidArgumentError
-from svc_trial_runner.settings import Settings, read_settings
+from svc_trial_runner.settings import Settings, default_slots, read_settings, usable_cores
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +105,53 @@ def test_sockets_are_in_the_runtime_directory_if_it_can_be_written(
     monkeypatch.delenv("XDG_RUNTIME_DIR")
 
     assert (usable, missing, read_settings([]).runtime_directory) == (tmp_path, None, None)
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "limited"),
+    [
+        ("nats://127.0.0.1:4222", "", False),
+        ("tls://nats:4222", "", True),
+        ("tls://nats:4222", "0", False),
+        ("nats://127.0.0.1:4222", "auto", True),
+    ],
+)
+def test_agents_of_other_machines_have_a_limit_by_cores_unless_set_otherwise(
+    monkeypatch: pytest.MonkeyPatch, address: str, text: str, limited: bool
+) -> None:
+    monkeypatch.setenv("NNI_NATS_URL", address)
+    monkeypatch.setenv("NNI_RUNNER_SLOTS", text)
+
+    slots = read_settings([]).slots
+
+    assert slots == (default_slots(usable_cores()) if limited else None)
+
+
+@pytest.mark.parametrize(("cores", "slots"), [(0.1, 1), (0.5, 2), (1, 4), (2.3, 10), (16, 64)])
+def test_slots_follow_the_cores(cores: float, slots: int) -> None:
+    assert default_slots(cores) == slots
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("50000 100000", 0.5), ("1 100000000", 1e-8), ("max 100000", None)]
+)
+def test_cores_of_a_container_are_its_quota(tmp_path: Path, text: str, cores: float | None) -> None:
+    everything = usable_cores(tmp_path)
+    (tmp_path / "cpu.max").write_text(f"{text}\n")
+
+    assert usable_cores(tmp_path) == (everything if cores is None else cores)
+
+
+def test_negative_slots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_RUNNER_SLOTS", "-1")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_SLOTS must be auto or >= 0"):
+        read_settings([])
+
+
+def test_trials_of_another_user_have_a_folder_that_they_may_enter(tmp_path: Path) -> None:
+    alone = Settings("nats://127.0.0.1:4222", "t", tmp_path)
+    parted = Settings("nats://127.0.0.1:4222", "t", tmp_path, code_user=CodeUser(65533, 65533))
+
+    assert alone.work_directory == alone.runner_directory
+    assert parted.work_directory == tmp_path / "work"

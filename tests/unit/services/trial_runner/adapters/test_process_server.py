@@ -2,6 +2,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class Gone:
         self.happened.set()
 
 
-def server(folder: Path, script: str, **timeouts_s: float) -> tuple[ProcessServer, Gone]:
+def server(folder: Path, script: str, **timeouts_s: Any) -> tuple[ProcessServer, Gone]:
     """Start a scripted server; return its client and the `on_gone` callback."""
     path = folder / "server.py"
     path.write_text(PRELUDE + script)
