@@ -189,6 +189,13 @@ class InMemoryManager(
         return pb.ResumeExperimentResponse(experiment=found, urls=self._urls(found))
 
     def ViewExperiment(self, request: Any, context: Any) -> Any:
+        if request.experiment_directory and request.experiment_id not in self.known:
+            if "damaged" in request.experiment_id:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, "its log is damaged")
+            imported = self.add_experiment(
+                request.experiment_id, state=experiment_pb2.EXPERIMENT_STATE_STOPPED
+            )
+            imported.directory = request.experiment_directory
         found = self._stopped(request, context)
         self.change_state(found.id, experiment_pb2.EXPERIMENT_STATE_VIEWED)
         return pb.ViewExperimentResponse(experiment=found, urls=self._urls(found))

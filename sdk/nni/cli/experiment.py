@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import Messages, echo, local_time, table, write_json
 
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+
 app = typer.Typer(
-    help="Show, list, delete, export, import, replay, save and load experiments.",
+    help="Show, list, delete, recover, export, import, replay, save and load experiments.",
     no_args_is_help=True,
 )
 
@@ -122,6 +126,62 @@ def delete(
                 client.delete(experiment_id, _Remaining(messages, experiment_id))
                 remove_converted_code(code_directory)
                 messages.info(f"Experiment {experiment_id} is deleted.")
+
+
+@app.command("recover")
+def recover(
+    *,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER...", help="Folders of experiments, each named by its id."),
+    ],
+) -> None:
+    """Bring experiments back from their folders, as STOPPED; a folder stays where it is."""
+    from nni.cli.session import manager
+    from nni.experiment.errors import ExperimentError, RefusedError
+
+    messages = Messages()
+    failed = 0
+    with manager(start=True) as client:
+        for folder in folders:
+            try:
+                _recover(client, messages, folder.absolute())
+            except ExperimentError as error:
+                messages.error(f"{folder}: {error}")
+                failed += 1
+    if failed:
+        raise RefusedError(f"{failed} of {len(folders)} folders were not recovered")
+
+
+def _recover(client: ManagerClient, messages: Messages, folder: Path) -> None:
+    """Bring one experiment back, and print how it goes on.
+
+    Raises:
+        ExperimentError: the folder holds no whole experiment, or one that is known already.
+    """
+    from nni.experiment.errors import RefusedError
+
+    experiment_id = folder.name
+    if not (folder / "db" / "events.log").is_file():
+        raise RefusedError(
+            "the folder of an experiment must have the file db/events.log, which is missing; "
+            "give the folder that has the experiment's id as its name"
+        )
+    for known in client.experiments(include_stopped=True, id_prefix=experiment_id):
+        if known.id == experiment_id:
+            raise RefusedError(
+                f"experiment {experiment_id} is known already, in {known.directory}; to use "
+                f"another folder of it: nnictl resume {experiment_id} --experiment_dir {folder}"
+            )
+    answer = client.view(experiment_id, port=0, experiment_directory=str(folder))
+    for warning in answer.warnings:
+        messages.warning(warning)
+    found = client.stop(experiment_id)
+    trials = sum(found.trial_counts.values())
+    messages.info(
+        f"Experiment {experiment_id} is back with {trials} trials, STOPPED, in {folder}; to "
+        f"continue it: nnictl resume {experiment_id}"
+    )
 
 
 class _Remaining:

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,49 @@ def test_delete_needs_an_id_or_all(words: list[str], manager: InMemoryManager) -
 
 def test_unknown_experiment_is_an_error(manager: InMemoryManager) -> None:
     assert main(["experiment", "status", "nope"]) == FAILED
+
+
+def folder_of(root: Path, experiment_id: str) -> Path:
+    """Return a folder with a log."""
+    folder = root / "elsewhere" / experiment_id
+    (folder / "db").mkdir(parents=True)
+    (folder / "db" / "events.log").touch()
+    return folder
+
+
+def test_recover_brings_experiments_back_as_stopped(
+    manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [folder_of(tmp_path, name) for name in ("first000", "second00")]
+
+    assert main(["experiment", "recover", *map(str, folders)]) == DONE
+
+    assert [found.state for found in manager.known.values()] == [STOPPED, STOPPED]
+    assert [found.directory for found in manager.known.values()] == list(map(str, folders))
+    assert "to continue it: nnictl resume second00" in capsys.readouterr().out
+
+
+def test_recover_goes_on_after_a_folder_that_cannot_be_recovered(
+    manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("known000", state=STOPPED)
+    folders = [folder_of(tmp_path, name) for name in ("damaged0", "known000", "whole000")]
+    empty = tmp_path / "empty000"
+
+    assert main(["experiment", "recover", str(empty), *map(str, folders)]) == REFUSED
+
+    assert list(manager.known) == ["known000", "whole000"]
+    complaints = capsys.readouterr().err
+    assert f"{empty}: the folder of an experiment must have the file db/events.log" in complaints
+    assert f"{folders[0]}: its log is damaged" in complaints
+    assert "experiment known000 is known already" in complaints
+    assert "nnictl resume known000 --experiment_dir" in complaints
+    assert "3 of 4 folders were not recovered" in complaints
+
+
+def test_recover_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with_help = main(["experiment", "recover", "--help"])
+
+    assert with_help == DONE
+    assert "FOLDER..." in capsys.readouterr().out
+    assert main(["experiment", "recover"]) != DONE
