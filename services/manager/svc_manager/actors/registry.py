@@ -20,7 +20,7 @@ from svc_manager.actors.inbox_reader import continue_inbox
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.folder_import import import_folder, reconcile
+from svc_manager.event_log.folder_import import import_folder, reconcile, replace_log
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, cursor_of, load
 from svc_manager.ports import Journal, Journals
 
@@ -375,8 +375,16 @@ class ActorRegistry:
         events = self._dependencies.bus.events
         snapshot = await self._dependencies.summaries.get_snapshot(experiment_id)
         if snapshot and end < snapshot.sequence:
-            snapshot = None  # of another log: the streams were recreated
-        folded = await load(events, experiment_id, snapshot)
+            # Of another log: the streams were recreated, or have lost their end. Once the log has
+            # grown beyond its position it would be taken for a snapshot of this one.
+            await self._dependencies.summaries.delete(experiment_id)
+            snapshot = None
+        try:
+            folded = await load(events, experiment_id, snapshot)
+        except FailedPreconditionError as error:
+            if await self._replaced(experiment_id, error.message):
+                raise _LogRestoredError from error
+            raise
         experiment = folded.experiment
         if not experiment.created:
             raise NotFoundError("experiment", experiment_id)
@@ -393,6 +401,40 @@ class ActorRegistry:
             journal = open_journal()
         journal = await complete_journal(events, experiment_id, lambda: journal, folded.sequence)
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
+
+    async def _replaced(self, experiment_id: str, reason: str) -> bool:
+        """Replace a log that cannot be read by the folder's event file; return whether it was."""
+        dependencies = self._dependencies
+        summaries = await dependencies.summaries.latest({experiment_id})
+        if experiment_id not in summaries or not summaries[experiment_id].directory:
+            return False
+        directory = Path(summaries[experiment_id].directory)
+        try:
+            await replace_log(
+                dependencies.bus.events,
+                self._journals,
+                dependencies.ids,
+                experiment_id,
+                directory,
+            )
+        except (InvalidArgumentError, NotFoundError) as error:
+            get_logger().error(
+                "folder of an experiment cannot be read",
+                experiment=experiment_id,
+                folder=str(directory),
+                error=error.message,
+            )
+            return False
+        await dependencies.summaries.delete(experiment_id)
+        await dependencies.bus.inbox.delete(experiment_id)
+        get_logger().error(
+            "log of an experiment could not be read, and was replaced by its folder's; the "
+            "experiment is stopped",
+            experiment=experiment_id,
+            folder=str(directory),
+            reason=reason,
+        )
+        return True
 
     async def _restored(self, experiment_id: str, directory: Path) -> bool:
         """Rebuild a log that lost its end from the folder's event file; return whether it was."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from nni_proto.experiment.v1 import event_pb2
 from svc_common.errors import InvalidArgumentError, LostOwnershipError
 from svc_common.logs import get_logger
@@ -22,7 +20,7 @@ from svc_manager.domain.decision_round import Round
 from svc_manager.domain.events import ExperimentMoved
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import TrialIds
-from svc_manager.event_log.reader import FoldedExperiment, fold_batch, load
+from svc_manager.event_log.reader import FOLD_ERRORS, FoldedExperiment, fold_batch, load
 from svc_manager.ports import Journals
 
 _EVENTS: Final = "events.log"
@@ -115,9 +113,7 @@ async def reconcile(
         )
         await rewrite_file(events, journals, experiment_id, directory)
         return False
-    checked_batches(records, experiment_id)  # before anything is deleted
-    await events.delete(experiment_id)
-    await import_folder(events, journals, ids, experiment_id, directory)
+    await replace_log(events, journals, ids, experiment_id, directory)
     get_logger().error(
         "log restored from the experiment's folder: its end was lost; the experiment is stopped",
         experiment=experiment_id,
@@ -126,6 +122,21 @@ async def reconcile(
         lost=len(records) - count,
     )
     return True
+
+
+async def replace_log(
+    events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
+) -> None:
+    """Replace a log by the event file of the experiment's folder; the experiment is STOPPED then.
+
+    Raises:
+        NotFoundError: the folder holds no log.
+        InvalidArgumentError: the file cannot be read, or is of another experiment; nothing has
+            changed.
+    """
+    checked_batches(await journals.read(directory), experiment_id)  # before anything is deleted
+    await events.delete(experiment_id)
+    await import_folder(events, journals, ids, experiment_id, directory)
 
 
 def _nothing_more(_round: Round) -> None:
@@ -210,15 +221,7 @@ def checked_batches(
             raise InvalidArgumentError(_EVENTS, "must have positions that grow", sequence)
         try:
             fold_batch(folded, sequence, payload)
-        # The file comes from outside, and a fold trusts the order of its events.
-        except (
-            DecodeError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            AssertionError,
-        ) as error:
+        except FOLD_ERRORS as error:  # the file comes from outside
             raise InvalidArgumentError(
                 _EVENTS,
                 f"must be a log that can be read; at {sequence} it cannot",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -13,6 +14,16 @@ from svc_manager.converters.scalars import to_ms
 from svc_manager.domain.fold import fold
 from svc_manager.domain.state import Experiment
 from svc_manager.ports import Journal
+
+FOLD_ERRORS: Final = (
+    DecodeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+)
+"""Errors of a fold of batches that are damaged or lack others: it trusts the order of events."""
 
 
 @dataclass(slots=True)
@@ -71,10 +82,10 @@ async def load(
     async for message in events.read(experiment_id, folded.sequence):
         try:
             fold_batch(folded, message.sequence, message.payload)
-        except (DecodeError, ValueError) as error:
+        except FOLD_ERRORS as error:
             raise FailedPreconditionError(
                 f"the log of experiment {experiment_id} cannot be read at {message.sequence}: "
-                f"{error}; resume it from a copy of its folder on another installation"
+                f"{error!r:.200}; resume it from a copy of its folder on another installation"
             ) from error
     return folded
 

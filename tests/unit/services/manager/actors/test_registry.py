@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from svc_common.errors import NotFoundError, UnavailableError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import LOADING
+from svc_common.storage.directory import DirectoryBlobStore
+from svc_manager.adapters.blob_views import BlobViews
 from svc_manager.adapters.event_file import read_records
 from svc_manager.domain.trial import TrialState
 from svc_manager.usecases.activation import ReopenRequest
@@ -156,6 +158,41 @@ async def test_log_whose_end_a_cut_of_power_took_comes_back_from_the_folder(
     assert (state, listed[: len(trials)], again[: len(trials)]) == (STOPPED, trials, trials)
     file = tmp_path / "experiments" / experiment_id / "db" / "events.log"
     assert list(read_records(file)) == restored
+
+
+async def test_log_with_a_hole_is_replaced_by_the_folder(tmp_path: Path) -> None:
+    broker = InMemoryBroker()
+    async with InMemoryBus(broker) as bus, world_on(bus, tmp_path) as world:
+        experiment_id = await stopped(world)
+        trials = list((await world.manager.registry.find(experiment_id)).experiment.trials)
+    lost = next(
+        sequence
+        for sequence, record in broker.events.records.items()
+        if any(
+            event.HasField("trial_scheduled")
+            for event in event_pb2.EventBatch.FromString(record.payload).events
+        )
+    )
+    del broker.events.records[lost]
+    await BlobViews(DirectoryBlobStore(tmp_path / "nni" / "blobs")).put(
+        experiment_id, 1, await outdated_summary(tmp_path, experiment_id)
+    )
+
+    async with (
+        InMemoryBus(broker) as bus,
+        manager_on(bus, tmp_path, InMemoryListeners()) as manager,
+    ):
+        actor = await manager.registry.find(experiment_id)
+        found, state = list(actor.experiment.trials), actor.view().state
+
+    assert (found, state) == (trials, STOPPED)
+
+
+async def outdated_summary(folder: Path, experiment_id: str) -> bytes:
+    """Return the stored summary of an experiment, whose log has ended elsewhere since."""
+    views = BlobViews(DirectoryBlobStore(folder / "nni" / "blobs"))
+    _, view = (await views.get([experiment_id]))[experiment_id]
+    return view
 
 
 @pytest.mark.parametrize("rest", [0, 2])
