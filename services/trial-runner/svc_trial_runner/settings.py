@@ -33,7 +33,8 @@ AUTOMATIC: Final = "auto"
 SLOTS_PER_CORE: Final = 4
 """Trials wait for data, too; with more of them per core the agent itself falls behind."""
 _LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
-_OUTPUT_LIMIT_BYTES: Final = 1024 * 1024 * 1024
+_OUTPUT_LIMIT_BYTES: Final = 128 * 1024 * 1024
+"""Some 1.5 million lines: a trial that prints more does so by mistake, and many fill a disk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,13 +283,16 @@ async def test_missing_code_directory_loses_the_attempt(
 
 
 async def test_megabytes_of_output_are_cut_and_do_not_block(run: Any, manager: ManagerSide) -> None:
-    trial_id, exited = await run("head -c 20000000 /dev/zero | tr '\\0' x; echo done >&2")
+    trial_id, exited = await run(
+        "head -c 20000000 /dev/zero | tr '\\0' x; echo the end; echo done >&2"
+    )
 
     folder = manager.trial_folder(trial_id)
     text = (folder / "stdout").read_bytes()
     assert exited.exit_code == 0
     assert 1_000_000 < len(text) < 1_000_200
     assert b"[nni] output limit of 1000000 bytes reached" in text
+    assert text.endswith(b"xxx" + b"the end\n")
     assert (folder / "stderr").read_text() == "done\n"
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.logs import get_logger
-from svc_trial_runner.domain.output import STDERR, STDOUT, TRIAL_LOG, OutputLimit, Tail
+from svc_trial_runner.domain.output import STDERR, STDOUT, TRIAL_LOG, OutputLimit, Tail, tail_bytes
 from svc_trial_runner.ports import LaunchError, TrialFilesRequest
 
 _READ_BYTES: Final = 64 * 1024
@@ -42,7 +42,7 @@ class _Pipe:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._file = file
-        self._limit = OutputLimit(limit_bytes)
+        self._limit = OutputLimit(limit_bytes, tail_bytes(limit_bytes))
         self._on_data = on_data
         self._on_end = on_end
         self._broken = False
@@ -106,6 +106,9 @@ class _Pipe:
         self._end()
 
     def _end(self) -> None:
+        rest = self._limit.end()
+        if rest:
+            self._write(rest)
         self._loop.remove_reader(self.reader)
         os.close(self.reader)
         self.reader = -1

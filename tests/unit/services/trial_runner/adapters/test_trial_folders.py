@@ -83,6 +83,17 @@ async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
     assert text.startswith(b"hello\n[nni] output limit of 5 bytes")
 
 
+async def test_of_endless_output_beginning_and_end_are_kept(tmp_path: Path) -> None:
+    output = opened(tmp_path, limit_bytes=80)
+    os.write(output.stderr, b"first" + b"x" * 1000 + b"last words")
+    output.launched()
+    await asyncio.wait_for(output.at_end, WAIT_S)
+
+    text = (tmp_path / "aaaaa/stderr").read_bytes()
+    assert text.startswith(b"first" + b"x" * 65 + b"\n[nni] output limit of 80 bytes")
+    assert text.endswith(b"[nni] 935 bytes were dropped here; the last 10 bytes follow\nlast words")
+
+
 async def test_cut_reads_the_pipe_although_a_writer_remains(
     tmp_path: Path,
 ) -> None:
