@@ -12,11 +12,13 @@ from nni.cli.options import Json, OptionalId, TrialId
 from nni.cli.output import Messages, echo, json_text, local_time, table, write_json
 
 if TYPE_CHECKING:
-    from nni_proto.trial.v1 import trial_service_pb2
+    from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 
 app = typer.Typer(help="List, kill and add trials.", no_args_is_help=True)
 
-_HEADERS = ("Id", "No.", "Status", "StartTime", "EndTime", "Metric", "Parameters")
+_HEADERS = ("Id", "No.", "Status", "StartTime", "EndTime", "Metric", "Parameters", "Message")
+_MESSAGE_LENGTH = 200
+"""Characters of a message that a table shows."""
 
 Top = Annotated[
     int | None,
@@ -45,8 +47,8 @@ def ls(
         raise RefusedError("--head and --tail exclude each other; give one of them")
     with experiment(id) as (client, experiment_id):
         found = client.trials(_request(experiment_id, head, tail))
-        jobs = [trial_job(trial) for trial in itertools.islice(found, head or tail)]
-    records = [{"id": job.trialJobId, **asdict(job)} for job in jobs]
+        trials = list(itertools.islice(found, head or tail))
+    records = [{"id": trial.id, **asdict(trial_job(trial)), **_reason(trial)} for trial in trials]
     if as_json:
         write_json(records)
     else:
@@ -68,6 +70,20 @@ def _request(
     return request
 
 
+def _reason(trial: trial_pb2.Trial) -> dict[str, str]:
+    """Return why a trial waits, was stopped or failed, as text and as the name of the cause."""
+    from nni_proto.trial.v1 import cause_pb2
+
+    fields = {"message": trial.reason} if trial.reason else {}
+    if trial.wait.cause:
+        name = cause_pb2.WaitCause.Name(trial.wait.cause)
+        fields["waitCause"] = name.removeprefix("WAIT_CAUSE_")
+    if trial.end.cause:
+        name = cause_pb2.EndCause.Name(trial.end.cause)
+        fields["endCause"] = name.removeprefix("END_CAUSE_")
+    return fields
+
+
 def _row(record: dict[str, Any]) -> list[object]:
     final = record["finalMetricData"]
     return [
@@ -78,6 +94,7 @@ def _row(record: dict[str, Any]) -> list[object]:
         local_time(record["endTime"]),
         _metric_text(final[-1]["data"]) if final else None,
         json_text(record["hyperParameters"][0]["parameters"], indent=None),
+        record.get("message", "").partition("\n")[0][:_MESSAGE_LENGTH],
     ]
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nni.cli.main import DONE, FAILED, REFUSED, main
-from nni_proto.trial.v1 import trial_pb2
+from nni_proto.trial.v1 import cause_pb2, trial_pb2
 from nni_wire.values import from_value
 from tests.support.in_memory_manager import InMemoryManager
 
@@ -52,6 +52,25 @@ def test_table_shows_the_default_of_a_metric_and_the_parameters(
     assert "loss" not in lines["both0"]
     assert '{"loss": 7}' in lines["odd00"]
     assert '{"x": 3}' in lines["both0"]
+
+
+def test_list_says_why_a_trial_waits(
+    running: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running.add_trial("abcd1234", "held0", state=trial_pb2.TRIAL_STATE_WAITING)
+    held = running.trials["abcd1234"][-1]
+    held.reason = "waiting for its environment (start failed once): No space left on device"
+    held.wait.cause = cause_pb2.WAIT_CAUSE_ENVIRONMENT
+
+    assert main(["trial", "ls", "--json"]) == DONE
+    records = json.loads(capsys.readouterr().out)
+    assert main(["trial", "ls"]) == DONE
+    lines = capsys.readouterr().out.splitlines()
+
+    assert records[-1]["waitCause"] == "ENVIRONMENT"
+    assert records[-1]["message"] == held.reason
+    assert "waitCause" not in records[0]
+    assert lines[-1].endswith(held.reason)
 
 
 def test_kill_cancels_a_live_trial(running: InMemoryManager) -> None:
