@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
 from nni.experiment.client import ManagerClient
-from nni.experiment.endpoint import Endpoint
 from nni.experiment.environment import RemoteSettings
 from nni.experiment.errors import (
     ConfigError,
@@ -26,83 +24,26 @@ from nni.experiment.errors import (
 )
 from nni_proto.experiment.v1 import (
     experiment_pb2,
-    experiment_service_pb2_grpc,
 )
 from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
 )
 from nni_wire.metadata import ERROR_DETAILS_KEY
 from nni_wire.values import to_value
-from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
+from tests.support.scripted_experiment_service import (
+    Answer,
+    ScriptedExperimentService,
+    Supervised,
+    answering,
+    client,
+    endpoint_on,
+    manager,
+    supervised,
+)
+
+__all__ = ["client", "manager", "supervised"]  # fixtures
 
 SOON_S = 0.001
-Answer = Callable[[Any, Any], Any]
-
-
-class ScriptedManager(experiment_service_pb2_grpc.ExperimentServiceServicer):
-    """Answers every method with the next of its answers; remembers requests and tokens."""
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.requests: list[Any] = []
-        self.tokens: list[str] = []
-        self.port = 0
-
-    def _next(self, request: Any, context: Any) -> Any:
-        self.requests.append(request)
-        self.tokens.append(dict(context.invocation_metadata()).get("authorization", ""))
-        return self.answers.pop(0)(request, context)
-
-    GetExperiment = ListExperiments = StopExperiment = UpdateExperiment = _next
-    ExportData = ImportData = WaitExperiment = CreateExperiment = ResumeExperiment = _next
-    ViewExperiment = DeleteExperiment = FollowEvents = ListRunners = DrainRunner = _next
-    DiagnoseServices = _next
-
-    def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
-        yield from self._next(request, context)
-
-
-Supervised = Callable[[ScriptedManager, str], None]
-"""Takes the manager and its token."""
-
-
-@pytest.fixture
-def manager() -> Iterator[ScriptedManager]:
-    servicer = ScriptedManager()
-    server = grpc.server(ThreadPoolExecutor(2))
-    experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(servicer, server)
-    servicer.port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield servicer
-    server.stop(None).wait()
-
-
-def endpoint_on(port: int, token: str = "t0ken") -> Endpoint:
-    return Endpoint("1", 1, "", "http://127.0.0.1:1", f"127.0.0.1:{port}", "", token)
-
-
-@pytest.fixture
-def client(manager: ScriptedManager) -> Iterator[ManagerClient]:
-    with ManagerClient(endpoint_on(manager.port)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def supervised(private_home: Path) -> Iterator[Supervised]:
-    """Write an `endpoint.json` with a manager and a running supervisor."""
-    home = private_home / "nni"
-    home.mkdir()
-    with process_spawner(home) as spawn:
-
-        def write(manager: ScriptedManager, token: str) -> None:
-            address = f"127.0.0.1:{manager.port}"
-            write_endpoint(home, spawn(SUPERVISOR).pid, grpc=address, token=token)
-
-        yield write
-
-
-def answering(message: Any) -> Answer:
-    return lambda _request, _context: message
 
 
 def refusing(code: grpc.StatusCode, text: str, **facts: str) -> Answer:
@@ -114,7 +55,7 @@ def refusing(code: grpc.StatusCode, text: str, **facts: str) -> Answer:
 
 
 def test_changing_calls_have_request_ids_of_their_own(
-    manager: ScriptedManager, client: ManagerClient
+    manager: ScriptedExperimentService, client: ManagerClient
 ) -> None:
     manager.answers = [answering(pb.StopExperimentResponse())] * 2
 
@@ -126,7 +67,9 @@ def test_changing_calls_have_request_ids_of_their_own(
     assert first != second
 
 
-def test_update_sends_only_what_is_changed(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_update_sends_only_what_is_changed(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     manager.answers = [answering(pb.UpdateExperimentResponse())]
 
     client.update("a", trial_concurrency=3)
@@ -137,7 +80,9 @@ def test_update_sends_only_what_is_changed(manager: ScriptedManager, client: Man
     assert not request.HasField("search_space")
 
 
-def test_pages_are_read_to_the_last(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_pages_are_read_to_the_last(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     def page(id_: str, token: str) -> Answer:
         found = [experiment_pb2.Experiment(id=id_)]
         return answering(pb.ListExperimentsResponse(experiments=found, next_page_token=token))
@@ -162,7 +107,7 @@ def test_pages_are_read_to_the_last(manager: ScriptedManager, client: ManagerCli
     ],
 )
 def test_refusals_become_errors_with_text_and_facts(
-    manager: ScriptedManager,
+    manager: ScriptedExperimentService,
     client: ManagerClient,
     code: grpc.StatusCode,
     error: type[ExperimentError],
@@ -176,7 +121,9 @@ def test_refusals_become_errors_with_text_and_facts(
     assert raised.value.facts == {"field": "port", "holder": "nginx"}
 
 
-def test_wrong_field_is_not_named_twice(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_wrong_field_is_not_named_twice(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     text = "trial_concurrency must be >= 1, got 0"
     manager.answers = [refusing(grpc.StatusCode.INVALID_ARGUMENT, text, field="trial_concurrency")]
 
@@ -188,7 +135,9 @@ def test_wrong_field_is_not_named_twice(manager: ScriptedManager, client: Manage
     assert raised.value.problems[0].rule == "must be >= 1, got 0"
 
 
-def test_wait_asks_again_after_each_round(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_wait_asks_again_after_each_round(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     done = experiment_pb2.Experiment(id="a", state=experiment_pb2.EXPERIMENT_STATE_DONE)
     manager.answers = [
         refusing(grpc.StatusCode.DEADLINE_EXCEEDED, "round over"),
@@ -199,7 +148,9 @@ def test_wait_asks_again_after_each_round(manager: ScriptedManager, client: Mana
     assert len(manager.requests) == 2
 
 
-def test_wait_ticks_while_it_waits(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_wait_ticks_while_it_waits(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     ticks = 0
     enough = ThreadPoolExecutor(1)
 
@@ -223,7 +174,9 @@ def test_wait_ticks_while_it_waits(manager: ScriptedManager, client: ManagerClie
     assert ticks == 3
 
 
-def test_log_is_read_piece_by_piece(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_log_is_read_piece_by_piece(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     manager.answers = [
         answering([pb.FollowLogsResponse(data=b"a"), pb.FollowLogsResponse(data=b"b")])
     ]
@@ -232,7 +185,7 @@ def test_log_is_read_piece_by_piece(manager: ScriptedManager, client: ManagerCli
 
 
 def test_log_is_taken_up_where_its_stream_broke(
-    manager: ScriptedManager, supervised: Supervised
+    manager: ScriptedExperimentService, supervised: Supervised
 ) -> None:
     supervised(manager, "t0ken")
 
@@ -249,7 +202,9 @@ def test_log_is_taken_up_where_its_stream_broke(
     assert [request.offset for request in manager.requests] == [10, 13]
 
 
-def test_import_gives_its_warnings(manager: ScriptedManager, client: ManagerClient) -> None:
+def test_import_gives_its_warnings(
+    manager: ScriptedExperimentService, client: ManagerClient
+) -> None:
     manager.answers = [answering(pb.ImportDataResponse(warnings=["w"]))]
 
     assert client.import_data("a", to_value([])) == ["w"]
@@ -259,7 +214,9 @@ def test_token_does_not_show() -> None:
     assert "t0ken" not in repr(endpoint_on(1))
 
 
-def test_pages_of_another_machine_are_those_of_its_own_address(manager: ScriptedManager) -> None:
+def test_pages_of_another_machine_are_those_of_its_own_address(
+    manager: ScriptedExperimentService,
+) -> None:
     remote = RemoteSettings("http://nni.example.org:8080", token="t0ken", insecure=True)
     endpoint = replace(endpoint_on(manager.port), http=remote.url, remote=remote)
     experiment = experiment_pb2.Experiment(id="exp00001")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nni.hpo.base import AssessResult, Resumable, Tuner, generate
-from nni.hpo.host.construction import planned_assessor, planned_tuner
+from nni.hpo.host.construction import metric_of, planned_assessor, planned_tuner
 from nni.hpo.search.managed_tuner import ManagedTuner
 from nni.hpo.tuners.random_search import RandomTuner
 
@@ -114,3 +114,21 @@ def test_an_assessor_of_one_metric_continues_from_its_saved_state() -> None:
     second.load_state(first.state())
 
     assert second.assess_trial("worse", [{"loss": 5.0}]) is AssessResult.Bad
+
+
+@pytest.mark.parametrize(
+    ("config", "metrics", "expected"),
+    [
+        ({"name": "TPE"}, ["loss"], "loss"),
+        ({"name": "TPE"}, ["loss", "size"], None),
+        ({"name": "TPE"}, [], None),
+        ({"class_name": "own.Tuner"}, ["loss"], None),
+    ],
+)
+def test_a_named_algorithm_gets_the_metric_of_its_only_objective(
+    config: dict[str, Any], metrics: list[str], expected: str | None
+) -> None:
+    plan = {"objectives": [{"metric": metric, "mode": "minimize"} for metric in metrics]}
+
+    assert metric_of(config, plan) == expected
+    assert metric_of(config, None) is None
