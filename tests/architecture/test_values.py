@@ -1,4 +1,4 @@
-"""Values of domains, ports and the algorithms library are frozen, and objects have slots."""
+"""Values of domains, ports, agents and the algorithms library are frozen and have slots."""
 
 import ast
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[2]
 PLACES = [
     "services/*/svc_*/domain/*.py",
     "services/*/svc_*/ports.py",
+    "services/standalone/svc_standalone/**/*.py",
+    "services/trial-runner/svc_trial_runner/**/*.py",
     "services/common/svc_common/experiment_events/*.py",
     "sdk/nni/hpo/**/*.py",
 ]
@@ -20,7 +22,12 @@ MUTABLE = {
     "services/manager/svc_manager/domain/lease.py": {"TakeoverSchedule"},
     "services/manager/svc_manager/domain/state.py": {"Algorithm", "Experiment", "FailedStarts"},
     "services/manager/svc_manager/domain/trial.py": {"Trial"},
+    "services/trial-runner/svc_trial_runner/adapters/local_processes.py": {"_Warm"},
+    "services/trial-runner/svc_trial_runner/adapters/report_spool.py": {"_Experiment", "_Segment"},
+    "services/trial-runner/svc_trial_runner/agent/agent.py": {"_Held"},
+    "services/trial-runner/svc_trial_runner/attempts/gpu_allocation.py": {"_Waiter"},
     "services/trial-runner/svc_trial_runner/domain/claims.py": {"Claim", "JournalState"},
+    "services/trial-runner/svc_trial_runner/reporting/recovery.py": {"InheritedReports"},
     "sdk/nni/hpo/advisors/_halving_advisor.py": {"_Running"},
     "sdk/nni/hpo/advisors/asha.py": {"_Run"},
     "sdk/nni/hpo/host/checkpoints.py": {"CheckpointSchedule"},
@@ -33,7 +40,7 @@ MUTABLE = {
     "sdk/nni/hpo/tuners/density/liars.py": {"Extent"},
 }
 """Classes that hold state: a fold, a history or a schedule changes them in place."""
-MODULES = [path for place in PLACES for path in sorted(ROOT.glob(place))]
+MODULES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 
 
 def dataclasses_of(path: Path) -> Iterator[tuple[str, set[str]]]:

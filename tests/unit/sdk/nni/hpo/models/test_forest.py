@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nni.hpo.models.forest import grown_forest
+from nni.hpo.models.forest import _best_cut, grown_forest
 
 NUMBER = np.array([0])
 
@@ -81,3 +81,23 @@ def test_same_draws_give_the_same_forest() -> None:
     )
 
     assert np.array_equal(first.predict(points), second.predict(points))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cut_lowers_the_squared_error_most(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(6, size=(30, 3)).astype(np.float64)
+    targets = rng.standard_normal(30) + keys[:, 1]
+
+    def error(column: int, low: float) -> float:
+        left = keys[:, column] <= low
+        sides = (targets[left], targets[~left])
+        return float(sum(((side - side.mean()) ** 2).sum() for side in sides))
+
+    found = _best_cut(keys, targets)
+
+    assert found is not None
+    column, low, high = found
+    slow = [(c, k) for c in range(3) for k in np.unique(keys[:, c])[:-1]]
+    assert error(column, low) == pytest.approx(min(error(*cut) for cut in slow))
+    assert high == min(key for key in keys[:, column] if key > low)
