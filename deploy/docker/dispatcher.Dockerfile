@@ -2,17 +2,18 @@
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
+# Packages of others by hash, before the sources, so that a change of these does not install them again;
+# requirements.txt is made by ./dev pins. Secrets of the build, if given, are settings of pip and
+# authorities of this network, of which the image keeps nothing.
+COPY services/dispatcher/requirements.txt requirements.txt
+RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
+    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes --requirement requirements.txt
 COPY proto proto
 COPY sdk sdk
 COPY services/common services/common
 COPY services/dispatcher services/dispatcher
-# Packages of others by hash; requirements.txt is made by ./dev pins. Secrets of the build, if given,
-# are settings of pip and authorities of this network, of which the image keeps nothing.
-RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
-    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
-    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
-        --requirement services/dispatcher/requirements.txt \
-    && /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation \
+RUN /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation --no-index \
         ./proto './sdk[hpo]' './services/common[s3]' './services/dispatcher[server]' \
     && /opt/nni/bin/pip uninstall --yes setuptools
 

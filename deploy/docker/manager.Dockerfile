@@ -2,16 +2,17 @@
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
+# Packages of others by hash, before the sources, so that a change of these does not install them again;
+# requirements.txt is made by ./dev pins. Secrets of the build, if given, are settings of pip and
+# authorities of this network, of which the image keeps nothing.
+COPY services/manager/requirements.txt requirements.txt
+RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
+    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes --requirement requirements.txt
 COPY proto proto
 COPY services/common services/common
 COPY services/manager services/manager
-# Packages of others by hash; requirements.txt is made by ./dev pins. Secrets of the build, if given,
-# are settings of pip and authorities of this network, of which the image keeps nothing.
-RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
-    --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
-    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
-        --requirement services/manager/requirements.txt \
-    && /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation \
+RUN /opt/nni/bin/pip install --no-cache-dir --no-deps --no-build-isolation --no-index \
         ./proto './services/common[s3]' './services/manager[server]' \
     && /opt/nni/bin/pip uninstall --yes setuptools
 

@@ -72,7 +72,7 @@ def read_image(path: Path) -> Image:
     first = [line.split(maxsplit=1) for line in lines[:last_stage]]
     last = [line.split(maxsplit=1) for line in lines[last_stage:]]
     copies = [rest.split()[:-1] for word, rest in first if word == "COPY"]
-    pip = next(rest for word, rest in first if word == "RUN" and "pip install" in rest)
+    pip = " ".join(rest for word, rest in first if word == "RUN" and "pip install" in rest)
     variables = [rest for word, rest in last if word == "ENV"]
     return Image(
         copied=tuple(source for sources in copies for source in sources),

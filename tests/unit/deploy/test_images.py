@@ -46,10 +46,22 @@ def test_image_installs_its_service_and_every_sibling_it_needs(service: str) -> 
 def test_image_copies_what_it_installs_and_only_what_exists(service: str) -> None:
     image = read_image(IMAGES[service])
 
-    assert {f"./{source}" for source in image.copied if source != "constraints.txt"} == {
+    pins = f"services/{service}/requirements.txt"
+    assert {f"./{source}" for source in image.copied if source != pins} == {
         one.partition("[")[0] for one in image.installed
     }
     assert all((ROOT / source).exists() for source in image.copied)
+
+
+@pytest.mark.parametrize("service", IMAGES)
+def test_change_of_the_sources_installs_no_package_of_others_again(service: str) -> None:
+    text = IMAGES[service].read_text()
+
+    packages = text.index("--require-hashes --requirement requirements.txt")
+    assert text.index(f"COPY services/{service}/requirements.txt") < packages
+    assert all(packages < text.index(f"COPY {one} ") for one in ("proto", "services/common"))
+    # Own packages need no network.
+    assert "--no-deps --no-build-isolation --no-index" in text[packages:]
 
 
 @pytest.mark.parametrize("service", IMAGES)
