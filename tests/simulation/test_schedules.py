@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from svc_manager.domain.failed_starts import HOLD_AFTER
 from tests.support.simulation.scenario import (
     Algorithm,
     Fault,
@@ -116,6 +117,24 @@ def test_faults_change_no_suggestion_of_a_learner_that_is_asked_one_by_one(
     scenario: Scenario,
 ) -> None:
     check_equal_to_undisturbed(World(scenario).run())
+
+
+def test_a_full_disk_costs_neither_trials_nor_retries() -> None:
+    scenario = Scenario(
+        trials=8,
+        concurrency=3,
+        trial_retries=0,
+        failing=False,
+        faults=(Fault(0.0, FaultKind.FILL_DISK, lasts_s=90.0),),
+    )
+
+    world = World(scenario).run()
+
+    world.check()
+    trials = world.experiment.trials.values()
+    assert [trial.state.name for trial in trials] == ["SUCCEEDED"] * 8
+    assert sum(trial.failed_starts for trial in trials) > HOLD_AFTER
+    assert max(trial.losses for trial in trials) == 0
 
 
 @pytest.mark.parametrize("kind", FaultKind)

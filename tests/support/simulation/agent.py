@@ -54,6 +54,9 @@ _IGNORES_TERM_PROBABILITY: Final = 0.1
 """Share of trials that ignore TERM."""
 
 
+_NO_SPACE: Final = LossReason(LossCause.NOT_STARTED, detail="No space left on device")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of a configuration; it depends on the parameters alone."""
@@ -133,6 +136,8 @@ class SimulatedAgent(Node):
         self.managers = managers
         """Receivers of its presences: nodes with `handle_presence(presence)`."""
         self.disk = Disk()
+        self.full_disks = 0
+        """Faults that keep the folders of trials from being written now."""
         self.starts: dict[AttemptKey, int] = {}
         """Number of processes started for an attempt, over all runs of the agent."""
         self._loses_unrenewed = loses_unrenewed
@@ -243,7 +248,18 @@ class SimulatedAgent(Node):
             attempt.machine.launching()
             self.later(self.bus.random.random() * 0.05, self._launched, attempt)
 
+    def _not_launched(self, attempt: _Attempt) -> None:
+        """Lose an attempt whose folder cannot be written, as `AttemptRun._not_started` does."""
+        attempt.machine.not_launched()
+        if attempt.machine.stop_trigger in {StopTrigger.DROPPED, StopTrigger.LOST}:
+            self._end(attempt, None)
+        else:
+            self._report(attempt, AttemptLost(_NO_SPACE))
+
     def _launched(self, attempt: _Attempt) -> None:
+        if self.full_disks:
+            self._not_launched(attempt)
+            return
         attempt.launched = True
         self.starts[attempt.key] = self.starts.get(attempt.key, 0) + 1
         self._report(attempt, ProcessStarted(self.time.now(), 1, (), warm=False))

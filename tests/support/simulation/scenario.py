@@ -46,6 +46,7 @@ class FaultKind(Enum):
     CUT_MANAGER = "cut manager off"
     CUT_DISPATCHER = "cut dispatcher off"
     CUT_AGENT = "cut agent off"
+    FILL_DISK = "fill an agent's disk"
     RESTART_BUS = "restart bus"
     SET_CLOCK_AHEAD = "set the clock ahead"
     SET_CLOCK_BACK = "set the clock back"

@@ -364,12 +364,23 @@ class World:
         elif kind is FaultKind.FREEZE_AGENT:
             node.freeze()
             self.time.at(lasts_s, self._recover, node.thaw)
+        elif kind is FaultKind.FILL_DISK:
+            self._fill_disk(fault)
         elif kind is FaultKind.RESTART_BUS:
             self.bus.go_down()
             self.time.at(lasts_s, self._recover, self._restart_bus)
         else:
             node.linked = False
             self.time.at(lasts_s, self._recover, lambda: self._link(node))
+
+    def _fill_disk(self, fault: Fault) -> None:
+        agent = list(self.agents.values())[fault.agent % len(self.agents)]
+        agent.full_disks += 1
+
+        def free() -> None:
+            agent.full_disks -= 1
+
+        self.time.at(fault.lasts_s, self._recover, free)
 
     def _target(self, fault: Fault) -> Node:
         if fault.kind in {FaultKind.KILL_AGENT, FaultKind.FREEZE_AGENT, FaultKind.CUT_AGENT}:
