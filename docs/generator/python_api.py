@@ -14,6 +14,8 @@ PUBLIC_MODULES: Final = (
     "nni",
     "nni.hpo",
     "nni.hpo.configspace",
+    "nni.compression",
+    "nni.compression.speedup",
     "nni.experiment",
     "nni.experiment.config",
     "nni.annotation",

@@ -37,6 +37,8 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.hpo.tuners.tpe:TPETuner as TpeTuner",
     ),
     "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
+    "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
+    "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.hpo.configspace": (
         "nni.hpo.space.configspace:from_configspace",
         "nni.hpo.space.configspace:parameters_of",

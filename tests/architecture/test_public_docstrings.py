@@ -1,9 +1,9 @@
 """Every public name of the library is documented in full: arguments, result, errors, an example.
 
-The public names are those that `nni`, `nni.hpo` and `nni.experiment` export. Of their classes,
-every public method counts, inherited ones included. A method that overrides one of ours need not
-repeat its sections: the base class is the contract. Errors count where the body raises them
-itself. `tests/unit/docs/test_docstring_examples.py` executes the examples.
+The public names are those that `nni`, `nni.compression`, `nni.hpo` and `nni.experiment` export. Of
+their classes, every public method counts, inherited ones included. A method that overrides one of
+ours need not repeat its sections: the base class is the contract. Errors count where the body
+raises them itself. `tests/unit/docs/test_docstring_examples.py` executes the examples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 
 from docs.generator.python_api import public_names
 
-MODULES = ("nni", "nni.hpo", "nni.experiment")
+MODULES = ("nni", "nni.compression", "nni.compression.speedup", "nni.hpo", "nni.experiment")
 OURS = "nni"
 CONSTRUCTORS = ("__init__", "__post_init__", "__new__")
 EXAMPLE = re.compile(r"^(>>> |```python$)", re.MULTILINE)

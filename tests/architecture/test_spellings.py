@@ -32,6 +32,8 @@ TABLE = {
     "nni.algorithms.hpo.smac_tuner": "SMACTuner",
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
+    "nni.compression.pytorch": "ModelSpeedup",
+    "nni.compression.pytorch.speedup": "ModelSpeedup",
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
 """Older modules in users' code, and the names imported from them."""

@@ -1,0 +1,18 @@
+"""Structured pruning made real: channels that masks made useless are removed from the model."""
+
+from nni.compression.speedup.groups import ChannelGroup, Dependencies, find_dependencies
+from nni.compression.speedup.model_speedup import ModelSpeedup
+from nni.compression.speedup.propagation import DeadlineError
+from nni.compression.speedup.removal import EmptyLayerError
+from nni.compression.speedup.report import KeptChannels, SpeedupReport
+
+__all__ = [
+    "ChannelGroup",
+    "DeadlineError",
+    "Dependencies",
+    "EmptyLayerError",
+    "KeptChannels",
+    "ModelSpeedup",
+    "SpeedupReport",
+    "find_dependencies",
+]

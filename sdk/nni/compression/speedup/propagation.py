@@ -1,0 +1,348 @@
+"""Forward propagation of slots through a recorded graph.
+
+`Propagation` visits the nodes in order. A rule per operation, found in `RULES`, maps the blocks of
+the inputs to the blocks of the outputs and states what must be removed together (`tie`), what
+cannot be removed (`freeze`), which rows must keep equal counts (`balance`) and where a channel is
+summed against weights (`Sink`). An operation without a rule freezes its inputs.
+
+Where a reshape splits a shrinkable axis, as heads are split from features, one of the new axes can
+shrink. The largest one is tried first. If slots of the split turn out frozen, the next axis is
+tried in another pass over the graph; the axis that leaves most slots free is taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nni.compression.speedup.graph import Graph, Node, Ref
+from nni.compression.speedup.slots import Block, Flags, Ids, Slots, compressed, lifted
+
+Rule = Callable[["Propagation", Node], None]
+Shape = tuple[int, ...]
+SplitKey = tuple[int, int]
+MAX_PASSES = 6
+"""Passes over the graph; a split into k axes needs k of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Contraction of an axis of activations with an axis of weights."""
+
+    node: int
+    ids: Ids
+    """Slots of the contracted axis; shape (K,)."""
+    row_ids: Ids
+    """Slots of the outputs that each index contributes to; shape (K, M)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Slots that cannot be removed, and why."""
+
+    ids: Ids
+    node: int
+    """Index of the node that decided it; -1 for outputs of the model."""
+    reason: str
+
+
+@dataclass(slots=True)
+class Split:
+    """Reshape of a shrinkable axis into several."""
+
+    key: SplitKey
+    module: str
+    sizes: Shape
+    candidates: list[int]
+    """Places in `sizes`, best first."""
+    chosen: int
+    ids: Ids
+
+
+class DeadlineError(Exception):
+    """Planning took longer than its limit.
+
+    Examples:
+        >>> import torch
+        >>> from nni.compression.speedup import DeadlineError, find_dependencies
+        >>> try:
+        ...     find_dependencies(torch.nn.Linear(2, 2), torch.zeros(1, 2), time_limit_s=-1.0)
+        ... except DeadlineError as error:
+        ...     print(error)
+        planning exceeded time_limit_s after 0 of 2 operations; raise it, or pass None
+    """
+
+
+@dataclass
+class Propagation:
+    """Result of one pass over a graph, and the operations that rules use."""
+
+    graph: Graph
+    choices: Mapping[SplitKey, int] = field(default_factory=dict)
+    allow_norm_change: bool = False
+    deadline: float | None = None
+    slots: Slots = field(default_factory=Slots)
+    blocks: dict[int, list[Block]] = field(default_factory=dict)
+    static: set[int] = field(default_factory=set)
+    """Values that depend on parameters, buffers and constants only."""
+    freezes: list[Freeze] = field(default_factory=list)
+    balances: list[Ids] = field(default_factory=list)
+    """Arrays of shape (rows, n): each row keeps the same number of slots."""
+    sinks: list[Sink] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    interleaved: list[Ids] = field(default_factory=list)
+    """Frozen slots for which no other axis is tried."""
+    changed_norms: list[str] = field(default_factory=list)
+    """Normalisations whose statistics change by a removal, under `allow_norm_change`."""
+
+    def run(self, rules: Mapping[str, Rule]) -> None:
+        """Visit all nodes.
+
+        Args:
+            rules: Rule by operation; elementwise operations need none.
+
+        Raises:
+            DeadlineError: the time limit has passed.
+        """
+        for value in self.graph.values:
+            if not value.computed and value.index not in self.graph.inputs:
+                self.static.add(value.index)
+        for node in self.graph.nodes:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise DeadlineError(
+                    f"planning exceeded time_limit_s after {node.index} of "
+                    f"{len(self.graph.nodes)} operations; raise it, or pass None"
+                )
+            inputs = list(node.inputs())
+            if all(one in self.static for one in inputs):
+                self.static.update(node.outputs)
+            rule = rules.get(node.op, elementwise if node.pointwise else freeze_inputs)
+            rule(self, node)
+        for index in self.graph.outputs:
+            for block in self.of(index):
+                self.freeze(-1, block.ids, "it is an output of the model")
+
+    # What rules read
+
+    def shape(self, value: Ref | int) -> Shape:
+        """Return the shape of a value."""
+        return self.graph.values[value.index if isinstance(value, Ref) else value].shape
+
+    def of(self, value: Ref | int | None) -> list[Block]:
+        """Return the blocks of a value; a parameter gets its slots when it is first used."""
+        if value is None:
+            return []
+        index = value.index if isinstance(value, Ref) else value
+        if index not in self.blocks:
+            found = self.graph.values[index]
+            named = found.source is not None and found.floating
+            self.blocks[index] = self.fresh(found.shape) if named else []
+        return self.blocks[index]
+
+    def at(self, value: Ref | int | None, axis: int) -> Block | None:
+        """Return the block of one axis of a value."""
+        return next((block for block in self.of(value) if block.axis == axis), None)
+
+    def fresh(self, shape: Sequence[int]) -> list[Block]:
+        """Return blocks of new slots for all axes of a shape."""
+        found = []
+        for axis, size in enumerate(shape):
+            if size > 1:
+                full = [1] * len(shape)
+                full[axis] = size
+                found.append(Block(axis, self.slots.new(size).reshape(full)))
+        return found
+
+    # What rules state
+
+    def put(self, value: int, blocks: Sequence[Block]) -> None:
+        """Set the blocks of a value; freeze slots that contradict each other."""
+        shape = self.shape(value)
+        kept: list[Block] = []
+        for block in sorted(map(compressed, blocks), key=lambda one: len(one.rows())):
+            same = [one for one in kept if one.axis == block.axis]
+            crossed = [one for one in kept if one.axis in block.rows()]
+            if block.ids.shape[block.axis] != shape[block.axis] or same or crossed:
+                self.freeze(len(self.graph.nodes), block.ids, "two axes that shrink are mixed")
+            else:
+                kept.append(block)
+        self.blocks[value] = kept
+
+    def freeze(self, node: Node | int, ids: Ids, reason: str) -> None:
+        """Exclude slots from removal."""
+        if isinstance(node, Node):
+            self.freezes.append(Freeze(ids.ravel(), node.index, f"{reason} ({node.describe()})"))
+        else:
+            self.freezes.append(Freeze(ids.ravel(), node, reason))
+
+    def freeze_axes(self, node: Node, value: Ref, axes: Sequence[int], reason: str) -> None:
+        """Exclude the slots of axes of a value from removal."""
+        for block in self.of(value):
+            if block.axis in axes:
+                self.freeze(node, block.ids, reason)
+
+    def balance(self, rows: Ids) -> None:
+        """Require that each row of slots keeps the same number."""
+        if rows.shape[0] > 1:
+            self.balances.append(rows)
+
+    def tie(
+        self, node: Node, operands: Sequence[tuple[Sequence[Block], Shape]], shape: Shape
+    ) -> list[Block]:
+        """Unite the slots of broadcast operands; return the blocks of the result.
+
+        Args:
+            node: The operation, for messages.
+            operands: Blocks and shape of each operand.
+            shape: Shape of the result.
+
+        Returns:
+            One block for each axis that at least one operand can shrink.
+        """
+        rank = len(shape)
+        lifts = [
+            ([lifted(one, rank) for one in blocks], (1,) * (rank - len(own)) + tuple(own))
+            for blocks, own in operands
+        ]
+        found = []
+        for axis in range(rank):
+            wide = [blocks for blocks, own in lifts if own[axis] == shape[axis] != 1]
+            members = [one for blocks in wide for one in blocks if one.axis == axis]
+            if not members:
+                continue
+            ids = members[0].ids
+            for other in members[1:]:
+                self.slots.unite(ids, other.ids)
+                if ids.size < other.ids.size:
+                    ids = other.ids
+                if ids.shape != np.broadcast_shapes(ids.shape, other.ids.shape):
+                    ids = np.broadcast_arrays(ids, other.ids)[0]
+            if len(members) < len(wide):
+                self.freeze(node, ids, "it meets a tensor of fixed size")
+            found.append(Block(axis, ids))
+        return found
+
+    def line(self, node: Node, value: Ref, axis: int) -> Ids | None:
+        """Return the slots of an axis as a vector; None if the axis is fixed.
+
+        Slots that differ between rows are frozen, because weights are shared by all rows.
+        """
+        block = self.at(value, axis)
+        if block is None:
+            return None
+        rows = block.flat()
+        if len(rows) > 1 and not (self.slots.find(rows) == self.slots.find(rows[:1])).all():
+            self.freeze(node, block.ids, "rows with different channels meet shared weights")
+            return None
+        first: Ids = rows[0]
+        return first
+
+    def join(self, node: Node, left: Ids | None, right: Ids | None, reason: str) -> Ids | None:
+        """Unite two vectors of slots; freeze the one whose partner is fixed."""
+        if left is not None and right is not None:
+            self.slots.unite(left, right)
+            return left
+        for one in (left, right):
+            if one is not None:
+                self.freeze(node, one, reason)
+        return None
+
+
+def elementwise(state: Propagation, node: Node) -> None:
+    """Tie all tensors of an elementwise operation."""
+    shape = state.shape(node.outputs[0])
+    operands = [(state.of(index), state.shape(index)) for index in dict.fromkeys(node.inputs())]
+    blocks = state.tie(node, operands, shape)
+    for output in node.outputs:
+        state.put(output, blocks)
+
+
+def freeze_inputs(state: Propagation, node: Node) -> None:
+    """Freeze the inputs of an operation that has no rule."""
+    for index in node.inputs():
+        for block in state.of(index):
+            state.freeze(node, block.ids, "no rule for this operation")
+    for output in node.outputs:
+        state.put(output, [])
+
+
+def propagate(
+    graph: Graph,
+    rules: Mapping[str, Rule],
+    *,
+    allow_norm_change: bool = False,
+    deadline: float | None = None,
+) -> Propagation:
+    """Return the slots of a graph under the best choice of axis for each split.
+
+    Args:
+        graph: The recorded operations.
+        rules: Rule by operation.
+        allow_norm_change: Whether axes that a LayerNorm or GroupNorm normalises may shrink.
+        deadline: Time of `time.monotonic` at which planning stops; None means no limit.
+
+    Returns:
+        The last pass over the graph.
+
+    Raises:
+        DeadlineError: the time limit has passed.
+    """
+    choices: dict[SplitKey, int] = {}
+    best: dict[str, tuple[int, dict[SplitKey, int]]] = {}
+    for _ in range(MAX_PASSES):
+        state = Propagation(graph, choices, allow_norm_change, deadline)
+        state.run(rules)
+        frozen = _frozen(state)
+        for module, free in _free_by_module(state, frozen).items():
+            if module not in best or free > best[module][0]:
+                own = {one.key: choices.get(one.key, 0) for one in state.splits
+                       if one.module == module}  # fmt: skip
+                best[module] = (free, own)
+        moved = _next_choices(state, frozen, choices)
+        if moved == choices:
+            break
+        choices = moved
+    chosen = {key: place for _, own in best.values() for key, place in own.items()}
+    if any(choices.get(key, 0) != place for key, place in chosen.items()):
+        state = Propagation(graph, chosen, allow_norm_change, deadline)
+        state.run(rules)
+    return state
+
+
+def _frozen(state: Propagation) -> Flags:
+    """Return by slot whether its unit is frozen for a reason that another axis may avoid."""
+    frozen = np.zeros(state.slots.count, dtype=bool)
+    for one in state.freezes:
+        frozen[state.slots.find(one.ids)] = True
+    for ids in state.interleaved:
+        frozen[state.slots.find(ids)] = False
+    return frozen
+
+
+def _free_by_module(state: Propagation, frozen: Flags) -> dict[str, int]:
+    """Return how many slots of the splits of each module are free."""
+    found: dict[str, int] = {}
+    for split in state.splits:
+        free = int((~frozen[state.slots.find(split.ids)]).sum())
+        found[split.module] = found.get(split.module, 0) + free
+    return found
+
+
+def _next_choices(
+    state: Propagation, frozen: Flags, choices: Mapping[SplitKey, int]
+) -> dict[SplitKey, int]:
+    """Return other axes for the splits with frozen slots."""
+    found = dict(choices)
+    for split in state.splits:
+        place = choices.get(split.key, 0)
+        if place + 1 < len(split.candidates) and frozen[state.slots.find(split.ids)].any():
+            size = split.sizes[split.chosen]
+            for other in state.splits:  # the same axis of the other tensors of this module
+                at = choices.get(other.key, 0)
+                same = other.module == split.module and other.sizes[other.chosen] == size
+                if same and at + 1 < len(other.candidates):
+                    found[other.key] = at + 1
+    return found

@@ -1,0 +1,197 @@
+"""Pruning in one call: groups are found, ranked by L1 norm, and removed with a shared mask."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from nni.compression.speedup.graph import Inputs
+from nni.compression.speedup.groups import ChannelGroup, Dependencies, find_dependencies
+from nni.compression.speedup.removal import Undo
+from nni.compression.speedup.report import SpeedupReport
+from nni.compression.speedup.selection import balanced, components
+from nni.compression.speedup.shrinking import outputs_of, shrink
+from nni.compression.speedup.slots import Flags
+
+Scores = npt.NDArray[np.float64]
+
+
+def l1_scores(model: nn.Module, dependencies: Dependencies) -> Scores:
+    """Return the L1 norm of the parameters of each unit.
+
+    Args:
+        model: The model.
+        dependencies: Its units.
+
+    Returns:
+        By representative: the sum of absolute values of all elements that go with the unit.
+    """
+    scores = np.zeros(len(dependencies.roots), dtype=np.float64)
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        for block in dependencies.blocks.get(name, []):
+            axes = [axis for axis, size in enumerate(block.ids.shape) if size == 1]
+            weight = tensor.detach()
+            total = torch.linalg.vector_norm(weight, 1, axes) if axes else weight.abs()
+            values = total.double().numpy(force=True).ravel()
+            units = dependencies.roots[block.ids].ravel()
+            scores += np.bincount(units, values, len(scores))
+    return scores
+
+
+def masked_outputs(
+    model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags
+) -> list[Tensor]:
+    """Return the outputs of a model whose parameters are zero for the removed units.
+
+    Args:
+        model: The model, which is the same afterwards.
+        inputs: Example inputs.
+        dependencies: Its units.
+        removed: By representative: whether the unit is masked.
+
+    Returns:
+        The floating-point outputs.
+    """
+    undo = Undo()
+    try:
+        for name, tensor in model.named_parameters():
+            data = tensor.detach()
+            for block in dependencies.blocks.get(name, []):
+                dead = removed[dependencies.roots[block.ids]]
+                if dead.any():
+                    data = data.masked_fill(torch.from_numpy(dead).to(data.device), 0)
+            if data is not tensor.detach():
+                undo.replace(tensor, data)
+        return outputs_of(model, inputs)
+    finally:
+        undo.restore()
+
+
+def choose_units(
+    dependencies: Dependencies, scores: Scores, sparsity: float, round_to: int = 1
+) -> Flags:
+    """Return the units with the lowest scores of each group.
+
+    Args:
+        dependencies: Units of a model.
+        scores: Importance by representative.
+        sparsity: Part of each group to remove; the number is rounded down.
+        round_to: Multiple to which the widths that stay are rounded up.
+
+    Returns:
+        By representative: whether the unit goes.
+    """
+    removed = np.zeros(len(dependencies.roots), dtype=bool)
+    linked = np.zeros(len(dependencies.roots), dtype=bool)
+    for component in components(dependencies.balances, sparsity):
+        linked[component.units] = True
+        free = ~dependencies.frozen[component.units]
+        order = sorted(np.flatnonzero(free).tolist(), key=lambda at: scores[component.units[at]])
+        widths = component.table.sum(axis=1)
+        spans = np.diff(np.append(component.starts, len(component.table)))
+        limits = {
+            row: int(width - _rounded(int(width - int(width * sparsity)), round_to, int(span)))
+            for row, (width, span) in enumerate(zip(widths, np.repeat(spans, spans), strict=True))
+        }
+        removed[balanced(component, free, order, limits)] = True
+    for group in dependencies.groups():
+        units = group.units[~linked[group.units]]
+        count = len(units)
+        kept = _rounded(count - int(count * sparsity), round_to, _width(dependencies, group))
+        lowest = np.argsort(scores[units], kind="stable")
+        removed[units[lowest[: max(count - max(kept, 1), 0)]]] = True
+    return removed
+
+
+def _rounded(kept: int, multiple: int, width: int) -> int:
+    """Return the next number of units, each `width` wide, that fills a multiple."""
+    step = multiple // math.gcd(multiple, max(width, 1))
+    return -(-kept // step) * step
+
+
+def _width(dependencies: Dependencies, group: ChannelGroup) -> int:
+    """Return how many indices of its first axis go with one unit."""
+    name, axis = group.axes[0]
+    block = next(one for one in dependencies.blocks[name] if one.axis == axis)
+    return int((dependencies.roots[block.flat()[0]] == group.units[0]).sum())
+
+
+def prune(
+    model: nn.Module,
+    example_inputs: Inputs,
+    sparsity: float = 0.5,
+    *,
+    round_to: int = 1,
+    allow_norm_change: bool = False,
+    time_limit_s: float | None = 60.0,
+) -> tuple[nn.Module, SpeedupReport]:
+    """Remove channels from a copy of a model, without any configuration.
+
+    Dependency groups are found from one run. In each group the channels with the smallest L1 norm,
+    summed over all parameters of the group, are removed. Outputs keep their sizes.
+
+    Args:
+        model: The model; it is not changed.
+        example_inputs: A tensor, a list or tuple of positional inputs, or a dict by name.
+        sparsity: Part of the channels of each group to remove.
+        round_to: Multiple to which the widths that stay are rounded up, such as 8.
+        allow_norm_change: Whether to shrink axes that a LayerNorm or GroupNorm normalises. The
+            result is then another function than the masked model, and the report says so.
+        time_limit_s: Limit in seconds for planning; None means no limit.
+
+    Returns:
+        The smaller model in the train / eval mode of the given one, and a report.
+
+    Raises:
+        ValueError: `sparsity` or `round_to` is out of range.
+        DeadlineError: planning took longer than `time_limit_s`.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from nni.compression import prune
+        >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 2))
+        >>> smaller, report = prune(model, torch.zeros(1, 3, 5, 5), sparsity=0.5)
+        >>> smaller[0], smaller[3]
+        (Conv2d(3, 4, kernel_size=(3, 3), stride=(1, 1)), Linear(in_features=36, ...))
+        >>> report.error < 1e-4
+        True
+    """
+    if not 0 <= sparsity < 1:
+        raise ValueError(f"sparsity must be at least 0 and below 1, but is {sparsity}")
+    if round_to < 1:
+        raise ValueError(f"round_to must be at least 1, but is {round_to}")
+    smaller = copy.deepcopy(model)
+    start = time.process_time()
+    dependencies = find_dependencies(
+        smaller, example_inputs, allow_norm_change=allow_norm_change, time_limit_s=time_limit_s
+    )
+    before = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
+    count = sum(one.numel() for one in smaller.parameters())
+    fixed = dependencies.reasons()
+    wanted = choose_units(dependencies, l1_scores(smaller, dependencies), sparsity, round_to)
+    planned = time.process_time() - start
+    result = shrink(
+        smaller,
+        example_inputs,
+        dependencies,
+        wanted,
+        lambda removed: masked_outputs(smaller, example_inputs, dependencies, removed),
+    )
+    after = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
+    report = SpeedupReport(
+        error=result.error,
+        parameters_before=count,
+        parameters_after=sum(one.numel() for one in smaller.parameters()),
+        shapes={name: (old, after[name]) for name, old in before.items() if old != after[name]},
+        fixed={**fixed, **dependencies.reasons()},
+        changed_norms=dependencies.changed_norms,
+        planning_s=planned,
+    )
+    return smaller, report

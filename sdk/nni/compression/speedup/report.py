@@ -1,0 +1,76 @@
+"""Report of a removal: sizes before and after, error, and what stayed with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChannels:
+    """Channels that could not be removed.
+
+    Examples:
+        >>> from nni.compression.speedup import KeptChannels
+        >>> print(KeptChannels("conv1", 4, "it is an output of the model"))
+        conv1: 4 channels stay: it is an output of the model
+    """
+
+    layer: str
+    """Path of the module."""
+    count: int
+    """Number of channels that are masked and stay."""
+    reason: str
+    """Rule or operation that keeps them."""
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        channels = "1 channel stays" if self.count == 1 else f"{self.count} channels stay"
+        return f"{self.layer}: {channels}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class SpeedupReport:
+    """Result of `ModelSpeedup.speedup_model` and `prune`.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from nni.compression import prune
+        >>> model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> _, report = prune(model, torch.zeros(1, 3))
+        >>> report.parameters_before, report.parameters_after, report.shapes["0.weight"]
+        (50, 26, ((8, 3), (4, 3)))
+    """
+
+    error: float
+    """max|masked - smaller| / max|masked| over the outputs for the example inputs."""
+    parameters_before: int
+    """Number of elements of all parameters."""
+    parameters_after: int
+    """The same after the removal."""
+    shapes: Mapping[str, tuple[Shape, Shape]] = field(default_factory=dict)
+    """Shapes before and after of the parameters and buffers that changed."""
+    kept: tuple[KeptChannels, ...] = ()
+    """Masked channels that stay, by layer."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Reason by parameter, for those with no axis that can shrink."""
+    changed_norms: tuple[str, ...] = ()
+    """Normalisations whose statistics changed, under `allow_norm_change`; `error` shows by how
+    much the outputs differ."""
+    planning_s: float = 0.0
+    """CPU seconds without the two runs that measure `error`."""
+
+    def __str__(self) -> str:
+        """Return a text for people."""
+        share = self.parameters_after / max(self.parameters_before, 1)
+        counts = f"{self.parameters_before} -> {self.parameters_after} ({share:.1%})"
+        lines = [
+            f"parameters {counts}, error {self.error:.1e}",
+            *(str(one) for one in self.kept),
+            *(f"{name}: {reason}" for name, reason in self.fixed.items()),
+            *(f"{name}: its statistics changed" for name in self.changed_norms),
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,208 @@
+"""Tiny models of each construct, and inputs for them, with random parameters and statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+torch.set_num_threads(1)
+
+
+def randomised(model: nn.Module, seed: int = 0) -> Any:
+    """Return the model in eval mode; every parameter and statistic is random and not zero."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5, generator=generator)
+    for name, buffer in model.named_buffers():
+        if name.endswith("running_mean"):
+            buffer.normal_(generator=generator)
+        elif name.endswith("running_var"):
+            buffer.uniform_(0.5, 1.5, generator=generator)
+    return model.eval()
+
+
+def conv(inputs: int, outputs: int, size: int = 3, **options: Any) -> nn.Sequential:
+    """Return convolution, norm and activation."""
+    options.setdefault("padding", size // 2)
+    layer = nn.Conv2d(inputs, outputs, size, **options)
+    return nn.Sequential(layer, nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+class Plain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = conv(3, 8)
+        self.conv2 = conv(8, 12)
+        self.pool = nn.MaxPool2d(2)
+        self.fc = nn.Linear(12 * 16, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        return self.fc(self.pool(self.conv2(self.conv1(image))).flatten(1))
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, 8)
+        self.first = nn.Sequential(conv(8, 8), nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8))
+        self.second = nn.Sequential(conv(8, 6), nn.Conv2d(6, 8, 1), nn.BatchNorm2d(8))
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        found = self.stem(image)
+        found = functional.relu(found + self.first(found))
+        found = functional.relu(found + self.second(found))
+        return self.head(found.mean((2, 3)))
+
+
+class Dense(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, 8)
+        self.first = conv(8, 4)
+        self.second = nn.Sequential(nn.BatchNorm2d(12), nn.ReLU(), nn.Conv2d(12, 6, 1))
+        self.head = nn.Linear(18, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        found = self.stem(image)
+        found = torch.cat([found, self.first(found)], 1)
+        found = torch.cat([found, self.second(found)], 1)
+        return self.head(functional.adaptive_avg_pool2d(found, 1).flatten(1))
+
+
+class SqueezeExcite(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, 8)
+        self.depthwise = conv(8, 8, groups=8)
+        self.reduce = nn.Conv2d(8, 4, 1)
+        self.expand = nn.Conv2d(4, 8, 1)
+        self.project = nn.Conv2d(8, 6, 1)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        found = self.depthwise(self.stem(image))
+        scale = functional.silu(self.reduce(found.mean((2, 3), keepdim=True)))
+        found = self.project(found * torch.sigmoid(self.expand(scale)))
+        return self.head(found.mean((2, 3)))
+
+
+class Grouped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, 16)
+        self.grouped = conv(16, 24, groups=4)
+        self.transposed = nn.ConvTranspose2d(24, 16, 2, stride=2)
+        self.grouped_up = nn.ConvTranspose2d(16, 8, 2, stride=2, groups=2)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        found = self.transposed(self.grouped(self.stem(image)))
+        return self.head(functional.relu(self.grouped_up(found)).mean((2, 3)))
+
+
+class Shuffled(nn.Module):
+    """Halves, one of which is convolved, whose channels are interleaved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = conv(3, 8)
+        self.branch = nn.Sequential(conv(4, 6, 1), conv(6, 6, groups=6), conv(6, 4, 1))
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        left, right = self.stem(image).chunk(2, dim=1)
+        found = torch.cat([left, self.branch(right)], 1)
+        batch, count, height, width = found.shape
+        found = found.view(batch, 2, count // 2, height, width).transpose(1, 2)
+        return self.head(found.reshape(batch, count, height, width).mean((2, 3)))
+
+
+class Reused(nn.Module):
+    """A layer that runs twice, and two layers that share a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.twice = nn.Linear(8, 8)
+        self.tied = nn.Linear(8, 8, bias=False)
+        self.tied.weight = self.twice.weight
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, features: Tensor) -> Tensor:
+        found = functional.gelu(self.first(features))
+        found = functional.gelu(self.twice(functional.gelu(self.twice(found))))
+        return self.head(self.tied(found))
+
+
+class Gated(nn.Module):
+    """Gated linear unit, PReLU and pixel shuffle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.slope = nn.PReLU(8)
+        self.up = nn.Conv2d(8, 16, 1)
+        self.head = nn.Conv2d(4, 3, 1)
+
+    def forward(self, image: Tensor) -> Tensor:
+        found = self.slope(functional.glu(self.stem(image), dim=1))
+        return self.head(functional.pixel_shuffle(self.up(found), 2))
+
+
+class Normalised(nn.Module):
+    """Perceptron with LayerNorm on the residual axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.norm = nn.LayerNorm(8)
+        self.wide = nn.Linear(8, 16)
+        self.narrow = nn.Linear(16, 8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = self.embed(tokens)
+        return self.head(found + self.narrow(functional.gelu(self.wide(self.norm(found)))))
+
+
+class Sorted(nn.Module):
+    """An operation that mixes channels and has no rule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.second = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, features: Tensor) -> Tensor:
+        found = torch.fft.fft(self.first(features)).real
+        return self.head(functional.relu(self.second(found)))
+
+
+IMAGE = (2, 3, 8, 8)
+IMAGE_MODELS: dict[str, type[nn.Module]] = {
+    "plain": Plain,
+    "residual": Residual,
+    "dense": Dense,
+    "squeeze-excite": SqueezeExcite,
+    "grouped": Grouped,
+    "shuffled": Shuffled,
+    "gated": Gated,
+}
+
+
+def build(name: str) -> tuple[Any, Tensor]:
+    """Return a model by name with random parameters, and inputs for it."""
+    torch.manual_seed(0)
+    if name in IMAGE_MODELS:
+        return randomised(IMAGE_MODELS[name]()), torch.randn(IMAGE)
+    if name == "normalised":
+        return randomised(Normalised()), torch.arange(10).reshape(2, 5)
+    return randomised({"reused": Reused, "sorted": Sorted}[name]()), torch.randn(2, 6)
+
+
+NAMES = [*IMAGE_MODELS, "normalised", "reused", "sorted"]

@@ -1,0 +1,49 @@
+"""Contractions: sinks, groups and heads."""
+
+import pytest
+import torch
+from torch import nn
+
+from nni.compression.speedup.groups import find_dependencies
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_each_input_channel_of_a_convolution_meets_the_outputs_of_its_group(
+    groups: int, transposed: bool
+) -> None:
+    kind = nn.ConvTranspose2d if transposed else nn.Conv2d
+    layers = [nn.Conv2d(1, 8, 1), kind(8, 12, 1, groups=groups), nn.Conv2d(12, 1, 1)]
+
+    dependencies = find_dependencies(nn.Sequential(*layers), torch.zeros(1, 1, 2, 2))
+
+    [sink] = [one for one in dependencies.sinks if len(one.ids) == 8]
+    assert sink.row_ids.shape == (8, 12 // groups)
+    assert len(set(sink.row_ids.ravel().tolist())) == 12
+    assert len(dependencies.balances) == (0 if groups == 1 else 2)
+
+
+def test_depthwise_channels_are_no_sink() -> None:
+    layers = [nn.Conv2d(1, 4, 1), nn.Conv2d(4, 8, 1, groups=4), nn.Conv2d(8, 1, 1)]
+
+    dependencies = find_dependencies(nn.Sequential(*layers), torch.zeros(1, 1, 2, 2))
+
+    [group] = dependencies.groups()
+    assert len(group.units) == 4
+    assert ("1.weight", 0) in group.axes
+
+
+def test_tokens_cannot_be_removed_by_a_product_of_activations() -> None:
+    class Mixer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = nn.Linear(3, 4)
+            self.right = nn.Linear(3, 4)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.left(tokens) @ self.right(tokens).transpose(1, 2)
+
+    dependencies = find_dependencies(Mixer(), torch.zeros(1, 5, 3))
+
+    assert dependencies.groups() == []
+    assert "two activations are multiplied" in dependencies.reasons()["left.weight"]

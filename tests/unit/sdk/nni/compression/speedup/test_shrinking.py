@@ -1,0 +1,87 @@
+"""Removal with proof: what does not run, or computes something else, is taken back."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nni.compression.speedup.pruning import prune
+from nni.compression.speedup.shrinking import failing_module, relative_error, tolerance
+
+
+class Stubborn(nn.Module):
+    """A block whose code holds a width that no attribute explains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.second = nn.Linear(8, 4)
+
+    def forward(self, features: Tensor) -> Tensor:
+        found = self.first(features)
+        assert found.shape[1] == 8, "width of 8 expected"
+        return self.second(found)
+
+
+def test_a_module_that_does_not_follow_keeps_its_width_and_is_named() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 4), Stubborn()).eval()
+
+    smaller, report = prune(model, torch.randn(2, 3), 0.5)
+
+    assert smaller[0].out_features == 3
+    assert smaller[3].first.out_features == 8
+    assert report.fixed["3.first.bias"] == "3 does not run with fewer: width of 8 expected"
+    assert report.error <= 1e-4
+
+
+def test_a_module_that_computes_something_else_keeps_its_width() -> None:
+    class Widthwise(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(4, 8)
+            self.second = nn.Linear(8, 4)
+
+        def forward(self, features: Tensor) -> Tensor:
+            found = self.first(features)
+            return self.second(found / found.shape[1])
+
+    torch.manual_seed(0)
+    model = Widthwise().eval()
+
+    smaller, report = prune(model, torch.randn(2, 4), 0.5)
+
+    assert smaller.first.out_features == 8
+    assert report.error <= 1e-4
+    assert "the outputs would differ" in report.fixed["first.weight"]
+
+
+def test_the_innermost_failing_module_is_found() -> None:
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Linear(2, 3)))
+
+    found = failing_module(model, torch.zeros(1, 2))
+
+    assert found is not None
+    assert found[0] == "0.1"
+    assert failing_module(nn.Linear(2, 3), torch.zeros(1, 2)) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([0.0], [0.5], 0.5),
+        ([1.0, float("nan")], [1.0, float("nan")], 0.0),
+        ([1.0, float("nan")], [1.0, 2.0], float("inf")),
+        ([], [], 0.0),
+    ],
+)
+def test_errors_of_special_outputs(left: list[float], right: list[float], expected: float) -> None:
+    assert relative_error([torch.tensor(left)], [torch.tensor(right)]) == expected
+
+
+def test_outputs_of_other_shapes_are_wrong() -> None:
+    assert relative_error([torch.zeros(2)], [torch.zeros(3)]) == float("inf")
+
+
+def test_tolerance_follows_the_type() -> None:
+    assert tolerance([torch.zeros(1)]) == 1e-4
+    assert tolerance([torch.zeros(1, dtype=torch.bfloat16)]) == 5e-2
