@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nni.compression.speedup.graph import Graph, Inputs, run, unchanged
+from nni.compression.speedup.graph import Inputs, OperationGraph, run, unchanged
 from nni.compression.speedup.slots import Flags
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class Probe:
 class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Dispatch mode that keeps NaN exact through products and batch norms."""
 
-    def __init__(self, graph: Graph, wanted: set[int], probe: Probe) -> None:
+    def __init__(self, graph: OperationGraph, wanted: set[int], probe: Probe) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._graph = graph
         self._wanted = wanted
@@ -205,7 +205,9 @@ def _by_input(flags: Tensor, groups: int, *, transposed: bool) -> Flags:
     return table.reshape(groups * width, -1).numpy(force=True)
 
 
-def probe_constants(model: nn.Module, inputs: Inputs, graph: Graph, wanted: set[int]) -> Probe:
+def probe_constants(
+    model: nn.Module, inputs: Inputs, graph: OperationGraph, wanted: set[int]
+) -> Probe:
     """Return the constants that reach the contractions of a masked model.
 
     The affine parameters of each batch norm are set to zero on the channels that are zero when

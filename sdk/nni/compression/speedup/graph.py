@@ -1,4 +1,4 @@
-"""Graph of the operations of a model, recorded by one run.
+"""OperationGraph of the operations of a model, recorded by one run.
 
 The run passes every operation through the dispatcher of torch, so the graph holds the same ATen
 operations that `torch.export` produces, for models whose Python code cannot be exported as well.
@@ -16,8 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as module_hooks
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from nni.compression.speedup.size_arguments import SizedCall, is_sized
 
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 """One tensor, positional inputs, or inputs by name."""
@@ -79,7 +82,7 @@ def _refs(value: object) -> Iterator[int]:
 
 
 @dataclass(slots=True)
-class Graph:
+class OperationGraph:
     """Operations of a model in the order of their execution."""
 
     values: list[Value] = field(default_factory=list)
@@ -87,6 +90,10 @@ class Graph:
     outputs: list[int] = field(default_factory=list)
     """Values that the model returns."""
     inputs: list[int] = field(default_factory=list)
+    calls: list[SizedCall] = field(default_factory=list)
+    """Calls that take sizes, in the order of their execution."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """How often each module ran."""
 
     @property
     def sources(self) -> dict[str, int]:
@@ -120,7 +127,7 @@ def _leaves(value: object) -> Iterator[object]:
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Dispatch mode that appends each operation to a graph."""
 
-    def __init__(self, graph: Graph, names: Mapping[int, str], stack: list[str]) -> None:
+    def __init__(self, graph: OperationGraph, names: Mapping[int, str], stack: list[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._graph = graph
         self._names = names
@@ -187,9 +194,36 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return value
 
 
+class _CallRecorder(TorchFunctionMode):
+    """Function mode that appends each call with sizes to a graph."""
+
+    def __init__(self, graph: OperationGraph, recorder: _Recorder, stack: list[str]) -> None:
+        super().__init__()
+        self._graph = graph
+        self._recorder = recorder
+        self._stack = stack
+
+    def __torch_function__(
+        self,
+        func: Any,  # noqa: ANN401 - the signature of torch
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        del types
+        modules = tuple(self._stack)
+        output = func(*args, **(kwargs or {}))
+        if is_sized(func):
+            values = tuple(self._recorder.value_of(one) for one in tensors_in(output))
+            self._graph.calls.append(SizedCall(modules, values))
+        return output
+
+
 @contextmanager
-def module_stack(model: nn.Module, stack: list[str]) -> Iterator[None]:
-    """Keep the paths of the modules that run on a stack.
+def module_stack(
+    model: nn.Module, stack: list[str], runs: dict[str, int] | None = None
+) -> Iterator[None]:
+    """Keep the paths of the modules that run on a stack, and count their runs.
 
     Recurrent modules run without fused kernels meanwhile, so that their gates are operations.
     """
@@ -199,6 +233,8 @@ def module_stack(model: nn.Module, stack: list[str]) -> Iterator[None]:
 
     def enter(module: nn.Module, _inputs: object) -> None:
         stack.append(names.get(id(module), stack[-1] if stack else ""))
+        if runs is not None:
+            runs[stack[-1]] = runs.get(stack[-1], 0) + 1
         if isinstance(module, nn.RNNBase) and fused:
             set_fused(False)
 
@@ -247,7 +283,7 @@ def _refill(registry: dict[str, Any], saved: dict[str, Any]) -> None:
         registry.update(saved)
 
 
-def capture(model: nn.Module, inputs: Inputs, *, training: bool = False) -> Graph:
+def capture(model: nn.Module, inputs: Inputs, *, training: bool = False) -> OperationGraph:
     """Return the graph of one run of a model.
 
     The model is the same afterwards: flags, buffers and cached attributes are restored.
@@ -267,13 +303,15 @@ def capture(model: nn.Module, inputs: Inputs, *, training: bool = False) -> Grap
         >>> [node.op for node in graph.nodes], sorted(graph.sources)
         (['aten.t', 'aten.addmm'], ['bias', 'weight'])
     """
-    graph = Graph()
+    graph = OperationGraph()
     stack: list[str] = []
     names = {id(tensor): name for name, tensor in model.named_buffers(remove_duplicate=False)}
     names |= {id(tensor): name for name, tensor in model.named_parameters()}
     recorder = _Recorder(graph, names, stack)
     graph.inputs = [recorder.value_of(tensor) for tensor in tensors_in(inputs)]
-    with unchanged(model, training=training), module_stack(model, stack), recorder:
+    calls = _CallRecorder(graph, recorder, stack)
+    running = module_stack(model, stack, graph.runs)
+    with unchanged(model, training=training), running, recorder, calls:
         output = run(model, inputs)
     graph.outputs = [recorder.value_of(tensor) for tensor in tensors_in(output)]
     return graph

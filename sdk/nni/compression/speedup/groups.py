@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import nn
 
-from nni.compression.speedup.graph import Graph, Inputs, capture
+from nni.compression.speedup.graph import Inputs, OperationGraph, capture
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, Sink, propagate
 from nni.compression.speedup.slots import Block, Flags, Ids
@@ -59,7 +59,7 @@ class Dependencies:
         'its mean and variance would change; allow_norm_change=True permits that (...)'
     """
 
-    graph: Graph
+    graph: OperationGraph
     """The recorded run."""
     roots: Ids
     """Representative of the unit of each slot."""
@@ -73,6 +73,8 @@ class Dependencies:
     """By representative: whether the unit cannot be removed."""
     causes: dict[int, str] = field(default_factory=dict)
     """First reason for each frozen representative."""
+    value_blocks: dict[int, list[Block]] = field(default_factory=dict)
+    """Slots of the axes of every value of the graph."""
     changed_norms: tuple[str, ...] = ()
     """Modules whose statistics change when units are removed."""
 
@@ -168,7 +170,9 @@ def summarise(state: Propagation) -> Dependencies:
         if value.source is not None and state.blocks.get(value.index)
     }
     norms = tuple(dict.fromkeys(state.changed_norms))
-    return Dependencies(state.graph, roots, blocks, balances, state.sinks, frozen, causes, norms)
+    return Dependencies(
+        state.graph, roots, blocks, balances, state.sinks, frozen, causes, state.blocks, norms
+    )
 
 
 def find_dependencies(

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nni.compression.speedup.graph import Node, Ref
-from nni.compression.speedup.propagation import Propagation, Rule, Split, freeze_inputs
+from nni.compression.speedup.propagation import AxisSplit, Propagation, Rule, freeze_inputs
 from nni.compression.speedup.slots import (
     Block,
     Ids,
@@ -78,10 +78,10 @@ def _interleaved(state: Propagation, block: Block, group: Sequence[int]) -> bool
 
 def _split(state: Propagation, node: Node, number: int, ids: Ids, axes: list[int]) -> Block:
     """Choose which of the new axes shrinks; unite the slots inside it, balance those around it."""
-    sizes = tuple(ids.shape[axis] for axis in axes)
+    sizes, whole = tuple(ids.shape[axis] for axis in axes), ids.ravel()
     key = (node.index, number)
     candidates = _candidates(ids, axes)
-    chosen = candidates[min(state.choices.get(key, 0), len(candidates) - 1)]
+    chosen = state.choices.get(key, candidates[0])
     axis = axes[chosen]
     for inner in axes[chosen + 1 :]:
         first = ids.take([0], axis=inner)
@@ -90,7 +90,7 @@ def _split(state: Propagation, node: Node, number: int, ids: Ids, axes: list[int
     block = compressed(Block(axis, ids))
     state.balance(block.flat())
     if len(candidates) > 1:
-        state.splits.append(Split(key, node.module, sizes, candidates, chosen, ids.ravel()))
+        state.splits.append(AxisSplit(key, node.module, sizes, candidates, chosen, whole))
     return block
 
 
@@ -100,11 +100,9 @@ def _candidates(ids: Ids, axes: list[int]) -> list[int]:
     If the slots repeat inside the last axes, they were split before, and the same axis is right.
     """
     varying = [one for one, axis in enumerate(axes) if _varies(ids, axis, axes[one + 1 :])]
-    last = max(varying, default=len(axes) - 1)
-    if last < len(axes) - 1:
-        return [last]
-    order = sorted(range(len(axes)), key=lambda place: -ids.shape[axes[place]])
-    return [place for place in order if ids.shape[axes[place]] > 1]
+    if varying and varying[-1] < len(axes) - 1:
+        return [varying[-1]]
+    return sorted(varying or range(len(axes)), key=lambda place: -ids.shape[axes[place]])
 
 
 def _varies(ids: Ids, axis: int, inner: Sequence[int]) -> bool:

@@ -18,14 +18,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nni.compression.speedup.graph import Graph, Node, Ref
-from nni.compression.speedup.slots import Block, Flags, Ids, Slots, compressed, lifted
+from nni.compression.speedup.graph import Node, OperationGraph, Ref
+from nni.compression.speedup.slots import Block, Ids, Slots, compressed, lifted
 
 Rule = Callable[["Propagation", Node], None]
 Shape = tuple[int, ...]
 SplitKey = tuple[int, int]
-MAX_PASSES = 6
-"""Passes over the graph; a split into k axes needs k of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Freeze:
 
 
 @dataclass(slots=True)
-class Split:
+class AxisSplit:
     """Reshape of a shrinkable axis into several."""
 
     key: SplitKey
@@ -80,8 +78,9 @@ class DeadlineError(Exception):
 class Propagation:
     """Result of one pass over a graph, and the operations that rules use."""
 
-    graph: Graph
+    graph: OperationGraph
     choices: Mapping[SplitKey, int] = field(default_factory=dict)
+    """Place of the axis that shrinks in the sizes of a split, where it is not the first one."""
     allow_norm_change: bool = False
     deadline: float | None = None
     slots: Slots = field(default_factory=Slots)
@@ -92,7 +91,7 @@ class Propagation:
     balances: list[Ids] = field(default_factory=list)
     """Arrays of shape (rows, n): each row keeps the same number of slots."""
     sinks: list[Sink] = field(default_factory=list)
-    splits: list[Split] = field(default_factory=list)
+    splits: list[AxisSplit] = field(default_factory=list)
     interleaved: list[Ids] = field(default_factory=list)
     """Frozen slots for which no other axis is tried."""
     changed_norms: list[str] = field(default_factory=list)
@@ -200,7 +199,7 @@ class Propagation:
             shape: Shape of the result.
 
         Returns:
-            One block for each axis that at least one operand can shrink.
+            One block for each axis that all operands can shrink.
         """
         rank = len(shape)
         lifts = [
@@ -220,9 +219,10 @@ class Propagation:
                     ids = other.ids
                 if ids.shape != np.broadcast_shapes(ids.shape, other.ids.shape):
                     ids = np.broadcast_arrays(ids, other.ids)[0]
-            if len(members) < len(wide):
+            if len(members) == len(wide):
+                found.append(Block(axis, ids))
+            else:
                 self.freeze(node, ids, "it meets a tensor of fixed size")
-            found.append(Block(axis, ids))
         return found
 
     def line(self, node: Node, value: Ref, axis: int) -> Ids | None:
@@ -270,7 +270,7 @@ def freeze_inputs(state: Propagation, node: Node) -> None:
 
 
 def propagate(
-    graph: Graph,
+    graph: OperationGraph,
     rules: Mapping[str, Rule],
     *,
     allow_norm_change: bool = False,
@@ -290,59 +290,76 @@ def propagate(
     Raises:
         DeadlineError: the time limit has passed.
     """
-    choices: dict[SplitKey, int] = {}
-    best: dict[str, tuple[int, dict[SplitKey, int]]] = {}
-    for _ in range(MAX_PASSES):
+    state = Propagation(graph, {}, allow_norm_change, deadline)
+    state.run(rules)
+    splits = state.splits
+    best = _scores(state, splits)
+    used: dict[SplitKey, int] = {}
+    for choices in _trials(splits, state):
+        if all(one.complete for one in best.values()):
+            break
         state = Propagation(graph, choices, allow_norm_change, deadline)
         state.run(rules)
-        frozen = _frozen(state)
-        for module, free in _free_by_module(state, frozen).items():
-            if module not in best or free > best[module][0]:
-                own = {one.key: choices.get(one.key, 0) for one in state.splits
-                       if one.module == module}  # fmt: skip
-                best[module] = (free, own)
-        moved = _next_choices(state, frozen, choices)
-        if moved == choices:
-            break
-        choices = moved
-    chosen = {key: place for _, own in best.values() for key, place in own.items()}
-    if any(choices.get(key, 0) != place for key, place in chosen.items()):
+        used = choices
+        for module, score in _scores(state, splits).items():
+            if score.value > best[module].value:
+                best[module] = score
+    chosen = {key: place for one in best.values() for key, place in one.places.items()}
+    if any(used.get(key) != place for key, place in chosen.items()):
         state = Propagation(graph, chosen, allow_norm_change, deadline)
         state.run(rules)
     return state
 
 
-def _frozen(state: Propagation) -> Flags:
-    """Return by slot whether its unit is frozen for a reason that another axis may avoid."""
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """Result of one choice of axes for the splits of a module."""
+
+    value: tuple[int, int]
+    """Number of free slots, and the sizes of the chosen axes."""
+    complete: bool
+    places: dict[SplitKey, int]
+
+
+def _scores(state: Propagation, splits: Sequence[AxisSplit]) -> dict[str, _Score]:
+    """Return how good the choices of a pass are for each module."""
     frozen = np.zeros(state.slots.count, dtype=bool)
     for one in state.freezes:
         frozen[state.slots.find(one.ids)] = True
-    for ids in state.interleaved:
+    for ids in state.interleaved:  # no other axis helps
         frozen[state.slots.find(ids)] = False
-    return frozen
-
-
-def _free_by_module(state: Propagation, frozen: Flags) -> dict[str, int]:
-    """Return how many slots of the splits of each module are free."""
-    found: dict[str, int] = {}
-    for split in state.splits:
-        free = int((~frozen[state.slots.find(split.ids)]).sum())
-        found[split.module] = found.get(split.module, 0) + free
+    found = {}
+    now = {one.key: one for one in state.splits}
+    for module in dict.fromkeys(one.module for one in splits):
+        own = [now[one.key] for one in splits if one.module == module and one.key in now]
+        flags = [~frozen[state.slots.find(one.ids)] for one in own]
+        free = sum(int(one.sum()) for one in flags)
+        sizes = sum(one.sizes[one.chosen] for one in own)
+        places = {one.key: one.chosen for one in own}
+        found[module] = _Score((free, sizes), all(one.all() for one in flags), places)
     return found
 
 
-def _next_choices(
-    state: Propagation, frozen: Flags, choices: Mapping[SplitKey, int]
-) -> dict[SplitKey, int]:
-    """Return other axes for the splits with frozen slots."""
-    found = dict(choices)
-    for split in state.splits:
-        place = choices.get(split.key, 0)
-        if place + 1 < len(split.candidates) and frozen[state.slots.find(split.ids)].any():
-            size = split.sizes[split.chosen]
-            for other in state.splits:  # the same axis of the other tensors of this module
-                at = choices.get(other.key, 0)
-                same = other.module == split.module and other.sizes[other.chosen] == size
-                if same and at + 1 < len(other.candidates):
-                    found[other.key] = at + 1
-    return found
+def _trials(splits: Sequence[AxisSplit], state: Propagation) -> list[dict[SplitKey, int]]:
+    """Return choices to try: the last, second or third axis from the end of each split.
+
+    First only the splits whose slots no later split shares are varied, then all.
+    """
+    later = np.zeros(state.slots.count, dtype=bool)
+    last = []
+    for split in reversed(splits):
+        roots = state.slots.find(split.ids)
+        if not later[roots].any():
+            last.append(split)
+        later[roots] = True
+    return [
+        {one.key: _nearest(one, place) for one in varied}
+        for varied, places in ((last, (1, 2, 3)), (splits, (1, 2, 3)))
+        for place in places
+    ]
+
+
+def _nearest(split: AxisSplit, place: int) -> int:
+    """Return the candidate that is nearest to a place counted from the end."""
+    wanted = len(split.sizes) - place
+    return min(split.candidates, key=lambda one: abs(one - wanted))

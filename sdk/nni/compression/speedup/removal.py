@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from nni.compression.speedup.attention import PrunedMultiheadAttention
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.slots import Block, Flags, Ids
 
@@ -149,9 +150,23 @@ def update_sizes(module: nn.Module, shapes: Mapping[int, tuple[int, ...]], undo:
     )
     if not changed:
         return
+    if isinstance(module, nn.MultiheadAttention):
+        _prune_heads(module, undo)
     for name, value in _sizes(module, shapes).items():
         if getattr(module, name, value) != value:
             undo.assign(module, name, value)
+
+
+def _prune_heads(module: nn.MultiheadAttention, undo: Undo) -> None:
+    """Give attention whose projections have shrunk the class that permits it."""
+    fused = module.in_proj_weight is not None
+    width = len(module.in_proj_weight) // 3 if fused else len(module.q_proj_weight)
+    heads = width // module.head_dim
+    if heads != module.num_heads:
+        undo.assign(module, "__class__", PrunedMultiheadAttention)
+        undo.assign(module, "num_heads", heads)
+        # keeps torch from fused kernels
+        undo.assign(module, "_qkv_same_embed_dim", value=False)
 
 
 def _sizes(module: nn.Module, shapes: Mapping[int, tuple[int, ...]]) -> dict[str, object]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as module_hooks
 
+from nni.compression.speedup.adaptation import Adaptation
 from nni.compression.speedup.graph import Inputs, run, tensors_in, unchanged
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo, remove
@@ -149,16 +150,45 @@ def shrink(
         if prepare is not None:
             prepare(removed, undo)
         remove(model, dependencies, removed, undo)
-        failure = failing_module(model, inputs)
-        error = float("inf") if failure else relative_error(expected, outputs_of(model, inputs))
-        if not removed.any() or (
-            failure is None and (dependencies.changed_norms or error <= tolerance(expected))
-        ):
+        adaptation = Adaptation(model, dependencies, removed)
+        failure, error = _tested(model, inputs, expected, adaptation)
+        if not removed.any() or (failure is None and _accepted(dependencies, expected, error)):
             return Shrinking(removed, error, undo)
+        adaptation.restore_all()
         undo.restore()
         _step_back(dependencies, removed, failure, error)
         removed &= ~dependencies.frozen
     raise RuntimeError(f"no removal was accepted in {MAX_ATTEMPTS} attempts")
+
+
+def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) -> bool:
+    """Return whether an error is rounding, or wanted because norms changed."""
+    return bool(dependencies.changed_norms) or error <= tolerance(expected)
+
+
+def _tested(
+    model: nn.Module, inputs: Inputs, expected: list[Tensor], adaptation: Adaptation
+) -> tuple[tuple[str, str] | None, float]:
+    """Run a smaller model; adapt modules that fail until it runs, or no means is left."""
+    for _ in range(MAX_ATTEMPTS):
+        failure = failing_module(model, inputs)
+        if failure is None:
+            error = relative_error(expected, outputs_of(model, inputs))
+            exact = _accepted(adaptation.dependencies, expected, error)
+            if exact or not adaptation.escalate():
+                return None, error
+        elif not _advanced(adaptation, failure[0]):
+            return failure, float("inf")
+    return failure, float("inf")
+
+
+def _advanced(adaptation: Adaptation, path: str) -> bool:
+    """Adapt a failing module, or else the modules around it."""
+    while not adaptation.advance(path):
+        if not path:
+            return False
+        path = path.rpartition(".")[0]
+    return True
 
 
 def _step_back(

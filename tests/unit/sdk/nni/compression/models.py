@@ -169,6 +169,101 @@ class Normalised(nn.Module):
         return self.head(found + self.narrow(functional.gelu(self.wide(self.norm(found)))))
 
 
+class Attention(nn.Module):
+    """Fused projections; the width of all heads is an attribute."""
+
+    def __init__(self, width: int = 12, heads: int = 4) -> None:
+        super().__init__()
+        self.num_heads, self.head_dim = heads, width // heads
+        self.all_heads = width
+        self.scale = self.head_dim**-0.5
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        batch, count, _ = tokens.shape
+        found = self.qkv(tokens).reshape(batch, count, 3, self.num_heads, self.head_dim)
+        query, key, value = found.permute(2, 0, 3, 1, 4).unbind(0)
+        weights = (query @ key.transpose(-2, -1) * self.scale).softmax(-1)
+        found = (weights @ value).transpose(1, 2).reshape(batch, count, self.all_heads)
+        return self.proj(found)
+
+
+class WindowAttention(Attention):
+    """Attention in windows; sizes are computed from the width of the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(9, self.num_heads))
+        self.register_buffer("index", torch.arange(16).reshape(4, 4) % 9)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        batch, count, width = tokens.shape
+        windows = tokens.view(batch * 2, count // 2, width)
+        found = self.qkv(windows)
+        found = found.view(batch * 2, count // 2, 3, self.num_heads, width // self.num_heads)
+        query, key, value = found.permute(2, 0, 3, 1, 4)
+        scores = query * (width // self.num_heads) ** -0.5 @ key.transpose(-2, -1)
+        scores = scores + self.table[self.index.view(-1)].view(4, 4, -1).permute(2, 0, 1)
+        found = (scores.softmax(-1) @ value).transpose(1, 2).reshape(batch * 2, count // 2, width)
+        return self.proj(found).view(batch, count, width)
+
+
+class GroupedQueries(nn.Module):
+    """Four heads of queries share two heads of keys and values; positions are rotated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head_dim = 4
+        self.query, self.key = nn.Linear(12, 16), nn.Linear(12, 8)
+        self.value, self.out = nn.Linear(12, 8), nn.Linear(16, 12)
+        self.register_buffer("cosine", torch.linspace(0, 1, 32).reshape(8, 4).cos())
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        shape = (*tokens.shape[:2], -1, self.head_dim)
+        query, key, value = (
+            layer(tokens).view(shape).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        query, key = query * self.cosine, key * self.cosine
+        batch, heads, count, width = key.shape
+        key, value = (
+            one[:, :, None].expand(batch, heads, 2, count, width).reshape(batch, -1, count, width)
+            for one in (key, value)
+        )
+        found = functional.scaled_dot_product_attention(query, key, value)
+        return self.out(found.transpose(1, 2).flatten(2))
+
+
+class Transformer(nn.Module):
+    """Embedding, a block with any attention, LayerNorms on the residual axis, and a head."""
+
+    def __init__(self, attention: nn.Module) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 12)
+        self.position = nn.Parameter(torch.zeros(1, 8, 12))
+        self.norm1, self.norm2 = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.attention = attention
+        self.mlp = nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = self.embed(tokens) + self.position
+        found = found + self.attention(self.norm1(found))
+        return self.head((found + self.mlp(self.norm2(found))).mean(1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        layer = {"lstm": nn.LSTM, "gru": nn.GRU}[kind]
+        self.cell = layer(6, 8, num_layers=2, batch_first=True, bidirectional=kind == "gru")
+        self.head = nn.Linear(16 if kind == "gru" else 8, 5)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        return self.head(self.cell(steps)[0][:, -1])
+
+
 class Sorted(nn.Module):
     """An operation that mixes channels and has no rule."""
 
@@ -200,9 +295,26 @@ def build(name: str) -> tuple[Any, Tensor]:
     torch.manual_seed(0)
     if name in IMAGE_MODELS:
         return randomised(IMAGE_MODELS[name]()), torch.randn(IMAGE)
+    if name in TOKEN_MODELS:
+        tokens = torch.arange(16).reshape(2, 8) % 11
+        return randomised(Transformer(TOKEN_MODELS[name]())), tokens
+    if name == "encoder":
+        layer = nn.TransformerEncoderLayer(12, 4, 16, batch_first=True)
+        return randomised(nn.Sequential(layer, nn.Linear(12, 3))), torch.randn(2, 5, 12)
+    if name in {"lstm", "gru"}:
+        return randomised(Recurrent(name)), torch.randn(2, 5, 6)
     if name == "normalised":
         return randomised(Normalised()), torch.arange(10).reshape(2, 5)
     return randomised({"reused": Reused, "sorted": Sorted}[name]()), torch.randn(2, 6)
 
 
-NAMES = [*IMAGE_MODELS, "normalised", "reused", "sorted"]
+TOKEN_MODELS: dict[str, type[nn.Module]] = {
+    "attention": Attention,
+    "windows": WindowAttention,
+    "grouped-queries": GroupedQueries,
+}
+NAMES = [
+    *IMAGE_MODELS,
+    *TOKEN_MODELS,
+    *("encoder", "lstm", "gru", "normalised", "reused", "sorted"),
+]

@@ -1,0 +1,144 @@
+"""Adaptation of modules whose own code holds sizes.
+
+Integer attributes that equal a size which has changed, such as `num_heads`, get the new size. Where
+that is not enough, the sizes in single calls of the forward are replaced (`SizeAdapter`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nni.compression.speedup.groups import Dependencies
+from nni.compression.speedup.removal import Undo
+from nni.compression.speedup.size_arguments import SizeAdapter
+from nni.compression.speedup.slots import Flags
+
+
+def changed_sizes(dependencies: Dependencies, removed: Flags, value: int) -> dict[int, int]:
+    """Return the new size of each axis of a value that shrinks.
+
+    Args:
+        dependencies: Units of the model.
+        removed: By representative: whether the unit goes.
+        value: Index of a value of the graph.
+
+    Returns:
+        Size by axis.
+    """
+    found = {}
+    for block in dependencies.value_blocks.get(value, []):
+        dead = removed[dependencies.roots[block.ids]]
+        if dead.any():
+            kept = np.moveaxis(~dead, block.axis, -1).sum(axis=-1)
+            found[block.axis] = int(kept.min())
+    return found
+
+
+@dataclass
+class Adaptation:
+    """Changes to the modules of one attempt of a removal."""
+
+    model: nn.Module
+    dependencies: Dependencies
+    removed: Flags
+    stages: dict[str, int] = field(default_factory=dict)
+    """By module: 1 after its attributes were set, 2 after its calls were adapted."""
+    _undo: dict[str, Undo] = field(default_factory=dict)
+    _handles: dict[str, list[Any]] = field(default_factory=dict)
+
+    def advance(self, path: str) -> bool:
+        """Adapt a module and the others of its class by the next means.
+
+        Args:
+            path: Path of the module that does not run.
+
+        Returns:
+            Whether anything was changed for this module.
+        """
+        stage = self.stages.get(path, 0)
+        kind = type(self.model.get_submodule(path))
+        peers = [
+            name
+            for name, module in self.model.named_modules()
+            if type(module) is kind and self.stages.get(name, 0) == stage
+        ]
+        changed = False
+        while not changed and stage <= 1:
+            for name in peers:
+                self.restore(name)
+                self.stages[name] = stage + 1
+                done = self._set_attributes(name) if stage == 0 else self._adapt_calls(name)
+                changed = changed or (done and name == path)
+            stage += 1
+        return changed
+
+    def escalate(self) -> bool:
+        """Adapt calls instead of attributes everywhere; return whether there was anything."""
+        paths = [path for path, stage in self.stages.items() if stage == 1 and path in self._undo]
+        found = False
+        for path in paths:
+            if self.stages[path] == 1:  # advancing one module advances others of its class
+                found = self.advance(path) or found
+        return found
+
+    def restore(self, path: str) -> None:
+        """Reverse the changes to a module."""
+        if path in self._undo:
+            self._undo.pop(path).restore()
+        for handle in self._handles.pop(path, []):
+            handle.remove()
+
+    def restore_all(self) -> None:
+        """Reverse all changes."""
+        for path in [*self._undo, *self._handles]:
+            self.restore(path)
+
+    def _set_attributes(self, path: str) -> bool:
+        """Give integer attributes that equal an old size the new size."""
+        module = self.model.get_submodule(path)
+        sizes = self._size_changes(path)
+        undo = Undo()
+        for name, value in list(vars(module).items()):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if whole and not name.startswith("_") and value in sizes:
+                undo.assign(module, name, sizes[value])
+        if undo.attributes:
+            self._undo[path] = undo
+        return bool(undo.attributes)
+
+    def _size_changes(self, path: str) -> dict[int, int]:
+        """Return the new size by old size in the operations of a module; ambiguous ones drop."""
+        pairs: dict[int, set[int]] = {}
+        graph = self.dependencies.graph
+        for node in graph.nodes:
+            if node.module != path:
+                continue
+            for value in [*node.inputs(), *node.outputs]:
+                shape = graph.values[value].shape
+                new = changed_sizes(self.dependencies, self.removed, value)
+                for axis, size in enumerate(shape):
+                    if axis in new:
+                        pairs.setdefault(size, set()).add(new[axis])
+        return {old: min(new) for old, new in pairs.items() if len(new) == 1}
+
+    def _adapt_calls(self, path: str) -> bool:
+        """Replace the sizes in the calls of a module that runs once."""
+        graph = self.dependencies.graph
+        if graph.runs.get(path, 0) != 1:
+            return False
+        changes = {}
+        calls = [one for one in graph.calls if path in one.modules]
+        for place, call in enumerate(calls):
+            if call.modules[-1] == path:
+                shapes = [
+                    changed_sizes(self.dependencies, self.removed, one) for one in call.outputs
+                ]
+                if any(shapes):
+                    changes[place] = shapes
+        if changes:
+            self._handles[path] = SizeAdapter(changes).attach(self.model.get_submodule(path))
+        return bool(changes)

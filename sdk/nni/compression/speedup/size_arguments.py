@@ -1,0 +1,143 @@
+"""Sizes in calls such as `view` and `split`: recorded, and replaced when a model has shrunk.
+
+Some modules compute sizes from numbers that no attribute holds, such as `C // num_heads`.
+`SizeAdapter` replaces the sizes in single calls of a forward, while the forward itself stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+SIZED_CALLS: Final = frozenset({
+    "view", "reshape", "expand", "unflatten", "split", "split_with_sizes", "zeros", "ones", "full",
+    "empty", "new_zeros", "new_ones", "new_full", "new_empty", "broadcast_to",
+})  # fmt: skip
+"""Functions and methods of torch that take sizes."""
+_CREATING: Final = frozenset({"zeros", "ones", "full", "empty"})
+_DIM_PLACE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SizedCall:
+    """Call that takes sizes, in the recorded run."""
+
+    modules: tuple[str, ...]
+    """Paths of the running modules, outermost first."""
+    outputs: tuple[int, ...]
+    """Values of the graph that it returned."""
+
+
+def is_sized(func: Any) -> bool:  # noqa: ANN401 - functions and methods of torch
+    """Return whether a function of torch takes sizes."""
+    return getattr(func, "__name__", "") in SIZED_CALLS
+
+
+def with_sizes(
+    func: Any,  # noqa: ANN401 - functions and methods of torch
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    shapes: Sequence[Mapping[int, int]],
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call with new sizes.
+
+    Args:
+        func: Function or method of torch.
+        args: Its arguments.
+        kwargs: Its arguments by name.
+        shapes: New size by axis, for each output.
+
+    Returns:
+        Arguments, and arguments by name.
+    """
+    name = func.__name__
+    found, named = list(args), dict(kwargs)
+    if name in {"split", "split_with_sizes"}:
+        dim = named.get("dim", found[_DIM_PLACE] if len(found) > _DIM_PLACE else 0)
+        axis = dim % found[0].dim()
+        sizes = [one[axis] for one in shapes if axis in one]
+        if len(sizes) == len(shapes):
+            return [found[0], sizes, dim], {}
+        return found, named
+    first = 0 if name in _CREATING else 1
+    offset = 0
+    if name == "unflatten":
+        offset, first = found[1] % found[0].dim(), 2
+    key = next((one for one in ("size", "shape", "sizes") if one in named), None)
+    own = named.pop(key) if key else found[first:]
+    plain = key is not None or (bool(own) and isinstance(own[0], list | tuple))
+    rest = [] if key or not plain else list(own[1:])
+    sizes = list(own if key else own[0] if plain and own else own)
+    if any(not isinstance(one, int) for one in sizes):
+        return list(args), dict(kwargs)
+    for axis, size in shapes[0].items():
+        if 0 <= axis - offset < len(sizes) and sizes[axis - offset] != -1:
+            sizes[axis - offset] = size
+    return [*found[:first], tuple(sizes), *rest], named
+
+
+class _Rewriting(TorchFunctionMode):
+    """Function mode that replaces sizes in the calls of one forward, by their order."""
+
+    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, int]]]) -> None:
+        super().__init__()
+        self._changes = changes
+        self._count = 0
+
+    def __torch_function__(
+        self,
+        func: Any,  # noqa: ANN401 - the signature of torch
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        del types
+        named = kwargs or {}
+        if is_sized(func):
+            shapes = self._changes.get(self._count)
+            self._count += 1
+            if shapes is not None:
+                changed, named = with_sizes(func, args, named, shapes)
+                args = tuple(changed)
+        return func(*args, **named)
+
+
+class SizeAdapter:
+    """Pair of forward hooks that replaces sizes in the calls of a module.
+
+    The hooks pickle with the module, and hold nothing but numbers.
+
+    Args:
+        changes: By place among the sized calls of one forward: new size by axis, for each output.
+    """
+
+    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, int]]]) -> None:
+        self.changes = changes
+        self._active: list[_Rewriting] = []
+
+    def attach(self, module: nn.Module) -> list[Any]:
+        """Add the hooks to a module; return their handles."""
+        return [
+            module.register_forward_pre_hook(self.enter),
+            module.register_forward_hook(self.leave, always_call=True),
+        ]
+
+    def enter(self, module: nn.Module, inputs: object) -> None:
+        """Start to replace sizes."""
+        del module, inputs
+        mode = _Rewriting(self.changes)
+        mode.__enter__()  # type: ignore[no-untyped-call]
+        self._active.append(mode)
+
+    def leave(self, module: nn.Module, inputs: object, output: object) -> None:
+        """Stop to replace sizes."""
+        del module, inputs, output
+        self._active.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the numbers only."""
+        return {"changes": self.changes, "_active": []}
