@@ -1,12 +1,12 @@
 """Store of values that are too large for messages, named by their hash."""
 
-import json
 from collections import OrderedDict
 from typing import Final
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from nni_wire.values import blob_of, from_value, to_value
+from svc_common.large_work import off_loop, parse_json, write_json
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
@@ -30,7 +30,8 @@ class LargeValues:
         """Store a value above the inline limit as a JSON blob; return a reference, else itself."""
         if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES or blob_of(value) is not None:
             return value
-        text = json.dumps(from_value(value)).encode()
+        size_bytes = value.ByteSize()
+        text = await off_loop(size_bytes, lambda: write_json(from_value(value), size_bytes))
         key = await self._blobs.put(text)
         sha256 = key.removeprefix(f"{CONTENT_KIND}/")
         own = value_pb2.Value()
@@ -51,7 +52,7 @@ class LargeValues:
             self._kept.move_to_end(blob.sha256)
             return self._kept[blob.sha256][1]
         text = await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}")
-        found = to_value(json.loads(text))
+        found = await off_loop(len(text), lambda: to_value(parse_json(text)))
         self._keep(blob.sha256, len(text), found)
         return found
 

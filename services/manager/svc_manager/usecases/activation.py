@@ -17,6 +17,7 @@ from svc_common.errors import (
     NotFoundError,
     ServiceError,
 )
+from svc_common.large_work import off_loop
 from svc_common.messaging.ports import EventLog
 from svc_common.subjects import check_id
 from svc_manager.actors.experiment_actor import ExperimentActor
@@ -158,7 +159,7 @@ class Activations:
         config = self._completed(new.config)
         choose_tuner(config)
         check_config(config)
-        check_config_values(config)
+        await off_loop(config.ByteSize(), check_config_values, config)
         root = self._admission.check(
             "experiment_working_directory", config.experiment_working_directory
         )

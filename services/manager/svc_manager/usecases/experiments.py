@@ -18,6 +18,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
 from svc_common.errors import InvalidArgumentError
 from svc_common.experiment_events.causes import ExperimentCause
+from svc_common.large_work import off_loop
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
@@ -204,7 +205,7 @@ class Experiments:
         actor = await self._registry.find(experiment_id)
         space = change.search_space
         if space is not None:
-            check_storable(space, "search_space")
+            await off_loop(space.ByteSize(), check_storable, space, "search_space")
             config = actor.view().config
             config.search_space.CopyFrom(space)
             await self._checker.check(config, actor.experiment.interpreter, replaces_space=True)
@@ -223,7 +224,7 @@ class Experiments:
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""
     ) -> Sequence[str]:
         """Store samples, submit them to the experiment's algorithm; return constraint warnings."""
-        check_storable(data, "data")
+        await off_loop(data.ByteSize(), check_storable, data, "data")
         actor = await self._registry.find(experiment_id)
         stored = await self._large_values.put(data)
         import_id = request_id or uuid.uuid4().hex

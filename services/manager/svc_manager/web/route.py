@@ -88,6 +88,8 @@ class Call:
     """Values of the query parameters in the request."""
     body: Any
     """JSON value of the body; None for routes without a body."""
+    body_bytes: int
+    """Size of the body."""
     request_id: str
     """Idempotency key: a repeated changing request has no further effect."""
     url_path: str
@@ -143,8 +145,12 @@ def json_response(
     data: Any,  # noqa: ANN401 - any JSON value
     status: int = 200,
     headers: Mapping[str, str] | None = None,
+    size_bytes: int = 0,
 ) -> Response:
-    """Return an HTTP response with ``data`` as its JSON body."""
+    """Return an HTTP response with ``data`` as its JSON body; see `to_json_bytes` for the size."""
     return Response(
-        to_json_bytes(data), status_code=status, media_type="application/json", headers=headers
+        to_json_bytes(data, size_bytes),
+        status_code=status,
+        media_type="application/json",
+        headers=headers,
     )

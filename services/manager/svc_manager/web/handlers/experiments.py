@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
 from svc_common.errors import InvalidArgumentError
+from svc_common.large_work import off_loop
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.pagination import Page
 from svc_manager.usecases.experiments import ConfigChange, NewExperiment
@@ -45,13 +46,13 @@ async def check_status(call: Call) -> Response:
 
 async def get_profile(call: Call) -> Response:
     """Respond with the profile of the experiment."""
-    return json_response(records.profile(await _experiment(call)))
+    return await _profile(await _experiment(call))
 
 
 async def create(call: Call) -> Response:
     """Create an experiment from the body, a configuration in schema v2; respond with its id."""
     new = NewExperiment(
-        config=config_from_json(call.body),
+        config=await off_loop(call.body_bytes, config_from_json, call.body),
         request_id=call.request_id,
         port=call.query.get("port", 0),
         url_prefix=call.query.get("url_prefix", ""),
@@ -83,16 +84,29 @@ async def update(call: Call) -> Response:
     params = call.body.get("params", call.body)
     if not isinstance(params, dict):
         raise InvalidArgumentError("params", "must be an object", type(params).__name__)
+    change = await off_loop(call.body_bytes, UPDATES[kind], params)
     experiment = await call.dependencies.experiments.update(
-        call.experiment_id, UPDATES[kind](params), call.request_id
+        call.experiment_id, change, call.request_id
     )
-    return json_response(records.profile(experiment))
+    return await _profile(experiment)
+
+
+async def _profile(experiment: experiment_pb2.Experiment) -> Response:
+    """Return a profile, whose search space may be large."""
+    size_bytes = experiment.ByteSize()
+
+    def write() -> Response:
+        return json_response(records.profile(experiment), size_bytes=size_bytes)
+
+    return await off_loop(size_bytes, write)
 
 
 async def import_data(call: Call) -> Response:
     """Import the body's samples into the experiment's algorithm; respond with warnings."""
     warnings = await call.dependencies.experiments.import_data(
-        call.experiment_id, value_from(call.body, "body"), call.request_id
+        call.experiment_id,
+        await off_loop(call.body_bytes, value_from, call.body, "body"),
+        call.request_id,
     )
     return json_response({"warnings": list(warnings)})
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.large_work import off_loop
 from svc_manager.pagination import Page
 from svc_manager.usecases.trials import TrialFilter
 from svc_manager.web.handlers.listings import Fetch, all_items, listing, streamed_list
@@ -64,7 +65,9 @@ async def add_trial(call: Call) -> Response:
             "body", "must be an object with the parameters", type(given).__name__
         )
     parameter_id = await call.dependencies.trials.add(
-        call.experiment_id, value_from(given, "parameters"), call.request_id
+        call.experiment_id,
+        await off_loop(call.body_bytes, value_from, given, "parameters"),
+        call.request_id,
     )
     return json_response({"parameterId": str(parameter_id)}, status=201)
 

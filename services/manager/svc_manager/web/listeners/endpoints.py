@@ -18,6 +18,7 @@ from svc_common.access.current_call import CurrentCall, serving
 from svc_common.access.delegation import ON_BEHALF_KEY
 from svc_common.access.roles import Caller, Role
 from svc_common.errors import FailedPreconditionError, ServiceError
+from svc_common.large_work import off_loop
 from svc_common.logs import get_logger
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.web.dependencies import WebDependencies
@@ -206,7 +207,8 @@ async def _call_handler(context: EndpointContext, route: Route, request: Request
         experiment_id=experiment_id,
         path=path,
         query=route.parse_query(request.query_params),
-        body=from_json(body) if route.body is not None else None,
+        body=await off_loop(len(body), from_json, body) if route.body is not None else None,
+        body_bytes=len(body),
         request_id=request.headers.get("idempotency-key", "")[:_LONGEST_REQUEST_ID]
         or uuid.uuid4().hex,
         url_path=request.scope["path"],

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.large_work import AT_ONCE_BYTES, parse_json
 
 
 def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -21,9 +22,17 @@ def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
         return json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
 
 
-def to_json_bytes(data: Any) -> bytes:  # noqa: ANN401 - any JSON value
-    """Return ``data`` as compact JSON in ASCII bytes."""
-    return to_json(data).encode("ascii")
+def to_json_bytes(data: Any, size_bytes: int = 0) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return ``data`` as compact JSON in ASCII bytes.
+
+    Args:
+        data: the value.
+        size_bytes: about its size; a large one is written in steps, for a thread.
+    """
+    if size_bytes <= AT_ONCE_BYTES:
+        return to_json(data).encode("ascii")
+    encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+    return "".join(encoder.iterencode(_finite(data))).encode("ascii")
 
 
 def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -35,7 +44,7 @@ def from_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
         InvalidArgumentError: the body is not JSON in UTF-8, or nested too deeply.
     """
     try:
-        return json.loads(text)
+        return parse_json(text)
     except RecursionError:
         raise InvalidArgumentError("body", "must not be nested so deeply") from None
     except ValueError as error:

@@ -1,0 +1,75 @@
+"""Work on large values away from the event loop: bounded threads, and JSON in small steps.
+
+A thread leaves the loop its turns only while it runs Python code or waits. The fast parser and
+writer of `json` are one long call, so large texts are handled by its Python versions.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from json.decoder import JSONArray, JSONDecoder  # type: ignore[attr-defined] # not in the stubs
+from json.scanner import py_make_scanner  # type: ignore[attr-defined] # not in the stubs
+from typing import Any, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ON_LOOP_BYTES: Final = 64 * 1024
+"""Largest value that is handled on the loop: a few milliseconds of Python code."""
+AT_ONCE_BYTES: Final = 512 * 1024
+"""Largest text that `json` handles in one call: a few milliseconds."""
+_THREADS: Final = 2
+"""Values that are handled at the same time; others wait."""
+
+_pool: Final = ThreadPoolExecutor(_THREADS, thread_name_prefix="large-work")
+
+
+async def off_loop(
+    size_bytes: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function, in one of few threads if the value that it handles is large.
+
+    Args:
+        size_bytes: size of the value.
+        function: called once; it must not use what the loop changes meanwhile.
+        *args: its arguments.
+        **kwargs: its keyword arguments.
+    """
+    if size_bytes <= ON_LOOP_BYTES:
+        return function(*args, **kwargs)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_pool, lambda: function(*args, **kwargs))
+
+
+class _SteppingDecoder(JSONDecoder):
+    """JSON decoder in Python code, which other threads can interrupt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parse_array = JSONArray
+        self.scan_once = py_make_scanner(self)
+
+
+def parse_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse a JSON text; a large one in steps.
+
+    Raises:
+        ValueError: the text is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    if len(text) <= AT_ONCE_BYTES:
+        return json.loads(text)
+    return json.loads(text, cls=_SteppingDecoder)
+
+
+def write_json(data: Any, size_bytes: int) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return data as JSON in ASCII; large data in steps.
+
+    Args:
+        data: the value.
+        size_bytes: size of the value in another encoding.
+    """
+    if size_bytes <= AT_ONCE_BYTES:
+        return json.dumps(data).encode()
+    return "".join(json.JSONEncoder().iterencode(data)).encode()

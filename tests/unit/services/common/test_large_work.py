@@ -1,0 +1,109 @@
+import asyncio
+import json
+import math
+import sys
+import threading
+
+import pytest
+
+from svc_common.large_work import AT_ONCE_BYTES, ON_LOOP_BYTES, off_loop, parse_json, write_json
+
+LARGE = ON_LOOP_BYTES + 1
+
+
+def large(value: object) -> bytes:
+    """Return a text with a value that is parsed in steps."""
+    return json.dumps({"value": value, "rest": "x" * AT_ONCE_BYTES}).encode()
+
+
+async def test_small_values_are_handled_on_the_loop_and_large_ones_in_a_thread() -> None:
+    assert await off_loop(ON_LOOP_BYTES, threading.current_thread) is threading.current_thread()
+
+    assert (await off_loop(LARGE, threading.current_thread)).name.startswith("large-work")
+
+
+async def test_errors_reach_the_caller() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        await off_loop(LARGE, int, "no number")
+
+
+async def test_few_large_values_are_handled_at_once() -> None:
+    entered: list[int] = []
+    go_on = threading.Event()
+
+    def work(number: int) -> int:
+        entered.append(number)
+        assert go_on.wait(30)
+        return number
+
+    calls = [asyncio.create_task(off_loop(LARGE, work, number)) for number in range(5)]
+    barrier = asyncio.create_task(asyncio.to_thread(_until_two, entered))
+    await barrier
+
+    assert len(entered) == 2
+    go_on.set()
+    assert await asyncio.gather(*calls) == [0, 1, 2, 3, 4]
+
+
+def _until_two(entered: list[int]) -> None:
+    while len(entered) < 2:
+        threading.Event().wait(0.001)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [1, -2.5, 1e300, 10**40, True, False],
+        {"a": {"b": [[], {}, [None]]}, "": 'ä\u2028\ud83d\ude00\\"\n'},
+        ["plain"] * 1000,
+    ],
+)
+def test_large_texts_are_parsed_and_written_as_by_json(value: object) -> None:
+    text = large(value)
+
+    assert parse_json(text) == json.loads(text)
+    assert write_json(value, AT_ONCE_BYTES + 1) == json.dumps(value).encode()
+    assert write_json(value, 1) == json.dumps(value).encode()
+
+
+def test_nan_and_infinities_survive() -> None:
+    nan, infinity = parse_json(large([math.nan, -math.inf]))["value"]
+
+    assert math.isnan(nan)
+    assert infinity == -math.inf
+
+
+@pytest.mark.parametrize("tail", [b"", b"]", b", 1]", b'"'])
+def test_text_that_is_no_json_is_refused(tail: bytes) -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        parse_json(b"[" + b"1," * AT_ONCE_BYTES + tail)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(RecursionError):
+        parse_json(b"[" * AT_ONCE_BYTES * 2)
+
+
+def test_other_threads_run_while_a_large_text_is_parsed() -> None:
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    running, turns = threading.Event(), 0
+    parsed = threading.Event()
+
+    def parse() -> None:
+        running.set()
+        parse_json(b"[" + b'"x",' * AT_ONCE_BYTES + b"1]")
+        parsed.set()
+
+    thread = threading.Thread(target=parse)
+    try:
+        thread.start()
+        running.wait()
+        while not parsed.is_set():
+            turns += 1
+    finally:
+        thread.join()
+        sys.setswitchinterval(interval_s)
+
+    assert turns > 1000  # the parser in one call would leave a handful
