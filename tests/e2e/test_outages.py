@@ -20,6 +20,7 @@ from tests.support.outages import (
     emptied_inbox,
     flipped_inbox,
     run_with_outages,
+    start_on_copy,
 )
 
 PLAN = KillPlan(trials=60, slots=4, kills=10, seed=20261122, timeout_s=240)
@@ -55,6 +56,32 @@ def test_experiment_is_whole_after_three_cuts_of_power(
     assert outcome.violations == []
     assert outcome.resumed == 0
     assert outcome.replay.equal == outcome.replay.suggestions >= PLAN.trials
+
+
+@pytest.mark.timeout(420)
+def test_cut_of_power_without_durability_leaves_an_experiment_that_goes_on(
+    disk: CutDisk, shape_on_disk: LocalShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_DURABILITY", "process")
+    outage = Outage(40, cut_power(disk, 1), lambda _: disk.synchronise())
+
+    outcome = run_with_outages(PLAN, shape_on_disk, tmp_path, [outage])
+
+    assert outcome.status == "DONE"
+    if not outcome.resumed:  # its log and its folder agree, or the log has more
+        assert outcome.violations == []
+    assert not any("trials instead of" in violation for violation in outcome.violations)
+
+
+@pytest.mark.timeout(420)
+def test_experiment_is_whole_on_a_copy_of_a_running_disk(
+    disk: CutDisk, shape_on_disk: LocalShape, tmp_path: Path
+) -> None:
+    outages = [Outage(due, start_on_copy(disk, due)) for due in (10, 35)]
+
+    outcome = run_with_outages(PLAN, shape_on_disk, tmp_path, outages)
+
+    assert outcome.violations == []
 
 
 @pytest.mark.timeout(300)

@@ -31,6 +31,7 @@ class CutDisk:
 
     def __init__(self, folder: Path) -> None:
         self._image = folder / "disk.img"
+        self._copy = folder / "copy.img"
         self.path = folder / "disk"
         """Mount point."""
 
@@ -63,10 +64,25 @@ class CutDisk:
         _run("umount", str(self.path))
         self._mount()
 
+    def synchronise(self) -> None:
+        """Write all that processes have written so far."""
+        _run("sync", "--file-system", str(self.path))
+
+    def copy(self) -> None:
+        """Copy the image while it is in use, piece by piece, as a backup of a machine does."""
+        _run("cp", "--sparse=always", str(self._image), str(self._copy))
+
+    def restore_copy(self) -> None:
+        """Mount the copy in its place; no process may use the disk."""
+        _run("umount", str(self.path))
+        self._copy.replace(self._image)
+        self._mount()
+
     def remove(self) -> None:
         """Unmount it for good."""
         subprocess.run(["umount", "--lazy", str(self.path)], check=False, timeout=_TIMEOUT_S)
         self._image.unlink(missing_ok=True)
+        self._copy.unlink(missing_ok=True)
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop", str(self._image), str(self.path))

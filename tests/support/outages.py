@@ -67,18 +67,30 @@ def cut_power(disk: CutDisk, seed: int) -> Callable[[LocalShape], None]:
         running = processes.tree(int(shape.endpoint()["pid"]))
         disk.cut()
         _kill(running)
-        wait.until(lambda: _restored(disk), _DUE_TIMEOUT_S, "no process uses the disk")
+        wait.until(lambda: _free(disk), _DUE_TIMEOUT_S, "no process uses the disk")
+        disk.restore()
 
     return fault
 
 
-def _restored(disk: CutDisk) -> bool:
+def start_on_copy(disk: CutDisk, seed: int) -> Callable[[LocalShape], None]:
+    """Return the fault that copies the disk in use, and replaces it by the copy."""
+
+    def fault(shape: LocalShape) -> None:
+        time.sleep(random.Random(seed).random() * 0.5)
+        disk.copy()
+        kill_all(shape)
+        wait.until(lambda: _free(disk), _DUE_TIMEOUT_S, "no process uses the disk")
+        disk.restore_copy()
+
+    return fault
+
+
+def _free(disk: CutDisk) -> bool:
+    """Return whether no process uses the disk; kill those that do."""
     users = _users_of(disk.path)
-    if users:
-        _kill(users)
-        return False
-    disk.restore()
-    return True
+    _kill(users)
+    return not users
 
 
 def _users_of(folder: Path) -> list[psutil.Process]:
