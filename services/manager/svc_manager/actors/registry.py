@@ -8,7 +8,6 @@ from typing import Final
 from nni_proto.experiment.v1 import experiment_pb2
 from svc_common.errors import (
     FailedPreconditionError,
-    InvalidArgumentError,
     LostOwnershipError,
     NotFoundError,
     UnavailableError,
@@ -18,9 +17,9 @@ from svc_common.tasks import TaskOwner
 from svc_manager.actors.experiment_actor import ActorDependencies, ExperimentActor
 from svc_manager.actors.inbox_reader import continue_inbox
 from svc_manager.actors.leasing import OwnedElsewhereError, Ownership
+from svc_manager.actors.log_restoration import LogRestorer
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.state import Experiment
-from svc_manager.event_log.folder_import import import_folder, reconcile, replace_log
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, cursor_of, load
 from svc_manager.ports import Journal, Journals
 
@@ -58,6 +57,9 @@ class ActorRegistry:
         self._dependencies = dependencies
         self._journals = journals
         self._ownership = ownership
+        self._restorer = LogRestorer(
+            dependencies.bus, dependencies.summaries, journals, dependencies.ids, ownership
+        )
         self._actors: dict[str, ExperimentActor] = {}
         self._summaries: dict[str, experiment_pb2.Experiment] = {}
         self._stopped_at: dict[str, int] = {}
@@ -69,7 +71,7 @@ class ActorRegistry:
     async def open(self) -> None:
         """Load all open experiments without an owner; read only the summaries of stopped ones."""
         await self._ownership.join()
-        await self._restore_missing()
+        await self._restorer.restore_missing()
         await continue_inbox(self._dependencies.bus.inbox, await self._largest_cursor())
         for experiment_id in await self._open_experiments():
             await self._take_over(experiment_id)
@@ -83,60 +85,6 @@ class ActorRegistry:
             if last is not None:
                 cursor = max(cursor, cursor_of(last.payload))
         return cursor
-
-    async def _restore_missing(self) -> None:
-        """Rebuild from its folder each experiment that has a summary but no log on the bus.
-
-        A deletion removes folder and summary first, so a deleted experiment does not return. The
-        log of an import that a kill interrupted counts as gone.
-        """
-        events = self._dependencies.bus.events
-        missing = await self._dependencies.summaries.known()
-        for experiment_id in await events.experiments():
-            last = await events.last(experiment_id)
-            if last is not None and not last.is_loading:
-                missing.discard(experiment_id)
-        summaries = await self._dependencies.summaries.latest(missing) if missing else {}
-        for experiment_id, summary in sorted(summaries.items()):
-            if summary.directory:
-                await self._restore(experiment_id, Path(summary.directory))
-
-    async def _restore(self, experiment_id: str, directory: Path) -> None:
-        """Rebuild the log of one experiment from its folder; log a failure instead of raising."""
-        dependencies = self._dependencies
-        try:
-            await self.reserve(experiment_id)
-        except OwnedElsewhereError:
-            return  # its owner restores it
-        try:
-            await import_folder(
-                dependencies.bus.events,
-                self._journals,
-                dependencies.ids,
-                experiment_id,
-                directory,
-            )
-        except NotFoundError:
-            return  # the folder is gone, too
-        except (InvalidArgumentError, LostOwnershipError, UnavailableError, OSError) as error:
-            get_logger().error(
-                "log of an experiment is gone, and its folder cannot be read",
-                experiment=experiment_id,
-                folder=str(directory),
-                error=str(error),
-            )
-            return
-        finally:
-            await self.release(experiment_id)
-        # Both name positions of the old log.
-        await dependencies.summaries.delete(experiment_id)
-        await dependencies.bus.inbox.delete(experiment_id)
-        get_logger().error(
-            "log of an experiment was gone, and came back from its folder; the experiment is "
-            "stopped",
-            experiment=experiment_id,
-            folder=str(directory),
-        )
 
     async def keep(self) -> None:
         """Renew leases until cancelled; stop actors of lost experiments, load ownerless ones."""
@@ -382,7 +330,7 @@ class ActorRegistry:
         try:
             folded = await load(events, experiment_id, snapshot)
         except FailedPreconditionError as error:
-            if await self._replaced(experiment_id, error.message):
+            if await self._restorer.replace_unreadable(experiment_id, error.message):
                 raise _LogRestoredError from error
             raise
         experiment = folded.experiment
@@ -396,70 +344,11 @@ class ActorRegistry:
         journal = open_journal()
         if journal.last_sequence > folded.sequence:
             journal.close()
-            if await self._restored(experiment_id, Path(experiment.directory)):
+            if await self._restorer.restore_end(experiment_id, Path(experiment.directory)):
                 raise _LogRestoredError
             journal = open_journal()
         journal = await complete_journal(events, experiment_id, lambda: journal, folded.sequence)
         return ExperimentActor(experiment_id, folded, journal, self._dependencies, epoch)
-
-    async def _replaced(self, experiment_id: str, reason: str) -> bool:
-        """Replace a log that cannot be read by the folder's event file; return whether it was."""
-        dependencies = self._dependencies
-        summaries = await dependencies.summaries.latest({experiment_id})
-        if experiment_id not in summaries or not summaries[experiment_id].directory:
-            return False
-        directory = Path(summaries[experiment_id].directory)
-        try:
-            await replace_log(
-                dependencies.bus.events,
-                self._journals,
-                dependencies.ids,
-                experiment_id,
-                directory,
-            )
-        except (InvalidArgumentError, NotFoundError) as error:
-            get_logger().error(
-                "folder of an experiment cannot be read",
-                experiment=experiment_id,
-                folder=str(directory),
-                error=error.message,
-            )
-            return False
-        await dependencies.summaries.delete(experiment_id)
-        await dependencies.bus.inbox.delete(experiment_id)
-        get_logger().error(
-            "log of an experiment could not be read, and was replaced by its folder's; the "
-            "experiment is stopped",
-            experiment=experiment_id,
-            folder=str(directory),
-            reason=reason,
-        )
-        return True
-
-    async def _restored(self, experiment_id: str, directory: Path) -> bool:
-        """Rebuild a log that lost its end from the folder's event file; return whether it was."""
-        dependencies = self._dependencies
-        try:
-            restored = await reconcile(
-                dependencies.bus.events,
-                self._journals,
-                dependencies.ids,
-                experiment_id,
-                directory,
-            )
-        except (InvalidArgumentError, NotFoundError) as error:
-            get_logger().error(
-                "folder of an experiment cannot be read",
-                experiment=experiment_id,
-                folder=str(directory),
-                error=error.message,
-            )
-            return False
-        if restored:
-            # Both name positions of the old log.
-            await dependencies.summaries.delete(experiment_id)
-            await dependencies.bus.inbox.delete(experiment_id)
-        return restored
 
     def _evict(self) -> None:
         """Stop the oldest actors of stopped experiments beyond a limit; cache their summaries."""

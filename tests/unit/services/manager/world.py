@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nni_proto.common.v1 import metric_pb2
-from nni_proto.experiment.v1 import config_pb2, event_pb2, inbox_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
 from nni_wire.values import from_value, to_value
@@ -377,3 +377,14 @@ async def world_on(
             yield World(bus, folder, manager, listeners, dispatcher, agent, tasks)
         finally:
             await tasks.aclose()
+
+
+async def stopped(world: World) -> str:
+    """Run an experiment to its end and stop it; return its id."""
+    experiment_id = await world.create()
+    await world.wait_for_state(experiment_id, experiment_pb2.EXPERIMENT_STATE_DONE)
+    await world.experiments.stop(experiment_id)
+    actor = await world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        await actor.wait_for_effects()
+    return experiment_id
