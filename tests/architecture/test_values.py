@@ -35,7 +35,8 @@ MUTABLE = {
     "sdk/nni/hpo/search/driver.py": {"CallbackGuard", "ParameterTable", "Provenance"},
     "sdk/nni/hpo/search/managed_tuner.py": {"_ConfigurationHistory"},
     "sdk/nni/hpo/search/tuner_driver.py": {"_History"},
-    "sdk/nni/hpo/simulation/simulator.py": {"TableTraining", "_Simulation", "_Trial"},
+    "sdk/nni/hpo/simulation/simulator.py": {"_Simulation", "_Trial"},
+    "sdk/nni/hpo/simulation/table_training.py": {"TableTraining"},
     "sdk/nni/hpo/tuners/bayesian/search_modes.py": {"RecentGains", "TrustRegion"},
     "sdk/nni/hpo/tuners/density/liars.py": {"Extent"},
 }

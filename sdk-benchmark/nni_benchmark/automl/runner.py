@@ -17,7 +17,7 @@ from nni.hpo.registry.factory import algorithms, find, validate
 from nni.hpo.registry.validation import check_count
 from nni.hpo.search.optimization import optimize
 from nni.hpo.search.study import Study
-from nni.hpo.simulation.simulator import BUDGET_KEY
+from nni.hpo.simulation.table_training import BUDGET_KEY
 from nni_benchmark.automl.architectures import ARCHITECTURES, Architecture
 from nni_benchmark.automl.data_sets import Data, DataUnavailableError, load
 from nni_benchmark.automl.tasks import GREATER_IS_BETTER, Metric, Task

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nni.hpo.simulation.curve_table import CurveTable
-from nni.hpo.simulation.simulator import TableTraining
+from nni.hpo.simulation.table_training import TableTraining
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from tests.support.simulation.agent import Outcome
