@@ -21,6 +21,8 @@ from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import HostSink
 
+CHECKPOINT: Final = "checkpoint"
+"""Folder of an experiment in which its host keeps checkpoints."""
 _READ_BYTES: Final = 1 << 18
 
 
@@ -36,6 +38,7 @@ class ChildHost:
         sink: receives the outputs.
         log: `dispatcher.log` of the experiment.
         eager: see `HostLauncher.launch`.
+        code_user: account of the host.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class ChildHost:
         log: DispatcherLog,
         *,
         eager: bool,
+        code_user: CodeUser = SAME_USER,
     ) -> None:
+        self._code_user = code_user
         self._process = process
         self._sink: HostSink | None = sink
         self._log = log
@@ -138,6 +143,9 @@ class ChildHost:
         """Wait for the host to exit; kill its group, pass on its last output, report the end."""
         code = await self._process.wait()
         self._signal_group()  # its children must not outlive it
+        if self._code_user.uid is not None:
+            for folder in (self._log.path.parent, self._log.path.parents[1] / CHECKPOINT):
+                await asyncio.to_thread(self._code_user.open_to_services, folder)
         while True:
             try:
                 chunk = os.read(self._outputs, _READ_BYTES)
@@ -183,7 +191,7 @@ class ChildHostLauncher:
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            checkpoint = directory.parent / "checkpoint"
+            checkpoint = directory.parent / CHECKPOINT
             if self._code_user.uid is not None:
                 checkpoint.mkdir(exist_ok=True)
                 self._code_user.share(checkpoint)
@@ -232,7 +240,9 @@ class ChildHostLauncher:
         finally:
             os.close(child_in)
             os.close(child_out)
-        return ChildHost(process, commands, outputs, sink, log, eager=eager)
+        return ChildHost(
+            process, commands, outputs, sink, log, eager=eager, code_user=self._code_user
+        )
 
 
 def _exit_reason(code: int) -> str:
