@@ -8,6 +8,7 @@ object with `type` (the class of `svc_common.errors`) and the error's facts;
 from __future__ import annotations
 
 import json
+import resource
 import string
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
@@ -49,9 +50,10 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
 }
 
 _SERVER_OPTIONS: Final = (
-    # Close connections without a finished handshake, and those that are idle for an hour.
+    # Close connections without a finished handshake, and those without a call: they may be of
+    # callers without credentials, and a client opens another one by itself.
     ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 3_600_000),
+    ("grpc.max_connection_idle_ms", 10_000),
     ("grpc.max_concurrent_streams", 1_000),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.absolute_max_metadata_size", 32 * 1024),
@@ -59,6 +61,20 @@ _SERVER_OPTIONS: Final = (
     ("grpc.compression_enabled_algorithms_bitset", 1),
 )
 """Limits of one connection."""
+
+_CONNECTION_SHARE: Final = 4
+"""One of so many descriptors of a process may be a gRPC connection; files, the bus, children and
+HTTP need the others."""
+_MOST_CONNECTIONS: Final = 4_000
+
+
+def connection_limit() -> int:
+    """Return how many gRPC connections a server accepts at a time, by the limit of open files."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return min(_MOST_CONNECTIONS, max(1, descriptors // _CONNECTION_SHARE))
+
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Register: TypeAlias = Callable[[grpc.aio.Server], None]
@@ -95,6 +111,7 @@ class GrpcServer:
             interceptors.insert(0, unread or UnreadRequestInterceptor())
             interceptors.append(AccessInterceptor(self._guard.authenticator))
         options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
+        options["grpc.max_allowed_incoming_connections"] = connection_limit()
         if self._guard is not None and self._guard.transport.ports_held:
             options["grpc.so_reuseport"] = 1
         self._server = grpc.aio.server(interceptors=interceptors, options=list(options.items()))

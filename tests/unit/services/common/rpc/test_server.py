@@ -1,4 +1,6 @@
 import asyncio
+import resource
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +16,12 @@ from nni_proto.trial.v1 import trial_service_pb2 as pb
 from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from svc_common import errors
 from svc_common.rpc.client import open_channel, service_error, token_metadata
-from svc_common.rpc.server import STATUS_BY_ERROR, GrpcServer
+from svc_common.rpc.server import (
+    _SERVER_OPTIONS,
+    STATUS_BY_ERROR,
+    GrpcServer,
+    connection_limit,
+)
 
 NAME = "nni_proto.trial.v1.TrialService"
 TOKEN = "secret"
@@ -213,3 +220,67 @@ async def test_refused_client_that_still_sends_gets_the_cause() -> None:
     await server.stop(0)
 
     assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
+def idle_connection(address: str) -> socket.socket:
+    """Return a connection of HTTP/2 that never makes a call."""
+    host, _, port = address.rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=10)
+    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+    return connection
+
+
+def is_served(connection: socket.socket) -> bool:
+    """Return whether the server answers on a connection; False: it has closed it."""
+    try:
+        return bool(connection.recv(1))
+    except ConnectionError:
+        return False
+
+
+async def test_idle_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_common.rpc.server.connection_limit", lambda: 5)
+    server = GrpcServer([NAME], TOKEN)
+    address = f"127.0.0.1:{await server.start()}"
+    connections = [await asyncio.to_thread(idle_connection, address) for _ in range(8)]
+
+    served = [await asyncio.to_thread(is_served, connection) for connection in connections]
+
+    assert sum(served) == 5
+    for connection in connections:
+        connection.close()
+    await server.stop(0)
+
+
+async def test_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = (*(option for option in _SERVER_OPTIONS if "idle" not in option[0]),)
+    options = (*quick, ("grpc.max_connection_idle_ms", 100))
+    monkeypatch.setattr("svc_common.rpc.server._SERVER_OPTIONS", options)
+    server = GrpcServer([NAME], TOKEN)
+    connection = await asyncio.to_thread(idle_connection, f"127.0.0.1:{await server.start()}")
+
+    def read_to_the_end() -> bytes:
+        while received := connection.recv(65536):  # its time-out fails the test
+            pass
+        return received
+
+    assert await asyncio.to_thread(read_to_the_end) == b""
+    connection.close()
+    await server.stop(0)
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"),
+    [(1024, 256), (1_048_576, 4_000), (resource.RLIM_INFINITY, 4_000), (2, 1)],
+)
+def test_connections_leave_descriptors_for_all_else(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+
+    assert connection_limit() == connections
+
+
+def test_idle_connections_end_within_a_minute() -> None:
+    assert 0 < dict(_SERVER_OPTIONS)["grpc.max_connection_idle_ms"] <= 60_000
