@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nni_wire.folders import BUS_FOLDER
-from tests.support import wait
+from tests.support import processes, wait
 from tests.support.experiments import write_experiment
 from tests.support.faulty_disks import FaultyDisk, faulty_disk
 from tests.support.local_shape import LocalShape
@@ -95,10 +97,20 @@ def run_with_fault(plan: DiskPlan, shape: LocalShape, folder: Path) -> DiskOutco
             experimentWorkingDirectory=str(shape.root),
         )
         experiment = shape.create(config)
+        supervisor = int(shape.endpoint()["pid"])
         try:
             return _disturbed(plan, shape, experiment, disk, folder / "gate")
         finally:
-            shape.stop()
+            _stop(shape, supervisor)
+
+
+def _stop(shape: LocalShape, supervisor: int) -> None:
+    """Stop the services, although a repaired disk has other files than those that they locked."""
+    shape.stop()
+    pids = [process.pid for process in processes.tree(supervisor)]
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(supervisor, signal.SIGTERM)
+    wait.until(lambda: not list(processes.alive(pids)), 60, "the end of all services")
 
 
 def _disturbed(
