@@ -16,6 +16,7 @@ PUBLIC_MODULES: Final = (
     "nni.hpo.configspace",
     "nni.compression",
     "nni.compression.speedup",
+    "nni.compression.utils",
     "nni.experiment",
     "nni.experiment.config",
     "nni.annotation",

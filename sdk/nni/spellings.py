@@ -39,6 +39,8 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
     "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
+    "nni.compression.pytorch.utils": ("nni.compression.utils.counter:count_flops_params",),
+    "nni.compression.pytorch.utils.counter": ("nni.compression.utils.counter:count_flops_params",),
     "nni.hpo.configspace": (
         "nni.hpo.space.configspace:from_configspace",
         "nni.hpo.space.configspace:parameters_of",

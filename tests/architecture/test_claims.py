@@ -19,7 +19,7 @@ def numbers(text: str) -> set[int]:
 
 
 BUILT = {
-    "compression": numbers("71, 75-79"),
+    "compression": numbers("71-79, 84-85"),
     "hpo": numbers("1-52"),
     "platform": numbers("1-11, 15-75, 78-80, 84"),
 }

@@ -23,7 +23,14 @@ import pytest
 
 from docs.generator.python_api import public_names
 
-MODULES = ("nni", "nni.compression", "nni.compression.speedup", "nni.hpo", "nni.experiment")
+MODULES = (
+    "nni",
+    "nni.compression",
+    "nni.compression.speedup",
+    "nni.compression.utils",
+    "nni.hpo",
+    "nni.experiment",
+)
 OURS = "nni"
 CONSTRUCTORS = ("__init__", "__post_init__", "__new__")
 EXAMPLE = re.compile(r"^(>>> |```python$)", re.MULTILINE)

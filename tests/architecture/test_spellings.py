@@ -34,6 +34,8 @@ TABLE = {
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.compression.pytorch": "ModelSpeedup",
     "nni.compression.pytorch.speedup": "ModelSpeedup",
+    "nni.compression.pytorch.utils": "count_flops_params",
+    "nni.compression.pytorch.utils.counter": "count_flops_params",
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
 """Older modules in users' code, and the names imported from them."""

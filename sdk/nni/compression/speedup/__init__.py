@@ -5,6 +5,7 @@ from nni.compression.speedup.model_speedup import ModelSpeedup
 from nni.compression.speedup.propagation import DeadlineError
 from nni.compression.speedup.removal import EmptyLayerError
 from nni.compression.speedup.report import KeptChannels, SpeedupReport
+from nni.compression.speedup.storage import load_smaller, save_smaller
 
 __all__ = [
     "ChannelGroup",
@@ -15,4 +16,6 @@ __all__ = [
     "ModelSpeedup",
     "SpeedupReport",
     "find_dependencies",
+    "load_smaller",
+    "save_smaller",
 ]

@@ -6,11 +6,12 @@ that is not enough, the sizes in single calls of the forward are replaced (`Size
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo
@@ -49,6 +50,7 @@ class Adaptation:
     """By module: 1 after its attributes were set, 2 after its calls were adapted."""
     _undo: dict[str, Undo] = field(default_factory=dict)
     _handles: dict[str, list[Any]] = field(default_factory=dict)
+    _adapters: dict[str, SizeAdapter] = field(default_factory=dict)
 
     def advance(self, path: str) -> bool:
         """Adapt a module and the others of its class by the next means.
@@ -85,10 +87,25 @@ class Adaptation:
                 found = self.advance(path) or found
         return found
 
+    def changes(self, undo: Undo) -> dict[str, dict[str, Any]]:
+        """Return what was changed beside tensors, by this adaptation and a removal.
+
+        Args:
+            undo: Record of the removal.
+
+        Returns:
+            JSON values by path of the module.
+        """
+        attributes = list(undo.attributes)
+        for own in self._undo.values():
+            attributes += own.attributes
+        return module_changes(self.model, attributes, self._adapters)
+
     def restore(self, path: str) -> None:
         """Reverse the changes to a module."""
         if path in self._undo:
             self._undo.pop(path).restore()
+        self._adapters.pop(path, None)
         for handle in self._handles.pop(path, []):
             handle.remove()
 
@@ -140,5 +157,28 @@ class Adaptation:
                 if any(shapes):
                     changes[place] = shapes
         if changes:
-            self._handles[path] = SizeAdapter(changes).attach(self.model.get_submodule(path))
+            adapter = SizeAdapter(changes)
+            self._adapters[path] = adapter
+            self._handles[path] = adapter.attach(self.model.get_submodule(path))
         return bool(changes)
+
+
+def module_changes(
+    model: nn.Module, attributes: list[tuple[nn.Module, str, Any]], calls: Mapping[str, SizeAdapter]
+) -> dict[str, dict[str, Any]]:
+    """Return what a removal changed beside tensors, as JSON values by path of the module."""
+    paths = {id(module): name for name, module in model.named_modules()}
+    found: dict[str, dict[str, Any]] = {}
+    for module, name, _ in attributes:
+        value = getattr(module, name)
+        entry = found.setdefault(paths[id(module)], {})
+        if name == "__class__":
+            entry["class"] = value.__name__
+        elif not isinstance(value, Tensor):
+            entry.setdefault("attributes", {})[name] = value
+    for path, adapter in calls.items():
+        found.setdefault(path, {})["calls"] = {
+            str(place): [{str(axis): size for axis, size in one.items()} for one in shapes]
+            for place, shapes in adapter.changes.items()
+        }
+    return found

@@ -197,6 +197,7 @@ class ModelSpeedup:
             shapes={name: (old, after[name]) for name, old in before.items() if old != after[name]},
             kept=self._kept(dependencies, dead, result.removed),
             changed_norms=dependencies.changed_norms,
+            changes=result.changes,
             planning_s=planned,
         )
         return model

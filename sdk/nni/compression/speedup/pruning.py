@@ -192,6 +192,7 @@ def prune(
         shapes={name: (old, after[name]) for name, old in before.items() if old != after[name]},
         fixed={**fixed, **dependencies.reasons()},
         changed_norms=dependencies.changed_norms,
+        changes=result.changes,
         planning_s=planned,
     )
     return smaller, report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 Shape = tuple[int, ...]
 
@@ -60,6 +61,8 @@ class SpeedupReport:
     changed_norms: tuple[str, ...] = ()
     """Normalisations whose statistics changed, under `allow_norm_change`; `error` shows by how
     much the outputs differ."""
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """Attributes and calls of modules that changed, which `save_smaller` stores."""
     planning_s: float = 0.0
     """CPU seconds without the two runs that measure `error`."""
 

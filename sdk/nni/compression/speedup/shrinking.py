@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,8 @@ class Shrinking:
 
     removed: Flags
     error: float
-    undo: Undo
+    changes: dict[str, dict[str, Any]]
+    """Changes of modules beside tensors, by path."""
 
 
 def outputs_of(model: nn.Module, inputs: Inputs) -> list[Tensor]:
@@ -153,7 +155,7 @@ def shrink(
         adaptation = Adaptation(model, dependencies, removed)
         failure, error = _tested(model, inputs, expected, adaptation)
         if not removed.any() or (failure is None and _accepted(dependencies, expected, error)):
-            return Shrinking(removed, error, undo)
+            return Shrinking(removed, error, adaptation.changes(undo))
         adaptation.restore_all()
         undo.restore()
         _step_back(dependencies, removed, failure, error)
