@@ -9,6 +9,7 @@ from nni.version import __version__
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of a small trial
 if TYPE_CHECKING:
     from nni import utils
+    from nni.common.serializer import trace
     from nni.errors import NoMoreTrialError
     from nni.hpo.registry.validation import ClassArgsValidator
     from nni.trial.api import (
@@ -32,6 +33,7 @@ __all__ = [
     "get_trial_id",
     "report_final_result",
     "report_intermediate_result",
+    "trace",
     "utils",
 ]
 
@@ -45,6 +47,7 @@ _HOMES = {
     "get_trial_id": "nni.trial.api",
     "report_final_result": "nni.trial.api",
     "report_intermediate_result": "nni.trial.api",
+    "trace": "nni.common.serializer",
 }
 _SUBMODULES = {"utils"}
 _NOT_YET = "it belongs to neural architecture search, which is not available yet"
@@ -52,7 +55,6 @@ _REMOVED = {
     "dump": _NOT_YET,
     "get_parameters": "use nni.get_next_parameter",
     "load": _NOT_YET,
-    "trace": _NOT_YET,
 }
 _ANNOTATIONS = (
     "choice function_choice lognormal loguniform normal qlognormal qloguniform qnormal quniform "

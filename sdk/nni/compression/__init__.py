@@ -1,4 +1,4 @@
-"""Model compression: pruning that makes models smaller.
+"""Model compression: pruning, and models that are smaller for it.
 
 Names are imported on first use, so that `import nni.compression` does not load torch.
 """
@@ -7,11 +7,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nni.compression.evaluators.torch_evaluator import TorchEvaluator
     from nni.compression.speedup.pruning import prune
 
-__all__ = ["prune"]
+__all__ = ["TorchEvaluator", "prune"]
 
-_HOMES = {"prune": "nni.compression.speedup.pruning"}
+_HOMES = {
+    "TorchEvaluator": "nni.compression.evaluators.torch_evaluator",
+    "prune": "nni.compression.speedup.pruning",
+}
 
 
 def __getattr__(name: str) -> object:

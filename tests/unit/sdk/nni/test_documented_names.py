@@ -346,7 +346,6 @@ def test_a_class_under_a_path_of_nni_1_is_refused_with_the_name_to_use(
     ("name", "remedy"),
     [
         ("get_parameters", "nni.get_next_parameter"),
-        ("trace", "not available yet"),
         ("dump", "not available yet"),
         ("load", "not available yet"),
         *((name, "'''@nni.variable(nni.choice(1, 2), name=x)'''") for name in ANNOTATIONS),

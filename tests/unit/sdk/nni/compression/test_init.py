@@ -21,3 +21,8 @@ def test_import_loads_no_torch() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
         _ = nni.compression.missing
+
+
+def test_exports_are_listed_and_importable() -> None:
+    assert "TorchEvaluator" in dir(nni.compression)
+    assert nni.compression.TorchEvaluator.__name__ == "TorchEvaluator"

@@ -1,0 +1,40 @@
+"""Bases of compressors: wrappers, targets, `Compressor` and `Pruner`.
+
+Names are imported on first use, because evaluators need the wrappers and compressors both.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nni.compression.base.compressor import Compressor, LayerInfo
+    from nni.compression.base.module_wrapper import ModuleWrapper
+    from nni.compression.base.pruner import Pruner
+    from nni.compression.config.settings import ConfigListError, PruningSetting
+
+__all__ = [
+    "Compressor",
+    "ConfigListError",
+    "LayerInfo",
+    "ModuleWrapper",
+    "Pruner",
+    "PruningSetting",
+]
+
+_HOMES = {
+    "Compressor": "nni.compression.base.compressor",
+    "ConfigListError": "nni.compression.config.settings",
+    "LayerInfo": "nni.compression.base.compressor",
+    "ModuleWrapper": "nni.compression.base.module_wrapper",
+    "Pruner": "nni.compression.base.pruner",
+    "PruningSetting": "nni.compression.config.settings",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home the first time it is used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nni.compression.base' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,146 @@
+"""Base of all compressors: selects modules, wraps them and restores them."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from torch import nn
+
+from nni.compression.base.inspection import module_infos
+from nni.compression.base.module_wrapper import ModuleWrapper
+from nni.compression.config.plan import pruning_plan
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+
+Entry = Mapping[str, object]
+
+
+class LayerInfo(NamedTuple):
+    """Module of a model with its name and type."""
+
+    name: str
+    """Dotted name."""
+    module: nn.Module
+    """The unwrapped module."""
+    type: str
+    """Name of its class."""
+
+
+class Compressor:
+    """Model with some of its modules wrapped.
+
+    Construction checks the configuration and wraps the selected modules in place. The parameters
+    of the model stay the same objects, so that an optimizer of the model goes on working.
+
+    Args:
+        model: an unwrapped model; its modules are replaced by wrappers.
+        config_list: entries of NNI 3.0 or 2.x; not changed.
+        evaluator: what trains and evaluates the model; None if the algorithm needs neither.
+
+    Attributes:
+        bound_model: the model.
+        config_list: copies of the entries.
+        evaluator: see above.
+        is_wrapped: whether the wrappers are in the model now.
+
+    Raises:
+        ConfigListError: the configuration breaks a rule.
+        TypeError: `model` is no module, or holds wrappers already.
+
+    Examples:
+        >>> from torch import nn
+        >>> from nni.compression.base import Compressor
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        >>> compressor = Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+        >>> list(compressor.get_modules_wrapper())
+        ['0']
+        >>> compressor.unwrap_model() is model
+        True
+    """
+
+    per_entry = False
+    """Whether the targets of an entry share its ratio, unless they name a group."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config_list: Sequence[Entry],
+        evaluator: TorchEvaluator | None = None,
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        if any(isinstance(module, ModuleWrapper) for module in model.modules()):
+            raise TypeError("model holds wrappers of another compressor; call its unwrap_model()")
+        plan = pruning_plan(config_list, module_infos(model), per_entry=self.per_entry)
+        self.bound_model = model
+        self.config_list = [dict(entry) for entry in config_list]
+        self.evaluator = evaluator
+        self.is_wrapped = False
+        self._wrappers = OrderedDict(
+            (name, ModuleWrapper(model.get_submodule(name), name, targets))
+            for name, targets in plan.items()
+        )
+        self.wrap_model()
+
+    def wrap_model(self) -> nn.Module:
+        """Put the wrappers into the model; without effect if they are.
+
+        Returns:
+            The model.
+
+        Examples:
+            >>> from torch import nn
+            >>> from nni.compression.base import Compressor
+            >>> model = nn.Sequential(nn.Linear(2, 2))
+            >>> compressor = Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> [name for name, _ in compressor.wrap_model().named_modules()]
+            ['', '0', '0.module']
+        """
+        if not self.is_wrapped:
+            for wrapper in self._wrappers.values():
+                wrapper.training = wrapper.module.training
+            self._replace({id(one.module): one for one in self._wrappers.values()})
+            self.is_wrapped = True
+        return self.bound_model
+
+    def unwrap_model(self) -> nn.Module:
+        """Put the original modules back into the model; without effect if they are there.
+
+        Returns:
+            The model, with the modules and parameters that it had before.
+        """
+        if self.is_wrapped:
+            self._replace({id(one): one.module for one in self._wrappers.values()})
+            self.is_wrapped = False
+        return self.bound_model
+
+    def _unwrap_model(self) -> nn.Module:
+        """Restore the original modules: the documented name of NNI 2.x for `unwrap_model`."""
+        return self.unwrap_model()
+
+    def get_modules_wrapper(self) -> dict[str, ModuleWrapper]:
+        """Return the wrappers by the dotted name of their module.
+
+        Returns:
+            A new dict, in the order of the model.
+        """
+        return dict(self._wrappers)
+
+    def get_modules_to_compress(self) -> list[LayerInfo]:
+        """Return name, module and type of every module that is compressed.
+
+        Returns:
+            A list in the order of the model.
+        """
+        return [
+            LayerInfo(name, wrapper.module, type(wrapper.module).__name__)
+            for name, wrapper in self._wrappers.items()
+        ]
+
+    def _replace(self, by_id: Mapping[int, nn.Module]) -> None:
+        """Replace modules wherever the model holds them: one may have several names."""
+        for owner in list(self.bound_model.modules()):
+            if isinstance(owner, ModuleWrapper):
+                continue  # it holds the module that it wraps
+            for own, module in owner._modules.items():  # noqa: SLF001 - setattr rejects numbers
+                if id(module) in by_id:
+                    owner._modules[own] = by_id[id(module)]  # noqa: SLF001

@@ -1,0 +1,350 @@
+"""Base of all pruners: metrics of targets become masks."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nni.compression.base.compressor import Compressor
+from nni.compression.base.module_wrapper import ModuleWrapper
+from nni.compression.base.target_space import is_parameter
+from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
+from nni.compression.masking.allocation import Scores, allocate
+from nni.compression.masking.granularity import block_sizes, expanded, grid, to_blocks
+
+Masks = dict[str, dict[str, Tensor]]
+"""Masks of 0 and 1 by module name and target name."""
+
+TargetKey = tuple[str, str]
+"""Module name and target name."""
+
+
+class Pruner(Compressor):
+    """Compressor that masks the least important parts of its targets.
+
+    A pruner of one's own implements `calculate_metrics`, and maybe `collect_data`.
+    `nni.testing.pruners.PrunerConformance` has the tests that it must pass.
+
+    Args:
+        model: an unwrapped model; its modules are replaced by wrappers.
+        config_list: entries of NNI 3.0 or 2.x; not changed.
+        evaluator: what trains the model; None if the algorithm needs no data.
+
+    Raises:
+        ConfigListError: the configuration breaks a rule.
+        TypeError: `model` is no module, or holds wrappers already.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from nni.compression.base import Pruner
+        >>> class LastFirst(Pruner):
+        ...     def calculate_metrics(self):
+        ...         return {
+        ...             key: -torch.arange(blocks.shape[:-1].numel()).reshape(blocks.shape[:-1])
+        ...             for key, blocks in self.weight_blocks()
+        ...         }
+        >>> model = nn.Sequential(nn.Linear(1, 4, bias=False))
+        >>> pruner = LastFirst(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+        >>> model, masks = pruner.compress()
+        >>> masks["0"]["weight"].flatten()
+        tensor([1., 1., 0., 0.])
+    """
+
+    default_granularity: Granularity = "default"
+    """What the algorithm masks as one, where the configuration does not say it."""
+    op_types: frozenset[str] | None = None
+    """Types of modules that the algorithm can prune; None for all with a weight."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base
+        super().__init__(*args, **kwargs)
+        try:
+            self._check_targets()
+        except ValueError:
+            self.unwrap_model()  # a refused model is left as it was
+            raise
+
+    @abstractmethod
+    def calculate_metrics(self) -> dict[TargetKey, Tensor]:
+        """Return the metric of each block of each target with a mask of its own.
+
+        Returns:
+            By module and target name, one value for each block, in the shape of the grid that
+            `weight_blocks` shows; the smallest are masked first.
+        """
+
+    def collect_data(self) -> None:
+        """Run what `calculate_metrics` needs, such as some training steps; by default nothing."""
+
+    def generate_masks(self) -> Masks:
+        """Return the masks that the algorithm chooses; those of the model stay as they are.
+
+        Blocks that are masked already are chosen first. The same model, data and seed give the
+        same masks.
+
+        Returns:
+            Masks of all parameters that are targets, of their shapes, by module and target name.
+        """
+        metrics = self.calculate_metrics()
+        scores = {key: self._scores(key, metric) for key, metric in metrics.items()}
+        kept = allocate(scores)
+        masks: Masks = {name: {} for name in self._wrappers}
+        for (name, target), reduced in kept.items():
+            parameter = self._wrappers[name].parameter(target)
+            sizes = self._block_sizes(name, target)
+            masks[name][target] = expanded(reduced, sizes).to(parameter)
+        self._align(masks)
+        return masks
+
+    def update_masks(self, masks: Mapping[str, Mapping[str, Tensor | None]]) -> None:
+        """Replace masks in the wrappers.
+
+        Args:
+            masks: masks by module and target name; None and targets that are missing change
+                nothing.
+
+        Raises:
+            KeyError: no wrapper, or no target, has this name.
+            ValueError: a mask has another shape than its parameter, or other values than 0 and 1.
+
+        Examples:
+            >>> import torch
+            >>> from torch import nn
+            >>> from nni.compression.pruning import LevelPruner
+            >>> model = nn.Sequential(nn.Linear(2, 1, bias=False))
+            >>> pruner = LevelPruner(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> pruner.update_masks({"0": {"weight": torch.tensor([[0.0, 1.0]])}})
+            >>> pruner.get_masks()
+            {'0': {'weight': tensor([[0., 1.]])}}
+        """
+        for name, targets in masks.items():
+            if name not in self._wrappers:
+                raise KeyError(f"no wrapped module is named {name!r}")
+            for target, mask in targets.items():
+                if mask is not None:
+                    self._wrappers[name].set_mask(target, mask)
+
+    def load_masks(self, masks: Mapping[str, Mapping[str, Tensor | None]] | str | Path) -> None:
+        """Replace masks by given ones, or by those of a file.
+
+        Args:
+            masks: masks as in `update_masks`, or the path of a file from `export_model`, of which
+                only tensors are read.
+
+        Raises:
+            KeyError: as `update_masks`.
+            ValueError: as `update_masks`.
+        """
+        if isinstance(masks, str | Path):
+            loaded: Masks = torch.load(masks, map_location="cpu", weights_only=True)
+            self.update_masks(loaded)
+        else:
+            self.update_masks(masks)
+
+    def get_masks(self) -> Masks:
+        """Return copies of the masks in the wrappers.
+
+        Returns:
+            Masks by module and target name; inputs and outputs without one are left out.
+        """
+        return {
+            name: {
+                target: mask.detach().clone()
+                for target in wrapper.targets
+                if (mask := wrapper.mask(target)) is not None
+            }
+            for name, wrapper in self._wrappers.items()
+        }
+
+    def compress(
+        self, max_steps: int | None = None, max_epochs: int | None = None
+    ) -> tuple[nn.Module, Masks]:
+        """Generate masks and apply them.
+
+        Args:
+            max_steps: optimizer steps of fine-tuning with the masks afterwards.
+            max_epochs: epochs of fine-tuning with the masks afterwards; none if both are None.
+
+        Returns:
+            The model, wrapped, and the masks.
+
+        Raises:
+            ValueError: fine-tuning is asked for without an evaluator.
+
+        Examples:
+            >>> from torch import nn
+            >>> from nni.compression.pruning import L1NormPruner
+            >>> model = nn.Sequential(nn.Conv2d(1, 20, 5))
+            >>> pruner = L1NormPruner(model, [{"op_types": ["Conv2d"], "sparse_ratio": 0.5}])
+            >>> model, masks = pruner.compress()
+            >>> int(masks["0"]["bias"].sum())
+            10
+        """
+        tuning = max_steps is not None or max_epochs is not None
+        if tuning and self.evaluator is None:
+            raise ValueError("max_steps and max_epochs need an evaluator; pass one to the pruner")
+        self.wrap_model()
+        self.collect_data()
+        self.update_masks(self.generate_masks())
+        if tuning and self.evaluator is not None:
+            self.evaluator.bind_model(self.bound_model)
+            try:
+                self.evaluator.train(max_steps, max_epochs)
+            finally:
+                self.evaluator.unbind_model()
+        return self.bound_model, self.get_masks()
+
+    def export_model(self, model_path: str | Path, mask_path: str | Path | None = None) -> None:
+        """Save the state dict of the unwrapped model, with masked values zero, and the masks.
+
+        The files are written by `torch.save` and hold tensors only.
+
+        Args:
+            model_path: file of the state dict; its keys are those of the original model.
+            mask_path: file of the masks, which `ModelSpeedup` and `load_masks` read; None for no
+                file.
+        """
+        was_wrapped = self.is_wrapped
+        self.unwrap_model()
+        try:
+            state = {key: value.clone() for key, value in self.bound_model.state_dict().items()}
+        finally:
+            if was_wrapped:
+                self.wrap_model()
+        masks = self.get_masks()
+        for name, targets in masks.items():
+            for target, mask in targets.items():
+                if is_parameter(target):
+                    state[f"{name}.{target}"] *= mask.to(state[f"{name}.{target}"])
+        torch.save(state, model_path)
+        if mask_path is not None:
+            torch.save(masks, mask_path)
+
+    def get_pruned_weights(self, dim: int = 0) -> dict[str, tuple[int, int]]:
+        """Return how many slices of each weight stay.
+
+        Args:
+            dim: dimension of the slices; 0 for output channels.
+
+        Returns:
+            Slices with a mask that is not zero, and all slices, by module name.
+        """
+        found = {}
+        for name, wrapper in self._wrappers.items():
+            mask = wrapper.mask("weight") if "weight" in wrapper.targets else None
+            if mask is not None:
+                slices = mask.transpose(0, dim).flatten(1) if mask.dim() > 1 else mask[:, None]
+                found[name] = int(slices.any(1).sum()), slices.shape[0]
+        return found
+
+    def weight_blocks(self) -> Iterable[tuple[TargetKey, Tensor]]:
+        """Yield the blocks of every parameter that gets a mask of its own.
+
+        Yields:
+            Module and target name, and `(*grid, elements)` of the parameter, detached.
+        """
+        for name, target in self.own_targets():
+            parameter = self._wrappers[name].parameter(target).detach()
+            yield (name, target), to_blocks(parameter, self._block_sizes(name, target))
+
+    def own_targets(self) -> list[TargetKey]:
+        """Return module and target name of every target that gets a mask of its own."""
+        return [
+            (name, target)
+            for name, wrapper in self._wrappers.items()
+            for target, settings in wrapper.targets.items()
+            if settings.align is None
+        ]
+
+    def _check_targets(self) -> None:
+        for name, wrapper in self._wrappers.items():
+            kind = type(wrapper.module).__name__
+            if self.op_types is not None and kind not in self.op_types:
+                raise ConfigListError(
+                    "config_list",
+                    f"selects {name}, a {kind}; {type(self).__name__} prunes only "
+                    f"{', '.join(sorted(self.op_types))}: exclude it, or choose another pruner",
+                )
+            for target in wrapper.targets:
+                if not is_parameter(target):
+                    raise ConfigListError(
+                        "config_list",
+                        f"has the target {target} of {name}; {type(self).__name__} masks "
+                        "parameters only: set such a mask by update_masks",
+                    )
+        for name, target in self.own_targets():
+            self._block_sizes(name, target)
+
+    def _block_sizes(self, name: str, target: str) -> tuple[int, ...]:
+        wrapper = self._wrappers[name]
+        chosen = wrapper.targets[target].granularity
+        shape = wrapper.parameter(target).shape
+        if chosen == "default":
+            chosen = self.default_granularity
+        if len(shape) == 1 and isinstance(chosen, str):
+            return (1,)  # a vector has one value for each channel
+        try:
+            return block_sizes(chosen, shape, transposed=_is_transposed(wrapper))
+        except ValueError as error:
+            raise ConfigListError(f"config_list target {target} of {name}:", str(error)) from error
+
+    def _scores(self, key: TargetKey, metric: Tensor) -> Scores:
+        name, target = key
+        wrapper = self._wrappers[name]
+        mask = wrapper.mask(target)
+        assert mask is not None  # parameters have a mask from the start
+        sizes = self._block_sizes(name, target)
+        if tuple(metric.shape) != grid(mask.shape, sizes):
+            raise ValueError(
+                f"the metric of {name}.{target} must have shape {grid(mask.shape, sizes)}, got "
+                f"{tuple(metric.shape)}"
+            )
+        kept = to_blocks(mask, sizes).any(-1)
+        metric = metric.detach() if metric.is_floating_point() else metric.double()
+        return Scores(metric, kept, mask.numel(), self._settings(wrapper.targets[target]))
+
+    def _settings(self, settings: PruningSettings) -> PruningSettings:
+        """Return the settings that masks are allocated by; a schedule may change the ratio."""
+        return settings
+
+    def _align(self, masks: Masks) -> None:
+        """Add the masks of the targets that take them over from others."""
+        for name, wrapper in self._wrappers.items():
+            for target, settings in wrapper.targets.items():
+                align = settings.align
+                if align is None:
+                    continue
+                source = align.module_name or name
+                if align.target_name not in masks.get(source, {}):
+                    raise ConfigListError(
+                        f"config_list target {target} of {name}:",
+                        f"is aligned with {align.target_name} of {source}, which is no target",
+                    )
+                masks[name][target] = self._aligned(
+                    masks[source][align.target_name],
+                    self._block_sizes(source, align.target_name),
+                    align.dims,
+                    wrapper.parameter(target),
+                )
+
+    @staticmethod
+    def _aligned(
+        mask: Tensor, sizes: tuple[int, ...], dims: tuple[int, ...], parameter: nn.Parameter
+    ) -> Tensor:
+        """Return the mask of a parameter from another one; ones if that one has finer blocks."""
+        kept_dims = {dim % mask.dim() for dim in dims}
+        others = [dim for dim in range(mask.dim()) if dim not in kept_dims]
+        if any(sizes[dim] != mask.shape[dim] for dim in others):
+            return torch.ones_like(parameter, requires_grad=False)
+        reduced = mask.amax(others) if others else mask
+        if reduced.numel() < parameter.numel() and parameter.numel() % reduced.numel() == 0:
+            # Groups of a transposed convolution: the weight has the channels of one group.
+            reduced = reduced.repeat(parameter.numel() // reduced.numel())
+        return reduced.reshape(parameter.shape).to(parameter)
+
+
+def _is_transposed(wrapper: ModuleWrapper) -> bool:
+    return type(wrapper.module).__name__.startswith("ConvTranspose")

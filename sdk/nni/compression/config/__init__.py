@@ -1,0 +1,1 @@
+"""Configuration lists: which targets of which modules are pruned, and how much."""

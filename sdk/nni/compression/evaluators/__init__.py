@@ -1,0 +1,1 @@
+"""Evaluators: how a compressor trains and evaluates the model of a user."""

@@ -1,0 +1,100 @@
+import pytest
+import torch
+from torch import nn
+
+from nni.compression.base.compressor import Compressor
+from nni.compression.base.module_wrapper import ModuleWrapper
+from nni.compression.config.settings import ConfigListError
+
+EVERY = [{"op_types": ["Linear"], "sparse_ratio": 0.5}]
+
+
+def model_of(*modules: nn.Module) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(*modules)
+
+
+@pytest.mark.claim("compression", 10)
+def test_wrapping_names_the_modules_and_unwrapping_restores_them() -> None:
+    model = model_of(nn.Linear(2, 2), nn.ReLU(), nn.Sequential(nn.Linear(2, 2)))
+    tree = list(model.named_modules())
+    parameters = list(model.parameters())
+
+    compressor = Compressor(model, EVERY)
+
+    assert isinstance(model[0], ModuleWrapper)
+    assert {"0", "0.module", "2.0", "2.0.module"} <= dict(model.named_modules()).keys()
+    assert compressor.unwrap_model() is model
+    assert list(model.named_modules()) == tree
+    assert all(a is b for a, b in zip(parameters, model.parameters(), strict=True))
+
+
+def test_wrapping_and_unwrapping_may_be_repeated() -> None:
+    compressor = Compressor(model_of(nn.Linear(2, 2)), EVERY)
+
+    for _ in range(2):
+        compressor.wrap_model()
+        assert compressor.is_wrapped
+    for _ in range(2):
+        compressor._unwrap_model()
+        assert not compressor.is_wrapped
+
+
+def test_a_module_with_several_names_is_wrapped_under_all() -> None:
+    shared = nn.Linear(2, 2)
+    model = model_of(shared, nn.Sequential(shared))
+
+    compressor = Compressor(model, EVERY)
+
+    assert list(compressor.get_modules_wrapper()) == ["0"]
+    assert model[1].get_submodule("0") is model[0]
+    compressor.unwrap_model()
+    assert model[0] is model[1].get_submodule("0") is shared
+
+
+def test_a_module_inside_another_wrapped_one_is_wrapped_too() -> None:
+    attention = nn.MultiheadAttention(4, 2)
+    model = model_of(attention)
+    config_list = [
+        {"op_types": ["NonDynamicallyQuantizableLinear"], "sparse_ratio": 0.5},
+        {
+            "op_types": ["MultiheadAttention"],
+            "target_names": ["in_proj_weight"],
+            "sparse_ratio": 0.5,
+        },
+    ]
+
+    compressor = Compressor(model, config_list)
+    x = torch.ones(3, 1, 4)
+
+    assert list(compressor.get_modules_wrapper()) == ["0", "0.out_proj"]
+    masked = model[0](x, x, x)[0]
+    compressor.unwrap_model()
+    assert torch.equal(masked, attention(x, x, x)[0])
+
+
+def test_modules_and_their_types_are_listed() -> None:
+    model = model_of(nn.Linear(2, 2))
+
+    (layer,) = Compressor(model, EVERY).get_modules_to_compress()
+
+    assert (layer.name, layer.type, type(layer.module)) == ("0", "Linear", nn.Linear)
+
+
+def test_a_wrapped_model_and_what_is_no_model_are_refused() -> None:
+    model = model_of(nn.Linear(2, 2))
+    Compressor(model, EVERY)
+
+    with pytest.raises(TypeError, match=r"call its unwrap_model\(\)"):
+        Compressor(model, EVERY)
+    with pytest.raises(TypeError, match="model must be a torch"):
+        Compressor(3, EVERY)  # type: ignore[arg-type]
+
+
+def test_a_refused_configuration_leaves_the_model() -> None:
+    model = model_of(nn.Linear(2, 2))
+
+    with pytest.raises(ConfigListError):
+        Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 2}])
+
+    assert type(model[0]) is nn.Linear
