@@ -1,9 +1,23 @@
 """Every pruner passes the conformance suite that `nni.testing.pruners` ships."""
 
-from torch import nn
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
 
 from nni.compression.base import Pruner
-from nni.compression.pruning import FPGMPruner, L1NormPruner, L2NormPruner, LevelPruner
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.pruning import (
+    ActivationAPoZRankPruner,
+    ActivationMeanRankPruner,
+    FPGMPruner,
+    L1NormPruner,
+    L2NormPruner,
+    LevelPruner,
+    SlimPruner,
+    TaylorFOWeightPruner,
+)
 from nni.testing.pruners import Entry, PrunerConformance
 
 
@@ -44,3 +58,53 @@ class TestGlobalRanking(PrunerConformance):
 
     def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
         return L1NormPruner(model, config_list)
+
+
+def trained(model: nn.Module) -> TorchEvaluator:
+    """Return an evaluator that trains with fixed batches."""
+
+    def train(one: nn.Module, optimizer: SGD, step: Any, _schedulers: Any, *limits: Any) -> None:
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(limits[0] or 1):
+            optimizer.zero_grad()
+            loss: Tensor = step(torch.randn(4, 3, 8, 8, generator=generator), one)
+            torch.autograd.backward(loss)
+            optimizer.step()
+
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    return TorchEvaluator(train, optimizer, lambda batch, one: one(batch).square().mean())
+
+
+class TestActivationAPoZRankPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return ActivationAPoZRankPruner(model, config_list, trained(model), 2)
+
+
+class TestActivationMeanRankPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return ActivationMeanRankPruner(model, config_list, trained(model), 2)
+
+
+class TestTaylorFOWeightPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return TaylorFOWeightPruner(model, config_list, trained(model), 2)
+
+
+class TestTaylorFOWeightPrunerInGlobalMode(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return TaylorFOWeightPruner(model, config_list, trained(model), 2, mode="global")
+
+
+class TestSlimPruner(PrunerConformance):
+    op_types = ("BatchNorm2d",)
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return SlimPruner(model, config_list, trained(model), 2)

@@ -1,7 +1,23 @@
 """Pruners: algorithms that mask the least important parts of a model."""
 
+from nni.compression.pruning.activation_pruner import (
+    ActivationAPoZRankPruner,
+    ActivationMeanRankPruner,
+)
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
+from nni.compression.pruning.slim_pruner import SlimPruner
+from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
 
-__all__ = ["FPGMPruner", "L1NormPruner", "L2NormPruner", "LevelPruner"]
+__all__ = [
+    "ActivationAPoZRankPruner",
+    "ActivationMeanRankPruner",
+    "FPGMPruner",
+    "L1NormPruner",
+    "L2NormPruner",
+    "LevelPruner",
+    "SlimPruner",
+    "TaylorFOWeightPruner",
+    "TaylorPruner",
+]
