@@ -62,30 +62,42 @@ def run(settings: Settings) -> int:
         prepare_home(settings)
     except OSError as error:
         return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
-    with ExitStack() as resources:
-        log = resources.enter_context((settings.logs / LOG_FILE).open("a", encoding="utf-8"))
-        configure("supervisor", stream=log)
-        starting = Lock.take(settings.home / STARTING_LOCK)
-        resources.callback(starting.release)
-        supervisor_lock = Lock.try_take(settings.home / SUPERVISOR_LOCK)
-        if supervisor_lock is None:
-            endpoint = read_endpoint(settings.home)
-            if endpoint is not None:
-                announce_ready(_public(endpoint))
-                return 0
-            supervisor_lock = Lock.take(
-                settings.home / SUPERVISOR_LOCK
-            )  # the other supervisor is stopping
-        resources.callback(supervisor_lock.release)
-        remove_endpoint(settings.home)
-        try:
-            asyncio.run(_supervise(settings, starting))
-        except ServiceError as error:
-            get_logger().error("start failed", error=error.message)
-            return _refuse(error.message)
-        except OSError as error:
-            get_logger().error("start failed", exc_info=error)
-            return _refuse(f"cannot start: {error}")
+    try:
+        with ExitStack() as resources:
+            return _run_alone(settings, resources)
+    except OSError as error:  # of the log or a lock: a disk that fails, a file system without locks
+        return _refuse(f"cannot use {settings.home}: {error.strerror}; set NNI_HOME")
+
+
+def _run_alone(settings: Settings, resources: ExitStack) -> int:
+    """Take the lock of the supervisor and run until TERM; only report one that has it already.
+
+    Raises:
+        OSError: the log or a lock cannot be opened.
+    """
+    log = resources.enter_context((settings.logs / LOG_FILE).open("a", encoding="utf-8"))
+    configure("supervisor", stream=log)
+    starting = Lock.take(settings.home / STARTING_LOCK)
+    resources.callback(starting.release)
+    supervisor_lock = Lock.try_take(settings.home / SUPERVISOR_LOCK)
+    if supervisor_lock is None:
+        endpoint = read_endpoint(settings.home)
+        if endpoint is not None:
+            announce_ready(_public(endpoint))
+            return 0
+        supervisor_lock = Lock.take(
+            settings.home / SUPERVISOR_LOCK
+        )  # the other supervisor is stopping
+    resources.callback(supervisor_lock.release)
+    remove_endpoint(settings.home)
+    try:
+        asyncio.run(_supervise(settings, starting))
+    except ServiceError as error:
+        get_logger().error("start failed", error=error.message)
+        return _refuse(error.message)
+    except OSError as error:
+        get_logger().error("start failed", exc_info=error)
+        return _refuse(f"cannot start: {error}")
     return 0
 
 

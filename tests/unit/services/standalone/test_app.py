@@ -1,3 +1,8 @@
+import json
+import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from stat import S_IMODE
 
@@ -61,3 +66,36 @@ def test_all_children_get_the_new_port_of_the_bus(tmp_path: Path) -> None:
     }
     assert urls == {port.plan.nats_url}
     held.close()
+
+
+def test_file_system_without_locks_is_named_when_the_start_is_refused(tmp_path: Path) -> None:
+    # A process of its own: the supervisor forbids its inspection until it ends.
+    code = textwrap.dedent(
+        """
+        import errno, fcntl, sys
+        from pathlib import Path
+
+        def refuse(*_):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        fcntl.flock = refuse
+        from svc_standalone.app import run
+        from svc_standalone.settings import Settings
+
+        sys.exit(run(Settings(Path(sys.argv[1]))))
+        """
+    )
+    reader, writer = os.pipe()
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "home")],
+        env={**os.environ, "NNI_READY_FD": str(writer)},
+        pass_fds=[writer],
+        check=False,
+    )
+
+    os.close(writer)
+    with os.fdopen(reader) as report:
+        refused = json.loads(report.read())
+    assert done.returncode == 1
+    assert refused["error"].startswith(f"cannot use {tmp_path / 'home'}: No locks available")
