@@ -15,6 +15,11 @@ from shutil import which
 from typing import Final
 
 TOOLS: Final = ("unshare", "setpriv", "mount")
+PROGRAMS: Final = (Path(os.path.realpath(sys.executable)).parents[1], Path(__file__).parents[2])
+"""Interpreter and checkout of the tests, which all users of a container can read.
+
+They may lie in a private folder, such as the home of root, or below one that is mounted over.
+"""
 
 
 def reason_without() -> str:
@@ -36,16 +41,28 @@ def contained(
         capabilities: names of the capabilities that it starts with, as in a compose file.
         user: `UID:GID` that it starts as.
     """
-    lines = ["set -e", "mount --make-rprivate /", *_open_interpreter()]
-    # Sources of mounts may lie below these, so those are kept aside first.
-    roots = {"/var/lib": "0755", "/run": "0755", "/tmp": "1777"}
+    lines = ["set -e", "mount --make-rprivate /"]
+    hidden = {"/var/lib": "0755", "/run": "0755", "/tmp": "1777"}
+    for closed in filter(None, map(_closed_parent, PROGRAMS)):
+        if not any(Path(closed).is_relative_to(folder) for folder in hidden):
+            hidden[closed] = "0755"
+    shown = {
+        str(place): place
+        for place in PROGRAMS
+        if any(place.is_relative_to(folder) for folder in hidden)
+    }
+    mounts = {**shown, **mounts}
+    # Sources of mounts may lie below the hidden folders, so those are kept aside first.
     kept = "/mnt/kept"
     lines.append("mount -t tmpfs -o mode=0700 tmpfs /mnt")
     for number, place in enumerate(mounts.values()):
         target = f"{kept}-{number}"
         make = f"mkdir {target}" if place.is_dir() else f"touch {target}"
         lines += [make, f"mount --bind {shlex.quote(str(place))} {target}"]
-    lines += [f"mount -t tmpfs -o mode={mode} tmpfs {root}" for root, mode in roots.items()]
+    lines += [
+        f"mount -t tmpfs -o mode={mode} tmpfs {shlex.quote(folder)}"
+        for folder, mode in hidden.items()
+    ]
     # New names in /etc stay in the container.
     layers = "lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work"
     lines += ["mkdir /mnt/upper /mnt/work", f"mount -t overlay -o {layers} overlay /etc"]
@@ -72,26 +89,11 @@ def contained(
     ]
 
 
-def _open_interpreter() -> list[str]:
-    """Return commands that show the interpreter of the tests to all users of the container.
-
-    It may lie in a private folder, such as the home of root.
-    """
-    home = Path(os.path.realpath(sys.executable)).parents[1]
-    closed = [
-        folder
-        for folder in reversed(home.parents)
+def _closed_parent(place: Path) -> str:
+    """Return the outermost folder above a place that other users cannot enter; empty: none."""
+    closed = (
+        str(folder)
+        for folder in reversed(place.parents)
         if not stat.S_IMODE(folder.stat().st_mode) & stat.S_IXOTH
-    ]
-    if not closed:
-        return []
-    outer = closed[0]
-    return [
-        "mount -t tmpfs -o mode=0755 tmpfs /mnt",
-        "mkdir /mnt/interpreter",
-        f"mount --bind {shlex.quote(str(home))} /mnt/interpreter",
-        f"mount -t tmpfs -o mode=0755 tmpfs {shlex.quote(str(outer))}",
-        f"mkdir -p {shlex.quote(str(home))}",
-        f"mount --move /mnt/interpreter {shlex.quote(str(home))}",
-        "umount /mnt",
-    ]
+    )
+    return next(closed, "")

@@ -1,6 +1,7 @@
 """The configuration of the bus for servers is one that the server takes."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,13 +22,17 @@ def test_server_accepts_the_configuration(tmp_path: Path) -> None:
         "NNI_NATS_PORT": "4222",
         "NNI_NATS_NAME": "n1",
         "NNI_NATS_STORE": str(tmp_path),
-        "NNI_NATS_MANAGER_PASSWORD": "m",
-        "NNI_NATS_DISPATCHER_PASSWORD": "d",
-        "NNI_NATS_POOL_PASSWORD": "p",
     }
+    folder = tmp_path / "nats"
+    shutil.copytree(CONFIG.parent, folder)
+    (folder / "passwords.conf").write_text(
+        "".join(
+            f'NNI_NATS_{user}_PASSWORD: "secret"\n' for user in ("MANAGER", "DISPATCHER", "POOL")
+        )
+    )
 
     done = subprocess.run(
-        [require_binary("nats-server"), "-t", "-c", str(CONFIG)],
+        [require_binary("nats-server"), "-t", "-c", str(folder / CONFIG.name)],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,

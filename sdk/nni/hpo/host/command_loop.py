@@ -139,7 +139,7 @@ class CommandLoop:
         operation = command["op"]
         if self._unverified and self._position > self._restored and not self._verified():
             return False
-        self._digest = _digest_with(self._digest, command)
+        self._digest = digest_with(self._digest, command)
         if self._position <= self._restored and operation not in {"generate", "recorded"}:
             return True  # part of the checkpoint
         if operation == "generate":
@@ -311,7 +311,7 @@ class CommandLoop:
         return any(not is_numeric(number) or number != number for number in numbers)  # noqa: PLR0124 - NaN
 
 
-def _digest_with(digest: int, command: dict[str, Any]) -> int:
+def digest_with(digest: int, command: dict[str, Any]) -> int:
     """Return the digest of the commands so far and one more."""
     operation = command["op"]
     keys = _DIGESTED.get(operation)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import pytest
 import svc_common
 from svc_common.code_user import SAME_USER, CodeUser, parse_ids
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from tests.support.public_packages import public_packages
 
 SERVICE, CODE = 65532, 65533
 USER = CodeUser(CODE, CODE)
 PUBLIC_PYTHON = Path("/usr/bin/python3")
 """Interpreter that another user can execute; that of the tests may be in a private folder."""
-PACKAGES = Path(svc_common.__file__).parents[1]
 as_root = pytest.mark.skipif(
     os.geteuid() != 0 or not PUBLIC_PYTHON.exists(), reason="only root can become another user"
 )
@@ -41,14 +42,21 @@ print(json.dumps({"ids": [os.getresuid(), os.getresgid(), os.getgroups()], "own"
 """
 
 
-def started(folder: Path, *options: str) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def packages() -> Iterator[Path]:
+    """Return a folder with `svc_common` that another user can read."""
+    with public_packages(Path(svc_common.__file__).parent) as folder:
+        yield folder
+
+
+def started(folder: Path, packages: Path, *options: str) -> dict[str, Any]:
     done = subprocess.run(
         [
             *(sys.executable, "-P", "-m", "svc_common.entry_point", "--user", f"{SERVICE}"),
             *(*options, str(PUBLIC_PYTHON), "-c", SERVICE_CODE),
         ],
         env={
-            "PYTHONPATH": str(PACKAGES),
+            "PYTHONPATH": str(packages),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -64,8 +72,8 @@ def started(folder: Path, *options: str) -> dict[str, Any]:
 
 
 @as_root
-def test_service_keeps_three_rights_and_its_children_none(tmp_path: Path) -> None:
-    found = started(tmp_path, "--code-user", f"{CODE}")
+def test_service_keeps_three_rights_and_its_children_none(tmp_path: Path, packages: Path) -> None:
+    found = started(tmp_path, packages, "--code-user", f"{CODE}")
 
     assert found["ids"] == [[SERVICE] * 3, [SERVICE] * 3, [CODE]]
     uid, gid, groups, umask, *capabilities = found["child"]
@@ -78,15 +86,17 @@ def test_service_keeps_three_rights_and_its_children_none(tmp_path: Path) -> Non
 
 
 @as_root
-def test_without_another_user_no_right_is_kept(tmp_path: Path) -> None:
-    found = started(tmp_path)
+def test_without_another_user_no_right_is_kept(tmp_path: Path, packages: Path) -> None:
+    found = started(tmp_path, packages)
 
     assert found["ids"] == [[SERVICE] * 3, [SERVICE] * 3, []]
     assert found["child"][0] == str(SERVICE)
 
 
 @as_root
-def test_folders_of_the_container_that_all_may_write_to_are_closed(tmp_path: Path) -> None:
+def test_folders_of_the_container_that_all_may_write_to_are_closed(
+    tmp_path: Path, packages: Path
+) -> None:
     home = tmp_path / "state"
     home.mkdir()
     home.chmod(0o2777)
@@ -97,7 +107,7 @@ def test_folders_of_the_container_that_all_may_write_to_are_closed(tmp_path: Pat
             *(sys.executable, "-P", "-m", "svc_common.entry_point", "--user", f"{SERVICE}"),
             *("--code-user", f"{CODE}", "true"),
         ],
-        env={"PYTHONPATH": str(PACKAGES), "PATH": os.environ["PATH"], "NNI_HOME": str(home)},
+        env={"PYTHONPATH": str(packages), "PATH": os.environ["PATH"], "NNI_HOME": str(home)},
         check=False,
     )
 

@@ -6,17 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import svc_common
+from tests.support.public_packages import public_packages
 
 OTHER = 65534
 PUBLIC_PYTHON = Path("/usr/bin/python3")
 """Interpreter that another user can execute; that of the tests may be in a private folder."""
-PACKAGES = Path(svc_common.__file__).parents[1]
 SERVICE = """
 import json, os, subprocess, sys
 from svc_common import environment, inspection
@@ -49,8 +50,15 @@ print(json.dumps({"token": environment.text("NNI_TOKEN"), "key": [key, again],
 """
 
 
+@pytest.fixture(scope="module")
+def packages() -> Iterator[Path]:
+    """Return a folder with `svc_common` that another user can read."""
+    with public_packages(Path(svc_common.__file__).parent) as folder:
+        yield folder
+
+
 def run(
-    folder: Path, *options: str, python: str = sys.executable, **variables: str
+    folder: Path, packages: Path, *options: str, python: str = sys.executable, **variables: str
 ) -> dict[str, Any]:
     secrets = folder / "secrets.env"
     secrets.write_text(
@@ -64,7 +72,7 @@ def run(
     done = subprocess.run(
         [*entry, python, "-c", SERVICE, str(secrets), str(key)],
         env={
-            "PYTHONPATH": str(PACKAGES),
+            "PYTHONPATH": str(packages),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PATH": os.environ["PATH"],
             "NNI_SECRETS_FILE": str(secrets),
@@ -80,8 +88,10 @@ def run(
     return found
 
 
-def test_service_gets_its_secrets_and_no_environment_has_them(tmp_path: Path) -> None:
-    found = run(tmp_path, NNI_S3_SECRET_KEY="hush")
+def test_service_gets_its_secrets_and_no_environment_has_them(
+    tmp_path: Path, packages: Path
+) -> None:
+    found = run(tmp_path, packages, NNI_S3_SECRET_KEY="hush")
 
     assert found["token"] == "the token=1"
     assert found["key"] == ["the key", "the key"]
@@ -92,8 +102,8 @@ def test_service_gets_its_secrets_and_no_environment_has_them(tmp_path: Path) ->
     assert "NNI_SECRETS_FILE" not in found["spy"]["environment"]
 
 
-def test_user_code_inherits_no_descriptor_of_a_secret(tmp_path: Path) -> None:
-    found = run(tmp_path)
+def test_user_code_inherits_no_descriptor_of_a_secret(tmp_path: Path, packages: Path) -> None:
+    found = run(tmp_path, packages)
 
     assert not [name for name in found["spy"]["own"] if "memfd" in name]
 
@@ -101,8 +111,8 @@ def test_user_code_inherits_no_descriptor_of_a_secret(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0 or not PUBLIC_PYTHON.exists(), reason="only root can become another user"
 )
-def test_user_code_of_the_same_user_can_read_no_secret(tmp_path: Path) -> None:
-    found = run(tmp_path, "--user", f"{OTHER}:{OTHER}", python=str(PUBLIC_PYTHON))
+def test_user_code_of_the_same_user_can_read_no_secret(tmp_path: Path, packages: Path) -> None:
+    found = run(tmp_path, packages, "--user", f"{OTHER}:{OTHER}", python=str(PUBLIC_PYTHON))
 
     assert found["ids"] == [OTHER, OTHER, []]
     assert found["token"] == "the token=1"
