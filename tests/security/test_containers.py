@@ -198,6 +198,8 @@ def test_daemons_of_ended_trials_are_ended(deployment: ComposeDeployment, experi
 
     wait.until(lambda: not daemons(), 20, "the end of daemons")
 
+    assert daemons() == []
+
 
 @pytest.mark.parametrize("name", ORDER)
 def test_health_needs_no_token(deployment: ComposeDeployment, name: str) -> None:

@@ -186,6 +186,8 @@ async def test_collection_that_failed_is_repeated_after_a_pause() -> None:
 
         async with asyncio.timeout(30):
             await blobs.asked.wait()
+        assert not running.done()
+        assert blobs.listings > 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

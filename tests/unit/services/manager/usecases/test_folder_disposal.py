@@ -78,12 +78,15 @@ async def test_experiment_is_gone_before_its_disk_is_given_back(world: World) ->
 async def test_next_manager_gives_back_what_a_killed_one_left(world: World) -> None:
     experiment_id, _ = await stopped(world, 3)
     await world.experiments.delete(experiment_id, "d1")
+    assert len(left(world)) == 1
 
     async with (
         manager_on(world.bus, world.folder, InMemoryListeners()) as next_manager,
         running(next_manager.deletions),
     ):
         await until(lambda: not left(world))
+
+    assert left(world) == []
 
 
 async def test_deletion_goes_on_when_its_caller_is_cancelled(
