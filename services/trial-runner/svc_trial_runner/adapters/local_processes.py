@@ -22,7 +22,7 @@ from svc_trial_runner.adapters.process_table import (
     group_exists,
     read_entry,
     signal_exactly,
-    signal_group,
+    signal_tree,
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand, load_time_variables
@@ -251,13 +251,8 @@ class LocalProcesses:
     def _signal(self, leader: ProcessIdentity, token: str, number: signal.Signals) -> None:
         snapshot = self._snapshot_now()
         related = snapshot.descendants(leader.pid) + snapshot.carrying(token, self._parent_pid)
-        outside = {entry.pid: entry for entry in related if entry.group != leader.pid}
-        now = snapshot.find(leader.pid)
-        # The number belongs to another process by now: its group is not the trial's.
-        if now is None or now.start_time == leader.start_time:
-            signal_group(leader.pid, number)
-        for entry in outside.values():
-            signal_exactly(entry, number)
+        by_pid = {entry.pid: entry for entry in related}
+        signal_tree(leader, snapshot, by_pid.values(), number)
 
     def _snapshot_now(self) -> ProcessSnapshot:
         """Return a snapshot of all processes, cached for a moment for many stops at once."""

@@ -153,6 +153,32 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def signal_tree(
+    leader: ProcessIdentity,
+    snapshot: ProcessSnapshot,
+    related: Iterable[ProcessEntry],
+    number: signal.Signals,
+) -> None:
+    """Send a signal to a process's group and to related processes outside it.
+
+    Args:
+        leader: of the group; a process that reused its number is left alone, with its group.
+        snapshot: of all processes; it may be a moment old.
+        related: processes of the snapshot that belong to the leader's trial.
+        number: the signal.
+    """
+    now = snapshot.find(leader.pid)
+    if now is None or now.start_time == leader.start_time:
+        signal_group(leader.pid, number)
+    for entry in related:
+        if entry.group == leader.pid:
+            # It was a member; it may have left between the snapshot and the signal to the group.
+            current = read_entry(entry.pid)
+            if current is None or current.group == leader.pid:
+                continue
+        signal_exactly(entry, number)
+
+
 def group_exists(group: int) -> bool:
     """Return whether any process is in a group, by signal 0."""
     try:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from svc_trial_runner.adapters.process_table import (
     read_entry,
     signal_exactly,
     signal_group,
+    signal_tree,
     token_of,
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
@@ -117,3 +119,38 @@ def test_group_exists_until_its_last_member_has_ended() -> None:
 def test_only_descendants_are_own_processes() -> None:
     with sleeper() as process:
         assert ProcProcessTable().own([process.pid, 1, os.getpid()]) == {process.pid}
+
+
+def test_member_that_leaves_its_group_after_the_snapshot_is_signalled() -> None:
+    leave = "import os, sys; sys.stdin.read(1); os.setsid(); print(flush=True); sys.stdin.read()"
+    with (
+        subprocess.Popen(["sleep", "60"], process_group=0) as leader,
+        subprocess.Popen(
+            [sys.executable, "-c", leave],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            process_group=leader.pid,
+        ) as member,
+    ):
+        assert member.stdin is not None
+        assert member.stdout is not None
+        snapshot = ProcessSnapshot()
+        related = [found for found in snapshot.entries if found.pid == member.pid]
+        assert [found.group for found in related] == [leader.pid]
+        member.stdin.write(b"x")
+        assert member.stdout.read(1) == b"\n"
+        identity = identity_of(leader.pid)
+        assert identity is not None
+
+        signal_tree(identity, snapshot, related, signal.SIGKILL)
+
+        assert member.wait() == -signal.SIGKILL
+        assert leader.wait() == -signal.SIGKILL
+
+
+def test_group_of_a_reused_number_is_left_alone() -> None:
+    with sleeper() as stranger:
+        signal_tree(ProcessIdentity(stranger.pid, 1), ProcessSnapshot(), [], signal.SIGKILL)
+
+        assert stranger.poll() is None
