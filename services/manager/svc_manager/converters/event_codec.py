@@ -14,7 +14,6 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -120,9 +119,28 @@ def _codec_of(event_type: type[events.Event]) -> EventCodec:
 
 
 def _reader(event_type: type[Any], converters: Mapping[str, FieldCodec]) -> Read:
-    """Return a function that reads all fields of an event's message."""
-    reads = tuple(read for read, _ in converters.values())
-    return lambda message: event_type(*map(operator.call, reads, repeat(message)))
+    """Return a function that reads all fields of an event's message.
+
+    Most fields are plain: one call reads them all, and converters replace the others.
+    """
+    plain = [name for name, (_, write) in converters.items() if write is None]
+    others = [
+        (index, read)
+        for index, (read, write) in enumerate(converters.values())
+        if write is not None
+    ]
+    if len(plain) < 2:  # noqa: PLR2004 - `attrgetter` returns a tuple for two names and more
+        reads = tuple(read for read, _ in converters.values())
+        return lambda message: event_type(*[read(message) for read in reads])
+    fields_of = operator.attrgetter(*(name if name in plain else plain[0] for name in converters))
+
+    def read_all(message: Any) -> Any:  # noqa: ANN401 - see above
+        values = list(fields_of(message))
+        for index, read in others:
+            values[index] = read(message)
+        return event_type(*values)
+
+    return read_all
 
 
 def _writer(converters: Mapping[str, FieldCodec]) -> Write:
@@ -183,10 +201,11 @@ def _scalar(field: FieldDescriptor, *, optional: bool) -> FieldCodec:
 
 
 def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple[Read, Write]:
+    part_of = operator.attrgetter(name)
     if not optional:
         return (
-            lambda message: read(getattr(message, name)),
-            lambda message, value: write(getattr(message, name), value),
+            lambda message: read(part_of(message)),
+            lambda message, value: write(part_of(message), value),
         )
 
     def write_some(message: Any, value: Any) -> None:  # noqa: ANN401 - see above
