@@ -17,6 +17,8 @@ __all__ = ["local_shape"]  # a fixture for all
 def pytest_configure() -> None:
     """Set what the caller's shell and the accounts of the machine would decide otherwise."""
     os.environ["NNI_PRIVATE"] = "no"
+    # Workers share the processors: threads of one library that wait for each other slow them all.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Background jobs of a shell ignore SIGINT, as do their children.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,18 +17,19 @@ _PROBE: Final = "from sys import *; v = version_info; print(*v[:3], implementati
 
 @cache
 def supported_pythons() -> dict[str, Path]:
-    """Return one interpreter of each released version from 3.11 on, by version, oldest first.
+    """Return one interpreter of each minor version from 3.11 on, by its version, oldest first.
 
-    `NNI_PYTHONS` adds interpreters, separated by colons. That of the tests is among them.
+    `NNI_PYTHONS` adds interpreters, separated by colons. That of the tests is among them, and goes
+    before others of its minor version, as those that are named go before those that are found.
     """
     named = [Path(one) for one in os.environ.get("NNI_PYTHONS", "").split(":") if one]
     own = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    found: dict[tuple[int, ...], Path] = {}
+    found: dict[tuple[int, ...], tuple[str, Path]] = {}
     for path in [own, *named, *_candidates()]:
         version = _version(path)
         if version >= OLDEST:
-            found.setdefault(version, path)
-    return {".".join(map(str, version)): found[version] for version in sorted(found)}
+            found.setdefault(version[:2], (".".join(map(str, version)), path))
+    return dict(found[minor] for minor in sorted(found))
 
 
 def own_version() -> str:
