@@ -1,0 +1,179 @@
+"""Run of one step of a compression job, from the files of the step before to its own."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from nni.compression import pruning
+from nni.compression.base.pruner import Pruner
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.job import step_files
+from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.factories import load_factory
+from nni.compression.job.step_files import StepResult
+from nni.compression.job.steps import Step, progress, scaled
+from nni.compression.speedup import ModelSpeedup, save_smaller
+from nni.compression.utils import count_flops_params
+
+
+def run_step(
+    job: JobDescription, step: Step, previous: Path | None, folder: Path, code_directory: Path
+) -> StepResult:
+    """Run one step and leave its files in a folder.
+
+    The same job, step and previous files give the same files on the same machine with the same
+    number of threads. Generators of random numbers are seeded before the user's factories are
+    called, and continue from the previous step after them.
+
+    Args:
+        job: the description.
+        step: the step.
+        previous: folder of the step before; None for the first one.
+        folder: folder for the files; it exists and is empty.
+        code_directory: folder of the user's modules, and of the file of weights.
+
+    Returns:
+        The result, which is also in the folder.
+
+    Raises:
+        JobError: the description does not fit the code, the model or the file of weights.
+        OSError: a file cannot be read or written.
+    """
+    step_files.seed_generators(job.seed)
+    model = _model(job, code_directory)
+    pruner_class = _pruner_class(job)
+    evaluator = _evaluator(job, model, code_directory)
+    if previous is None:
+        step_files.seed_generators(job.seed)
+    else:
+        step_files.load_model(model, previous / step_files.MODEL)
+        step_files.load_random_states(previous)
+    if step.kind == "prune":
+        return _prune(job, step, previous, folder, pruner_class, model, evaluator)
+    assert previous is not None, "a speedup follows the last iteration"
+    return _speed_up(job, step, previous, folder, model, evaluator)
+
+
+def _model(job: JobDescription, code_directory: Path) -> nn.Module:
+    make = load_factory(job.model.reference, "model.factory", code_directory)
+    model = make(**job.model.kwargs)
+    if not isinstance(model, nn.Module):
+        raise JobError("model.factory", f"must return a torch.nn.Module, got {model!r}")
+    if job.weights is not None:
+        path = code_directory / f"{job.weights}.safetensors"
+        if not path.is_file():
+            raise JobError("model.weights", f"names {path.name}, which is not in {code_directory}")
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != job.weights:
+                raise JobError("model.weights", f"is not the SHA-256 of {path}; save it again")
+        try:
+            step_files.load_model(model, path)
+        except ValueError as error:
+            raise JobError("model.weights", str(error)) from error
+    return model
+
+
+def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> TorchEvaluator:
+    make = load_factory(job.evaluator.reference, "evaluator.factory", code_directory)
+    evaluator = make(model, **job.evaluator.kwargs)
+    if not isinstance(evaluator, TorchEvaluator):
+        raise JobError("evaluator.factory", f"must return an evaluator, got {evaluator!r}")
+    if job.speedup is not None and evaluator.get_dummy_input() is None:
+        raise JobError("evaluator.factory", "must set dummy_input, which a speedup needs")
+    return evaluator
+
+
+def _pruner_class(job: JobDescription) -> type[Pruner]:
+    found = getattr(pruning, job.algorithm, None)
+    if not (isinstance(found, type) and issubclass(found, Pruner)):
+        known = ", ".join(pruning.__all__)
+        raise JobError("algorithm.name", f"must be one of {known}; got {job.algorithm!r}")
+    unknown = set(job.arguments) - set(inspect.signature(found).parameters)
+    if unknown:
+        raise JobError(f"algorithm.arguments.{min(unknown)}", f"is no argument of {job.algorithm}")
+    return found
+
+
+def _prune(
+    job: JobDescription,
+    step: Step,
+    previous: Path | None,
+    folder: Path,
+    pruner_class: type[Pruner],
+    model: nn.Module,
+    evaluator: TorchEvaluator,
+) -> StepResult:
+    entries = scaled(job.config_list, progress(job.schedule, step.number, job.iterations))
+    pruner = pruner_class(model, entries, evaluator=evaluator, **job.arguments)
+    if previous is not None:
+        pruner.load_masks(step_files.load_masks_of(previous))
+    pruner.compress(job.max_steps, job.max_epochs)
+    metric = _evaluated(evaluator, model)
+    masks = pruner.get_masks()
+    pruner.unwrap_model()
+    result = StepResult(
+        number=step.number,
+        kind=step.kind,
+        metric=metric,
+        sparsity={
+            f"{name}.{target}": _masked_part(mask)
+            for name, targets in masks.items()
+            for target, mask in targets.items()
+        },
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+    )
+    step_files.save_model(model, folder)
+    step_files.save_step(folder, job.digest, masks, result)
+    return result
+
+
+def _speed_up(
+    job: JobDescription,
+    step: Step,
+    previous: Path,
+    folder: Path,
+    model: nn.Module,
+    evaluator: TorchEvaluator,
+) -> StepResult:
+    assert job.speedup is not None, "the job has this step"
+    inputs: Any = evaluator.get_dummy_input()
+    masks = step_files.load_masks_of(previous)
+    speedup = ModelSpeedup(
+        model,
+        inputs,
+        masks,
+        allow_norm_change=job.speedup.allow_norm_change,
+        time_limit_s=job.speedup.time_limit_s,
+    )
+    speedup.speedup_model()
+    report = speedup.report
+    assert report is not None, "the speedup is done"
+    flops, parameters, _ = count_flops_params(model, inputs, verbose=False)
+    result = StepResult(
+        number=step.number,
+        kind=step.kind,
+        metric=_evaluated(evaluator, model),
+        parameters=int(parameters),
+        flops=int(flops),
+        error=report.error,
+    )
+    save_smaller(model, report, folder)
+    step_files.save_step(folder, job.digest, {}, result)
+    return result
+
+
+def _evaluated(evaluator: TorchEvaluator, model: nn.Module) -> float:
+    evaluator.bind_model(model)
+    try:
+        return evaluator.evaluate()
+    finally:
+        evaluator.unbind_model()
+
+
+def _masked_part(mask: Tensor) -> float:
+    return 1 - float(mask.double().mean())
