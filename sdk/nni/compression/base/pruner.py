@@ -2,21 +2,26 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.compressor import Compressor
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.allocation import Scores, allocate
 from nni.compression.masking.granularity import block_sizes, expanded, grid, to_blocks
 
 Masks = dict[str, dict[str, Tensor]]
 """Masks of 0 and 1 by module name and target name."""
+
+_SCALED: Final = ("sparse_ratio", "sparse_threshold", "max_sparse_ratio", "min_sparse_ratio")
 
 TargetKey = tuple[str, str]
 """Module name and target name."""
@@ -58,6 +63,8 @@ class Pruner(Compressor):
     """What the algorithm masks as one, where the configuration does not say it."""
     op_types: frozenset[str] | None = None
     """Types of modules that the algorithm can prune; None for all with a weight."""
+    ratio_factor = 1.0
+    """Part of all ratios and thresholds that the next masks reach, in (0, 1]; set by schedules."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base
         super().__init__(*args, **kwargs)
@@ -78,6 +85,23 @@ class Pruner(Compressor):
 
     def collect_data(self) -> None:
         """Run what `calculate_metrics` needs, such as some training steps; by default nothing."""
+
+    def observe(self) -> list[RemovableHandle]:
+        """Forget earlier observations and observe the training from now on; by default nothing.
+
+        A schedule calls it instead of `collect_data`, while it trains the model itself.
+
+        Returns:
+            Hooks, which the caller removes.
+        """
+        return []
+
+    def patch(self, evaluator: TorchEvaluator) -> None:
+        """Change the training while the model is observed; by default nothing.
+
+        Args:
+            evaluator: has the model.
+        """
 
     def generate_masks(self) -> Masks:
         """Return the masks that the algorithm chooses; those of the model stay as they are.
@@ -307,8 +331,15 @@ class Pruner(Compressor):
         return Scores(metric, kept, mask.numel(), self._settings(wrapper.targets[target]))
 
     def _settings(self, settings: PruningSettings) -> PruningSettings:
-        """Return the settings that masks are allocated by; a schedule may change the ratio."""
-        return settings
+        """Return the settings that masks are allocated by, scaled by the factor."""
+        if self.ratio_factor == 1:
+            return settings
+        scaled = {
+            name: value * self.ratio_factor
+            for name in _SCALED
+            if (value := getattr(settings, name)) is not None
+        }
+        return replace(settings, **scaled)
 
     def _align(self, masks: Masks) -> None:
         """Add the masks of the targets that take them over from others."""

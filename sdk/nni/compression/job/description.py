@@ -73,7 +73,8 @@ class JobDescription:
         arguments: its arguments beside model, configuration and evaluator.
         weights: SHA-256 of the file of safetensors `<SHA-256>.safetensors` in the code directory,
             with the parameters to start from; None: those of the factory.
-        schedule: how the ratios grow; see `nni.compression.job.steps.progress`.
+        schedule: how the ratios grow; `agp`, `linear`; see
+            `nni.compression.scheduling.growth`.
         iterations: number of pruning iterations, >= 1.
         max_steps: optimizer steps of fine-tuning after each iteration.
         max_epochs: epochs of fine-tuning after each iteration; none if both are None.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -16,7 +16,7 @@ from nni.compression.job import step_files
 from nni.compression.job.description import JobDescription, JobError
 from nni.compression.job.factories import load_factory
 from nni.compression.job.step_files import StepResult
-from nni.compression.job.steps import Step, progress, scaled
+from nni.compression.job.steps import Step, ratio_factor
 from nni.compression.speedup import ModelSpeedup, save_smaller
 from nni.compression.utils import count_flops_params
 
@@ -89,14 +89,18 @@ def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> T
 
 
 def _pruner_class(job: JobDescription) -> type[Pruner]:
-    found = getattr(pruning, job.algorithm, None)
-    if not (isinstance(found, type) and issubclass(found, Pruner)):
-        known = ", ".join(pruning.__all__)
+    found: Any = getattr(pruning, job.algorithm, None)
+    if not _is_pruner(found):
+        known = ", ".join(name for name in pruning.__all__ if _is_pruner(getattr(pruning, name)))
         raise JobError("algorithm.name", f"must be one of {known}; got {job.algorithm!r}")
     unknown = set(job.arguments) - set(inspect.signature(found).parameters)
     if unknown:
         raise JobError(f"algorithm.arguments.{min(unknown)}", f"is no argument of {job.algorithm}")
-    return found
+    return cast("type[Pruner]", found)
+
+
+def _is_pruner(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, Pruner)
 
 
 def _prune(
@@ -108,8 +112,8 @@ def _prune(
     model: nn.Module,
     evaluator: TorchEvaluator,
 ) -> StepResult:
-    entries = scaled(job.config_list, progress(job.schedule, step.number, job.iterations))
-    pruner = pruner_class(model, entries, evaluator=evaluator, **job.arguments)
+    pruner = pruner_class(model, job.config_list, evaluator=evaluator, **job.arguments)
+    pruner.ratio_factor = ratio_factor(job.schedule, step.number, job.iterations)
     if previous is not None:
         pruner.load_masks(step_files.load_masks_of(previous))
     pruner.compress(job.max_steps, job.max_epochs)

@@ -7,16 +7,19 @@ from nni.compression.pruning.activation_pruner import (
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
+from nni.compression.pruning.scheduled_pruner import AGPPruner, LinearPruner
 from nni.compression.pruning.slim_pruner import SlimPruner
 from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
 
 __all__ = [
+    "AGPPruner",
     "ActivationAPoZRankPruner",
     "ActivationMeanRankPruner",
     "FPGMPruner",
     "L1NormPruner",
     "L2NormPruner",
     "LevelPruner",
+    "LinearPruner",
     "SlimPruner",
     "TaylorFOWeightPruner",
     "TaylorPruner",

@@ -65,13 +65,6 @@ class TrainingPruner(Pruner):
     def observe(self) -> list[RemovableHandle]:
         """Forget earlier observations, register hooks and return them."""
 
-    def patch(self, evaluator: TorchEvaluator) -> None:
-        """Change the training while the model is observed; by default nothing.
-
-        Args:
-            evaluator: has the model.
-        """
-
     def collect_data(self) -> None:
         """Train for the number of steps with hooks."""
         evaluator = self._trained_by

@@ -1,7 +1,7 @@
 import pytest
 
 from nni.compression.job.description import JobDescription
-from nni.compression.job.steps import Step, progress, scaled, step_of
+from nni.compression.job.steps import Step, ratio_factor, step_of
 from tests.support.compression_job import description
 
 
@@ -26,28 +26,8 @@ def test_without_speedup_the_last_iteration_is_the_last_step() -> None:
 def test_ratios_grow_to_the_final_ones(schedule: str) -> None:
     job = JobDescription.of(description(schedule={"name": schedule, "iterations": 7}))
 
-    parts = [progress(job.schedule, number, 7) for number in range(1, 8)]
+    parts = [ratio_factor(job.schedule, number, 7) for number in range(1, 8)]
 
     assert parts == sorted(parts)
     assert parts[0] > 0
     assert parts[-1] == 1
-
-
-def test_all_ratios_of_an_entry_are_scaled_and_nothing_else() -> None:
-    entry = {
-        "op_types": ["Linear"],
-        "sparse_ratio": 0.8,
-        "sparse_threshold": 0.3,
-        "target_settings": {"weight": {"sparse_ratio": 0.4, "max_sparse_ratio": 0.9}},
-    }
-
-    assert scaled((entry, {"sparsity": 0.6, "exclude": True}), 0.5) == [
-        {
-            "op_types": ["Linear"],
-            "sparse_ratio": 0.4,
-            "sparse_threshold": 0.3,
-            "target_settings": {"weight": {"sparse_ratio": 0.2, "max_sparse_ratio": 0.9}},
-        },
-        {"sparsity": 0.3, "exclude": True},
-    ]
-    assert entry["sparse_ratio"] == 0.8

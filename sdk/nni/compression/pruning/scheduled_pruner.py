@@ -1,0 +1,219 @@
+"""Pruners that raise the ratio of another pruner during one training: AGP and linear."""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from nni.compression.base.pruner import Masks, Pruner
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.scheduling.growth import agp_part, linear_part
+
+_LEAST: Final = 1
+
+
+class ScheduledPruner(ABC):
+    """Base of the pruners that update the masks of another pruner while the model trains.
+
+    After every `interval_steps` optimizer steps, `total_times` times in all, the other pruner
+    makes new masks with a larger part of its ratios. What is masked stays masked. The training
+    goes on afterwards, as long as its limits allow.
+
+    Args:
+        pruner: the pruner that ranks; its model and configuration are used.
+        interval_steps: optimizer steps between two updates, >= 1.
+        total_times: number of updates, >= 1; the last one reaches the ratios of the configuration.
+        evaluator: trains the model; None for that of the pruner.
+
+    Attributes:
+        pruner: the pruner that ranks, which has the wrappers.
+
+    Raises:
+        TypeError: `pruner` is no pruner, or a number is no integer.
+        ValueError: a number is out of range, or there is no evaluator.
+    """
+
+    def __init__(
+        self,
+        pruner: Pruner,
+        interval_steps: int,
+        total_times: int,
+        evaluator: TorchEvaluator | None = None,
+    ) -> None:
+        if not isinstance(pruner, Pruner):
+            raise TypeError(f"pruner must be a pruner, such as L1NormPruner(...), got {pruner!r}")
+        for name, value in (("interval_steps", interval_steps), ("total_times", total_times)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an int, got {value!r}")
+            if value < _LEAST:
+                raise ValueError(f"{name} must be >= {_LEAST}, got {value}")
+        found = evaluator if evaluator is not None else pruner.evaluator
+        if found is None:
+            raise ValueError("evaluator is missing: pass one here or to the pruner; it trains")
+        self.pruner = pruner
+        self.interval_steps = interval_steps
+        self.total_times = total_times
+        self._evaluator = found
+        self._steps = 0
+        self._updates = 0
+        self._handles: list[RemovableHandle] = []
+
+    @abstractmethod
+    def part(self, update: int) -> float:
+        """Return the part of the final ratios after an update.
+
+        Args:
+            update: from 1 to `total_times`.
+
+        Returns:
+            In (0, 1]; 1 for the last one.
+        """
+
+    def compress(
+        self, max_steps: int | None = None, max_epochs: int | None = None
+    ) -> tuple[nn.Module, Masks]:
+        """Train the model and update its masks on the way.
+
+        Args:
+            max_steps: optimizer steps, at least `interval_steps * total_times`; None for no limit.
+            max_epochs: epochs; None for no limit.
+
+        Returns:
+            The model, wrapped, and the masks.
+
+        Raises:
+            ValueError: `max_steps` is too small for all updates.
+            RuntimeError: the training ended before the last update.
+        """
+        needed = self.interval_steps * self.total_times
+        if max_steps is not None and max_steps < needed:
+            raise ValueError(
+                f"max_steps must be >= {needed}, which is interval_steps * total_times, got "
+                f"{max_steps}"
+            )
+        self._steps = self._updates = 0
+        self.pruner.wrap_model()
+        self._evaluator.bind_model(self.pruner.bound_model)
+        try:
+            self._handles = self.pruner.observe()
+            self.pruner.patch(self._evaluator)
+            self._evaluator.patch_optimizer_step([], [self._after_step])
+            self._evaluator.train(max_steps, max_epochs)
+        finally:
+            self._forget()
+            self._evaluator.unbind_model()
+            self.pruner.ratio_factor = 1.0
+        if self._updates < self.total_times:
+            raise RuntimeError(
+                f"the training made {self._steps} optimizer steps, but {self.total_times} updates "
+                f"of the masks need {needed}; train longer or choose a smaller interval_steps"
+            )
+        return self.pruner.bound_model, self.get_masks()
+
+    def get_masks(self) -> Masks:
+        """Return copies of the masks, as `Pruner.get_masks`.
+
+        Returns:
+            Masks by module and target name.
+        """
+        return self.pruner.get_masks()
+
+    def wrap_model(self) -> nn.Module:
+        """Put the wrappers into the model, as `Pruner.wrap_model`.
+
+        Returns:
+            The model.
+        """
+        return self.pruner.wrap_model()
+
+    def unwrap_model(self) -> nn.Module:
+        """Put the original modules back into the model, as `Pruner.unwrap_model`.
+
+        Returns:
+            The model.
+        """
+        return self.pruner.unwrap_model()
+
+    def _after_step(self) -> None:
+        self._steps += 1
+        if self._steps % self.interval_steps or self._updates == self.total_times:
+            return
+        self._updates += 1
+        self.pruner.ratio_factor = self.part(self._updates)
+        self.pruner.update_masks(self.pruner.generate_masks())
+        self._forget()
+        if self._updates < self.total_times:
+            self._handles = self.pruner.observe()
+
+    def _forget(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+
+class AGPPruner(ScheduledPruner):
+    """Raises the ratios of a pruner during a training, with the largest increments first.
+
+    After update k of n the ratios are 1 - (1 - k/n)^3 of those of the configuration.
+
+    Args:
+        pruner: the pruner that ranks; its model and configuration are used.
+        interval_steps: optimizer steps between two updates, >= 1.
+        total_times: number of updates, >= 1.
+        evaluator: trains the model; None for that of the pruner.
+
+    Raises:
+        TypeError: `pruner` is no pruner, or a number is no integer.
+        ValueError: a number is out of range, or there is no evaluator.
+
+    Source: Zhu and Gupta, To prune, or not to prune, 2017.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from nni.compression import TorchEvaluator
+        >>> from nni.compression.pruning import AGPPruner, LevelPruner
+        >>> model = nn.Sequential(nn.Linear(10, 10))
+        >>> def train(model, optimizer, step, lr_schedulers, max_steps, max_epochs):
+        ...     for _ in range(max_steps):
+        ...         optimizer.zero_grad()
+        ...         step(torch.ones(1, 10), model).backward()
+        ...         optimizer.step()
+        >>> sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> evaluator = TorchEvaluator(train, sgd, lambda batch, model: model(batch).sum())
+        >>> inner = LevelPruner(model, [{"op_types": ["Linear"], "sparse_ratio": 0.8}], evaluator)
+        >>> _, masks = AGPPruner(inner, interval_steps=2, total_times=3).compress(max_steps=6)
+        >>> int(masks["0"]["weight"].sum())
+        20
+    """
+
+    def part(self, update: int) -> float:  # noqa: D102 - see the base
+        return agp_part(update, self.total_times)
+
+
+class LinearPruner(ScheduledPruner):
+    """Raises the ratios of a pruner during a training, in equal increments.
+
+    Args:
+        pruner: the pruner that ranks; its model and configuration are used.
+        interval_steps: optimizer steps between two updates, >= 1.
+        total_times: number of updates, >= 1.
+        evaluator: trains the model; None for that of the pruner.
+
+    Raises:
+        TypeError: `pruner` is no pruner, or a number is no integer.
+        ValueError: a number is out of range, or there is no evaluator.
+
+    Examples:
+        >>> from torch import nn
+        >>> from nni.compression.pruning import LevelPruner, LinearPruner
+        >>> config_list = [{"op_types": ["Linear"], "sparse_ratio": 0.8}]
+        >>> inner = LevelPruner(nn.Sequential(nn.Linear(10, 10)), config_list)
+        >>> LinearPruner(inner, interval_steps=2, total_times=4)
+        Traceback (most recent call last):
+        ValueError: evaluator is missing: pass one here or to the pruner; it trains
+    """
+
+    def part(self, update: int) -> float:  # noqa: D102 - see the base
+        return linear_part(update, self.total_times)
