@@ -1,0 +1,1 @@
+"""Quantization: tensors as integers with a scale and a zero point."""

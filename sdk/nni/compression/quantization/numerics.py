@@ -1,0 +1,325 @@
+"""Numerics that all quantizers share: pure functions on tensors.
+
+A value x is represented by the integer q = round(x / scale + zero_point), clamped to [qmin, qmax]
+before it is rounded; it stands for scale * (q - zero_point). Rounding is to the nearest integer,
+halves to even.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+Scheme = Literal["symmetric", "affine"]
+
+SCALE_FLOOR: Final = torch.finfo(torch.float32).eps
+"""Smallest scale: a range of zeros still has a number to divide by."""
+_BITS_LIMIT: Final = 32
+
+
+class IntegerRange(NamedTuple):
+    """Smallest and largest integer of a quantized value."""
+
+    qmin: int
+    qmax: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerType:
+    """Integer type of quantized values."""
+
+    bits: int
+    """From 1 to 32; 1 for signed values is not allowed."""
+    signed: bool
+
+    def __post_init__(self) -> None:
+        """Check the number of bits.
+
+        Raises:
+            ValueError: it is out of range.
+        """
+        least = 2 if self.signed else 1
+        if not least <= self.bits <= _BITS_LIMIT:
+            kind = "int" if self.signed else "uint"
+            raise ValueError(
+                f"bits of {kind} must be from {least} to {_BITS_LIMIT}, got {self.bits}"
+            )
+
+    @property
+    def range(self) -> IntegerRange:
+        """Return the range of the values: without the lowest one for signed types.
+
+        Examples:
+            >>> IntegerType(8, signed=True).range
+            IntegerRange(qmin=-127, qmax=127)
+            >>> IntegerType(8, signed=False).range
+            IntegerRange(qmin=0, qmax=255)
+        """
+        if self.signed:
+            largest = (1 << (self.bits - 1)) - 1
+            return IntegerRange(-largest, largest)
+        return IntegerRange(0, (1 << self.bits) - 1)
+
+
+def scale_and_zero_point(
+    smallest: Tensor, largest: Tensor, integer: IntegerType, scheme: Scheme
+) -> tuple[Tensor, Tensor]:
+    """Return scale and zero point of a range of values.
+
+    Args:
+        smallest: any shape; the range is widened to contain 0.
+        largest: the same shape, nowhere less than `smallest`.
+        integer: type of the quantized values.
+        scheme: `symmetric`: the range is widened to be symmetric around 0; `affine`: it is used as
+            it is.
+
+    Returns:
+        Scale, > 0, and zero point, a whole number; both of the shape of the range.
+
+    Examples:
+        >>> scale, zero = scale_and_zero_point(
+        ...     torch.tensor(-1.0), torch.tensor(3.0), IntegerType(8, signed=False), "affine"
+        ... )
+        >>> round(float(scale) * 255, 4), float(zero)
+        (4.0, 64.0)
+    """
+    qmin, qmax = integer.range
+    smallest, largest = smallest.clamp(max=0), largest.clamp(min=0)
+    if scheme == "symmetric":
+        scale = torch.maximum(-smallest, largest) / ((qmax - qmin) / 2)
+        middle = 0 if integer.signed else (qmin + qmax + 1) // 2
+        return scale.clamp(min=SCALE_FLOOR), torch.full_like(scale, middle)
+    scale = ((largest - smallest) / (qmax - qmin)).clamp(min=SCALE_FLOOR)
+    return scale, (qmin - torch.round(smallest / scale)).clamp(qmin, qmax)
+
+
+def quantized(value: Tensor, scale: Tensor, zero_point: Tensor, integer: IntegerType) -> Tensor:
+    """Return the integers of values, as floating-point numbers.
+
+    Args:
+        value: any shape.
+        scale: a shape that broadcasts to that of `value`.
+        zero_point: likewise.
+        integer: type of the quantized values.
+
+    Returns:
+        Whole numbers in the range of the type, of the shape and dtype of `value`.
+    """
+    qmin, qmax = integer.range
+    return torch.round((value / scale + zero_point).clamp(qmin, qmax))
+
+
+def dequantized(integers: Tensor, scale: Tensor, zero_point: Tensor) -> Tensor:
+    """Return the values that integers stand for.
+
+    Args:
+        integers: any shape.
+        scale: a shape that broadcasts to that of `integers`.
+        zero_point: likewise.
+    """
+    return scale * (integers - zero_point)
+
+
+def simulated(value: Tensor, scale: Tensor, zero_point: Tensor, integer: IntegerType) -> Tensor:
+    """Return values rounded to what integers can represent; the gradient passes unchanged.
+
+    Args:
+        value: any shape.
+        scale: a shape that broadcasts to that of `value`; gets no gradient.
+        zero_point: likewise.
+        integer: type of the quantized values.
+
+    Returns:
+        A tensor of the shape and dtype of `value`.
+
+    Source: Bengio et al., Estimating or Propagating Gradients Through Stochastic Neurons, 2013
+        (straight-through estimator).
+
+    Examples:
+        >>> one = torch.ones(())
+        >>> simulated(torch.tensor([0.4, 0.6, 9.0]), one, 0 * one, IntegerType(3, signed=True))
+        tensor([0., 1., 3.])
+    """
+    with torch.no_grad():
+        integers = quantized(value, scale, zero_point, integer)
+        difference = dequantized(integers, scale, zero_point) - value
+    return value + difference
+
+
+def simulated_with_clipped_gradient(
+    value: Tensor, scale: Tensor, zero_point: Tensor, integer: IntegerType
+) -> Tensor:
+    """Return the same as `simulated`; no gradient passes where a value is out of range.
+
+    Args:
+        value: any shape.
+        scale: a shape that broadcasts to that of `value`; gets no gradient.
+        zero_point: likewise.
+        integer: type of the quantized values.
+
+    Returns:
+        A tensor of the shape and dtype of `value`.
+
+    Source: Jacob et al., Quantization and Training of Neural Networks, 2018, section 3.
+    """
+    qmin, qmax = integer.range
+    with torch.no_grad():
+        place = torch.round(value / scale + zero_point)
+        inside = (place >= qmin) & (place <= qmax)
+        rounded = dequantized(place.clamp(qmin, qmax), scale, zero_point)
+    passing = torch.where(inside, value, value.detach())
+    return passing + (rounded - value).detach()
+
+
+def moving_average(tracked: Tensor, observed: Tensor, decay: float) -> Tensor:
+    """Return an exponential moving average after one more observation.
+
+    Args:
+        tracked: average so far.
+        observed: new value, of the same shape.
+        decay: weight of the average so far, in [0, 1].
+
+    Examples:
+        >>> moving_average(torch.tensor(1.0), torch.tensor(2.0), 0.99)
+        tensor(1.0100)
+    """
+    return tracked * decay + observed * (1 - decay)
+
+
+def reduced_range(value: Tensor, channel_dim: int | None) -> tuple[Tensor, Tensor]:
+    """Return the smallest and the largest value, of all or of each channel.
+
+    Args:
+        value: any shape, not empty.
+        channel_dim: dimension of the channels; None for one range of all values.
+
+    Returns:
+        Two tensors without dimensions, or with the dimensions of `value` and size 1 in all but the
+        channels.
+
+    Examples:
+        >>> smallest, largest = reduced_range(torch.tensor([[1.0, -2.0], [3.0, 4.0]]), 0)
+        >>> smallest.flatten().tolist(), largest.flatten().tolist()
+        ([-2.0, 3.0], [1.0, 4.0])
+    """
+    if channel_dim is None:
+        return value.amin(), value.amax()
+    others = [dim for dim in range(value.dim()) if dim != channel_dim % value.dim()]
+    if not others:
+        return value, value
+    return value.amin(others, keepdim=True), value.amax(others, keepdim=True)
+
+
+def learned_step_scale(value: Tensor, qmax: int) -> Tensor:
+    """Return the initial scale of learned step size quantization: 2 mean|x| / sqrt(qmax).
+
+    Args:
+        value: any shape, not empty.
+        qmax: largest integer, >= 1.
+
+    Source: Esser et al., Learned Step Size Quantization, 2020, section 2.1.
+    """
+    scale = 2 * value.detach().abs().mean() / math.sqrt(qmax)
+    return scale.clamp(min=SCALE_FLOOR)
+
+
+def learned_step(value: Tensor, scale: Tensor, limits: IntegerRange) -> Tensor:
+    """Return values rounded by a scale that is learned: the scale gets a gradient, too.
+
+    The gradient of the scale is multiplied by 1 / sqrt(elements * qmax).
+
+    Args:
+        value: any shape.
+        scale: without dimensions, > 0.
+        limits: range of the integers; the zero point is 0.
+
+    Returns:
+        A tensor of the shape of `value`.
+
+    Source: Esser et al., Learned Step Size Quantization, 2020, equations 1 to 3 and section 2.2.
+    """
+    factor = 1 / math.sqrt(value.numel() * limits.qmax)
+    scale = _with_gradient_factor(scale, factor)
+    clamped = (value / scale).clamp(limits.qmin, limits.qmax)
+    return _rounded_straight_through(clamped) * scale
+
+
+def dorefa_weight(weight: Tensor, bits: int) -> Tensor:
+    """Return weights of 2^bits levels in [-1, 1]; the gradient of the rounding is 1.
+
+    Args:
+        weight: any shape, not all zero.
+        bits: from 1 to 32.
+
+    Source: Zhou et al., DoReFa-Net, 2016, equation 9.
+
+    Examples:
+        >>> dorefa_weight(torch.tensor([-1.0, 0.0, 0.5, 1.0]), 2)
+        tensor([-1.0000,  0.3333,  0.3333,  1.0000])
+    """
+    squashed = torch.tanh(weight)
+    part = squashed / (2 * squashed.detach().abs().max().clamp(min=SCALE_FLOOR)) + 0.5
+    levels = (1 << bits) - 1
+    return 2 * _rounded_straight_through(part * levels) / levels - 1
+
+
+def binarized(value: Tensor) -> Tensor:
+    """Return the signs of values, +1 for 0; no gradient passes where |x| > 1.
+
+    Args:
+        value: any shape.
+
+    Source: Courbariaux et al., Binarized Neural Networks, 2016, equation 4.
+
+    Examples:
+        >>> binarized(torch.tensor([-0.5, 0.0, 2.0]))
+        tensor([-1.,  1.,  1.])
+    """
+    with torch.no_grad():
+        sign = torch.where(value >= 0, 1.0, -1.0).to(value.dtype)
+        inside = value.abs() <= 1
+    passing = torch.where(inside, value, value.detach())
+    return passing + (sign - value).detach()
+
+
+def folded_batch_norm(
+    weight: Tensor,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    epsilon: float,
+) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of a layer that computes what it computes with its batch norm.
+
+    Args:
+        weight: `(channels, ...)`.
+        bias: `(channels,)`; None for zeros.
+        mean: running mean, `(channels,)`.
+        variance: running variance, `(channels,)`.
+        gamma: scale of the batch norm, `(channels,)`.
+        beta: shift of the batch norm, `(channels,)`.
+        epsilon: of the batch norm.
+
+    Returns:
+        Weight and bias, of their shapes.
+
+    Source: Jacob et al., Quantization and Training of Neural Networks, 2018, section 3.2.
+    """
+    factor = gamma / torch.sqrt(variance + epsilon)
+    shape = (-1, *(1,) * (weight.dim() - 1))
+    centred = -mean if bias is None else bias - mean
+    return weight * factor.reshape(shape), beta + centred * factor
+
+
+def _rounded_straight_through(value: Tensor) -> Tensor:
+    return value + (torch.round(value) - value).detach()
+
+
+def _with_gradient_factor(value: Tensor, factor: float) -> Tensor:
+    """Return the value unchanged; its gradient is multiplied by a factor."""
+    scaled = value * factor
+    return scaled + (value - scaled).detach()
