@@ -11,6 +11,7 @@ from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.pruning import (
     ActivationAPoZRankPruner,
     ActivationMeanRankPruner,
+    ADMMPruner,
     FPGMPruner,
     L1NormPruner,
     L2NormPruner,
@@ -101,6 +102,13 @@ class TestTaylorFOWeightPrunerInGlobalMode(PrunerConformance):
 
     def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
         return TaylorFOWeightPruner(model, config_list, trained(model), 2, mode="global")
+
+
+class TestADMMPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return ADMMPruner(model, config_list, trained(model), 2, 1)
 
 
 class TestSlimPruner(PrunerConformance):

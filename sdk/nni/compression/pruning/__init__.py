@@ -4,6 +4,7 @@ from nni.compression.pruning.activation_pruner import (
     ActivationAPoZRankPruner,
     ActivationMeanRankPruner,
 )
+from nni.compression.pruning.admm_pruner import ADMMPruner
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
@@ -12,6 +13,7 @@ from nni.compression.pruning.slim_pruner import SlimPruner
 from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
 
 __all__ = [
+    "ADMMPruner",
     "AGPPruner",
     "ActivationAPoZRankPruner",
     "ActivationMeanRankPruner",

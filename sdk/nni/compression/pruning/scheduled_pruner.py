@@ -1,16 +1,14 @@
 """Pruners that raise the ratio of another pruner during one training: AGP and linear."""
 
 from abc import ABC, abstractmethod
-from typing import Final
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.arguments import check_count
 from nni.compression.base.pruner import Masks, Pruner
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.scheduling.growth import agp_part, linear_part
-
-_LEAST: Final = 1
 
 
 class ScheduledPruner(ABC):
@@ -43,11 +41,8 @@ class ScheduledPruner(ABC):
     ) -> None:
         if not isinstance(pruner, Pruner):
             raise TypeError(f"pruner must be a pruner, such as L1NormPruner(...), got {pruner!r}")
-        for name, value in (("interval_steps", interval_steps), ("total_times", total_times)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, got {value!r}")
-            if value < _LEAST:
-                raise ValueError(f"{name} must be >= {_LEAST}, got {value}")
+        check_count("interval_steps", interval_steps)
+        check_count("total_times", total_times)
         found = evaluator if evaluator is not None else pruner.evaluator
         if found is None:
             raise ValueError("evaluator is missing: pass one here or to the pruner; it trains")

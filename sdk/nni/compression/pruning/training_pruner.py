@@ -7,6 +7,7 @@ from typing import Literal
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.pruner import Pruner
 from nni.compression.config.settings import Granularity
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
@@ -43,12 +44,8 @@ class TrainingPruner(Pruner):
         training_steps: int,
         mode: Mode = "normal",
     ) -> None:
-        if isinstance(training_steps, bool) or not isinstance(training_steps, int):
-            raise TypeError(f"training_steps must be an int, got {training_steps!r}")
-        if training_steps < 1:
-            raise ValueError(f"training_steps must be >= 1, got {training_steps}")
-        if not isinstance(evaluator, TorchEvaluator):
-            raise TypeError(f"evaluator must be a TorchEvaluator, got {evaluator!r}")
+        check_count("training_steps", training_steps)
+        check_evaluator(evaluator)
         if mode == "dependency_aware":
             raise ValueError(
                 "mode 'dependency_aware' is not available; give the layers whose outputs are "
