@@ -162,6 +162,7 @@ def test_scripts_of_the_tour_print_what_it_shows(installation: WheelInstallation
     assert installation.run("python", "-P", "-c", optimize.text).strip() == shown[1]
 
 
+@pytest.mark.parametrize("installation", [own_version()], indirect=True)
 def test_demo_tunes_a_real_model(installation: WheelInstallation) -> None:
     script = re.search(
         r"<<'SCRIPT'\n(.*?)^SCRIPT$", (ROOT / "dev").read_text(), re.DOTALL | re.MULTILINE

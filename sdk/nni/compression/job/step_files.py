@@ -46,6 +46,9 @@ class StepResult:
         parameters: number of parameters of the model after the step.
         flops: floating-point operations of one example input; 0 after a pruning step.
         error: largest difference that the speedup made, relative to the largest output.
+        latency_before_ms: median latency of one example input before the speedup; 0 after a pruning
+            step.
+        latency_ms: median latency after the speedup, measured in turn with the one before.
 
     Examples:
         >>> from nni.compression.job import StepResult
@@ -60,6 +63,8 @@ class StepResult:
     parameters: int = 0
     flops: int = 0
     error: float = 0.0
+    latency_before_ms: float = 0.0
+    latency_ms: float = 0.0
 
 
 def result_in(folder: Path, digest: str) -> StepResult | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from pathlib import Path
@@ -18,7 +19,7 @@ from nni.compression.job.factories import load_factory
 from nni.compression.job.step_files import StepResult
 from nni.compression.job.steps import Step, ratio_factor
 from nni.compression.speedup import ModelSpeedup, save_smaller
-from nni.compression.utils import count_flops_params
+from nni.compression.utils import compare_latency, count_flops_params
 
 
 def run_step(
@@ -147,6 +148,7 @@ def _speed_up(
     assert job.speedup is not None, "the job has this step"
     inputs: Any = evaluator.get_dummy_input()
     masks = step_files.load_masks_of(previous)
+    before = copy.deepcopy(model)
     speedup = ModelSpeedup(
         model,
         inputs,
@@ -158,6 +160,7 @@ def _speed_up(
     report = speedup.report
     assert report is not None, "the speedup is done"
     flops, parameters, _ = count_flops_params(model, inputs, verbose=False)
+    latency = compare_latency(before, model, inputs)
     result = StepResult(
         number=step.number,
         kind=step.kind,
@@ -165,6 +168,8 @@ def _speed_up(
         parameters=int(parameters),
         flops=int(flops),
         error=report.error,
+        latency_before_ms=latency.before.median_ms,
+        latency_ms=latency.after.median_ms,
     )
     save_smaller(model, report, folder)
     step_files.save_step(folder, job.digest, {}, result)

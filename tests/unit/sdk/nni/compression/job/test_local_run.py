@@ -28,6 +28,8 @@ def test_ratios_grow_and_the_last_step_removes_what_is_masked(tmp_path: Path, co
     assert (results[0].parameters, results[-1].parameters) == (67, 35)
     assert results[-1].error < 1e-4
     assert results[-1].flops > 0
+    assert results[-1].latency_ms > 0
+    assert results[-1].latency_before_ms > 0
 
 
 def test_masks_of_an_iteration_contain_those_of_the_one_before(tmp_path: Path, code: Path) -> None:
