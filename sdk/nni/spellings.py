@@ -41,6 +41,9 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.utils": ("nni.compression.utils.counter:count_flops_params",),
     "nni.compression.pytorch.utils.counter": ("nni.compression.utils.counter:count_flops_params",),
+    "nni.compression.pytorch.utils.sensitivity_analysis": (
+        "nni.compression.utils.sensitivity_analysis:SensitivityAnalysis",
+    ),
     "nni.hpo.configspace": (
         "nni.hpo.space.configspace:from_configspace",
         "nni.hpo.space.configspace:parameters_of",

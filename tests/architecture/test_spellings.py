@@ -36,6 +36,7 @@ TABLE = {
     "nni.compression.pytorch.speedup": "ModelSpeedup",
     "nni.compression.pytorch.utils": "count_flops_params",
     "nni.compression.pytorch.utils.counter": "count_flops_params",
+    "nni.compression.pytorch.utils.sensitivity_analysis": "SensitivityAnalysis",
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
 """Older modules in users' code, and the names imported from them."""

@@ -1,4 +1,4 @@
-"""Analysis of models for compression: counts of operations and parameters, and latency."""
+"""Analysis of models for compression: operations, parameters, latency and sensitivity."""
 
 from nni.compression.utils.counter import count_flops_params
 from nni.compression.utils.latency import (
@@ -7,10 +7,12 @@ from nni.compression.utils.latency import (
     compare_latency,
     measure_latency,
 )
+from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 
 __all__ = [
     "Latency",
     "LatencyComparison",
+    "SensitivityAnalysis",
     "compare_latency",
     "count_flops_params",
     "measure_latency",
