@@ -1,0 +1,44 @@
+"""Masked models that benchmarks compare with smaller ones, built from values alone."""
+
+import torch
+from torch import nn
+
+from nni.compression import prune
+from tests.benchmarks import compression_models
+from tests.benchmarks.compression_models import masked_twin, randomise
+
+
+def model() -> nn.Module:
+    built = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 1, groups=2),
+        nn.Flatten(), nn.Linear(72, 2),
+    )  # fmt: skip
+    randomise(built)
+    return built.eval()
+
+
+def test_no_random_parameter_is_zero_or_repeats() -> None:
+    for parameter in model().parameters():
+        assert len({*parameter.ravel().tolist()}) == parameter.numel()
+        assert bool((parameter != 0).all())
+
+
+def test_elements_that_the_smaller_model_lacks_are_zero() -> None:
+    full = model()
+    smaller, report = prune(full, torch.randn(1, 3, 5, 5), 0.5)
+
+    twin = masked_twin(full, smaller)
+
+    weights = torch.cat([one.ravel() for one in twin.parameters()])
+    assert int((weights != 0).sum()) == report.parameters_after
+    image = torch.randn(2, 3, 5, 5)
+    assert torch.allclose(twin(image), smaller(image), atol=1e-6)
+
+
+def test_repeated_values_of_a_large_tensor_are_separated_by_their_indices() -> None:
+    full = torch.tensor([[1.0, 2.0, 3.0], [3.0, 5.0, 1.0], [6.0, 7.0, 8.0]])
+    part = full[[0, 2]][:, [1, 2]]
+
+    found = compression_models.present_by_indices(full, part)
+
+    assert found.tolist() == [[0, 1, 1], [0, 0, 0], [0, 1, 1]]
