@@ -39,10 +39,24 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
     "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
-    "nni.compression.pytorch.utils": ("nni.compression.utils.counter:count_flops_params",),
+    "nni.compression.pytorch.utils": (
+        "nni.compression.utils.counter:count_flops_params",
+        "nni.compression.utils.shape_dependency:not_safe_to_prune",
+    ),
     "nni.compression.pytorch.utils.counter": ("nni.compression.utils.counter:count_flops_params",),
+    "nni.compression.pytorch.utils.mask_conflict": (
+        "nni.compression.utils.mask_conflict:ChannelMaskConflict",
+        "nni.compression.utils.mask_conflict:GroupMaskConflict",
+        "nni.compression.utils.mask_conflict:fix_mask_conflict",
+    ),
     "nni.compression.pytorch.utils.sensitivity_analysis": (
         "nni.compression.utils.sensitivity_analysis:SensitivityAnalysis",
+    ),
+    "nni.compression.pytorch.utils.shape_dependency": (
+        "nni.compression.utils.shape_dependency:ChannelDependency",
+        "nni.compression.utils.shape_dependency:GroupDependency",
+        "nni.compression.utils.shape_dependency:InputChannelDependency",
+        "nni.compression.utils.shape_dependency:ReshapeDependency",
     ),
     "nni.hpo.configspace": (
         "nni.hpo.space.configspace:from_configspace",
@@ -63,6 +77,9 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.tuner": ("nni.errors:NoMoreTrialError", "nni.hpo.base:Tuner"),
 }
 """Module to the names that it exports, each as `home:name` or `home:name as other`."""
+
+_HOMES_WIDTH: Final = 70
+"""Longest list of homes that the first line of a module has room for."""
 
 
 def exported_name(entry: str) -> str:
@@ -89,6 +106,8 @@ def module_source(module: str) -> str:
     )
     names = ", ".join(f'"{name}"' for name in sorted(map(exported_name, entries)))
     home_text = " and ".join(f"`{home}`" for home in homes)
+    if len(home_text) > _HOMES_WIDTH:
+        home_text = "the names below"
     return (
         f'"""Documented import path for {home_text}.\n\n'
         "Written by `./dev algorithms` from `nni.spellings`; do not edit.\n"

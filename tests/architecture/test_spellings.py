@@ -34,9 +34,15 @@ TABLE = {
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.compression.pytorch": "ModelSpeedup",
     "nni.compression.pytorch.speedup": "ModelSpeedup",
-    "nni.compression.pytorch.utils": "count_flops_params",
+    "nni.compression.pytorch.utils": "count_flops_params not_safe_to_prune",
     "nni.compression.pytorch.utils.counter": "count_flops_params",
+    "nni.compression.pytorch.utils.mask_conflict": (
+        "ChannelMaskConflict GroupMaskConflict fix_mask_conflict"
+    ),
     "nni.compression.pytorch.utils.sensitivity_analysis": "SensitivityAnalysis",
+    "nni.compression.pytorch.utils.shape_dependency": (
+        "ChannelDependency GroupDependency InputChannelDependency ReshapeDependency"
+    ),
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }
 """Older modules in users' code, and the names imported from them."""

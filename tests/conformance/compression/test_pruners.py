@@ -104,6 +104,23 @@ class TestTaylorFOWeightPrunerInGlobalMode(PrunerConformance):
         return TaylorFOWeightPruner(model, config_list, trained(model), 2, mode="global")
 
 
+class TestL1NormPrunerInDependencyAwareMode(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        image = self.make_input()
+        return L1NormPruner(model, config_list, mode="dependency_aware", dummy_input=image)
+
+
+class TestTaylorFOWeightPrunerInDependencyAwareMode(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return TaylorFOWeightPruner(
+            model, config_list, trained(model), 2, "dependency_aware", self.make_input()
+        )
+
+
 class TestADMMPruner(PrunerConformance):
     op_types = ("Conv2d", "Linear")
 

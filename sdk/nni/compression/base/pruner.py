@@ -114,7 +114,7 @@ class Pruner(Compressor):
         """
         metrics = self.calculate_metrics()
         scores = {key: self._scores(key, metric) for key, metric in metrics.items()}
-        kept = allocate(scores)
+        kept = self._allocate(scores)
         masks: Masks = {name: {} for name in self._wrappers}
         for (name, target), reduced in kept.items():
             parameter = self._wrappers[name].parameter(target)
@@ -329,6 +329,10 @@ class Pruner(Compressor):
         kept = to_blocks(mask, sizes).any(-1)
         metric = metric.detach() if metric.is_floating_point() else metric.double()
         return Scores(metric, kept, mask.numel(), self._settings(wrapper.targets[target]))
+
+    def _allocate(self, scores: Mapping[TargetKey, Scores]) -> dict[TargetKey, Tensor]:
+        """Return which blocks stay, by target."""
+        return allocate(scores)
 
     def _settings(self, settings: PruningSettings) -> PruningSettings:
         """Return the settings that masks are allocated by, scaled by the factor."""

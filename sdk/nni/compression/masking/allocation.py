@@ -95,39 +95,6 @@ def allocate(scores: Mapping[_Key, Scores]) -> dict[_Key, Tensor]:
     }
 
 
-def common_blocks(metrics: Sequence[Tensor], ratios: Sequence[float], parts: int) -> list[Tensor]:
-    """Return which channels stay when layers lose common channels first, then their own.
-
-    All layers lose the same channels, by the sum of their metrics, as far as the smallest ratio
-    goes; the common channels are spread equally over the parts. Then each layer loses channels by
-    its own metric until it reaches its ratio.
-
-    Args:
-        metrics: `(channels,)` for each layer, as many channels each.
-        ratios: fraction of channels that each layer loses.
-        parts: number of equal parts of the channels that lose equally many common ones.
-
-    Returns:
-        bool `(channels,)` for each layer; true where a channel stays.
-
-    Examples:
-        >>> one, other = torch.tensor([1.0, 9.0, 2.0, 9.0]), torch.tensor([1.0, 1.0, 9.0, 9.0])
-        >>> common_blocks([one, other], [0.5, 0.25], 1)
-        [tensor([False,  True, False,  True]), tensor([False,  True,  True,  True])]
-    """
-    channels = metrics[0].numel()
-    per_part = int(channels * min(ratios)) // parts
-    summed = torch.stack(list(metrics)).sum(0)
-    common = torch.ones(channels, dtype=torch.bool, device=summed.device)
-    common[_smallest(summed, common, per_part, parts)] = False
-    kept = []
-    for metric, ratio in zip(metrics, ratios, strict=True):
-        one = torch.ones_like(common)
-        one[_smallest(metric, common, max(int(channels * ratio), per_part * parts), 1)] = False
-        kept.append(one)
-    return kept
-
-
 def _units(scores: Mapping[_Key, Scores]) -> list[_Unit[_Key]]:
     members: dict[tuple[str, Hashable], list[_Key]] = {}
     for key, one in scores.items():

@@ -14,7 +14,9 @@ from nni.compression.base.target_space import first_output
 from nni.compression.config.settings import ConfigListError
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.metrics import channel_means, nonzero_shares
-from nni.compression.pruning.training_pruner import Mode, TrainingPruner
+from nni.compression.pruning.channel_pruner import Mode
+from nni.compression.pruning.training_pruner import TrainingPruner
+from nni.compression.speedup.graph import Inputs
 
 Activation = Literal["relu", "relu6"]
 
@@ -34,7 +36,10 @@ class ActivationPruner(TrainingPruner):
         training_steps: number of passes whose outputs are used, >= 1.
         activation: function that follows the layers: `relu` or `relu6`.
         mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
-            together.
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
@@ -52,11 +57,12 @@ class ActivationPruner(TrainingPruner):
         training_steps: int,
         activation: Activation = "relu",
         mode: Mode = "normal",
+        dummy_input: Inputs | None = None,
     ) -> None:
         if activation not in _ACTIVATIONS:
             raise ValueError(f"activation must be 'relu' or 'relu6', got {activation!r}")
         self._activation = _ACTIVATIONS[activation]
-        super().__init__(model, config_list, evaluator, training_steps, mode)
+        super().__init__(model, config_list, evaluator, training_steps, mode, dummy_input)
 
     @abstractmethod
     def channel_metric(self, activations: Tensor) -> Tensor:
@@ -122,7 +128,10 @@ class ActivationAPoZRankPruner(ActivationPruner):
         training_steps: number of passes whose outputs are used, >= 1.
         activation: function that follows the layers: `relu` or `relu6`.
         mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
-            together.
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
@@ -165,7 +174,10 @@ class ActivationMeanRankPruner(ActivationPruner):
         training_steps: number of passes whose outputs are used, >= 1.
         activation: function that follows the layers: `relu` or `relu6`.
         mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
-            together.
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.

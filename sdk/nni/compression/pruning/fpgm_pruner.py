@@ -2,22 +2,29 @@
 
 from torch import Tensor
 
-from nni.compression.base.pruner import Pruner, TargetKey
-from nni.compression.config.settings import ConfigListError, Granularity
+from nni.compression.base.pruner import TargetKey
+from nni.compression.config.settings import ConfigListError
 from nni.compression.masking.metrics import distance_sums
+from nni.compression.pruning.channel_pruner import ChannelPruner
 
 
-class FPGMPruner(Pruner):
+class FPGMPruner(ChannelPruner):
     """Masks the output channels that are nearest to all others of their layer, with their bias.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
         config_list: modules and ratios; `granularity` replaces output channels by other blocks.
         evaluator: trains the model after the masks are set; None if `compress` gets no limits.
+        mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule, or a `granularity` means single elements.
         TypeError: `model` is no module, or holds wrappers already.
+        ValueError: `mode` is unknown, or there is no `dummy_input`.
 
     Source: He et al., Filter Pruning via Geometric Median for Deep Convolutional Neural Networks
     Acceleration, 2019.
@@ -33,8 +40,6 @@ class FPGMPruner(Pruner):
         >>> masks["0"]["weight"].flatten()
         tensor([1., 0., 1., 1.])
     """
-
-    default_granularity: Granularity = "out_channel"
 
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:  # noqa: D102 - see the base
         return {key: distance_sums(blocks) for key, blocks in self.weight_blocks()}

@@ -1,8 +1,12 @@
 """Pruner of single elements by magnitude."""
 
-from torch import Tensor
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from torch import Tensor, nn
 
 from nni.compression.base.pruner import Pruner, TargetKey
+from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.metrics import norms
 
 
@@ -16,10 +20,12 @@ class LevelPruner(Pruner):
         model: an unwrapped model; its modules are replaced by wrappers.
         config_list: modules and ratios; every module with a weight can be pruned.
         evaluator: trains the model after the masks are set; None if `compress` gets no limits.
+        mode: `normal` only: each weight reaches its ratio.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
         TypeError: `model` is no module, or holds wrappers already.
+        ValueError: `mode` is another one.
 
     Source: Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.
 
@@ -33,6 +39,20 @@ class LevelPruner(Pruner):
         >>> int(masks["0"]["weight"].sum())
         2
     """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config_list: Sequence[Mapping[str, object]],
+        evaluator: TorchEvaluator | None = None,
+        mode: Literal["normal"] = "normal",
+    ) -> None:
+        if mode != "normal":
+            raise ValueError(
+                f"mode must be 'normal', got {mode!r}; single elements have no channels that "
+                "depend on each other: choose L1NormPruner"
+            )
+        super().__init__(model, config_list, evaluator)
 
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:  # noqa: D102 - see the base
         return {key: norms(blocks, 1) for key, blocks in self.weight_blocks()}

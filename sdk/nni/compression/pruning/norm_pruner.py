@@ -4,15 +4,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from nni.compression.base.pruner import Pruner, TargetKey
-from nni.compression.config.settings import Granularity
+from nni.compression.base.pruner import TargetKey
 from nni.compression.masking.metrics import norms
+from nni.compression.pruning.channel_pruner import ChannelPruner
 
 
-class NormPruner(Pruner):
+class NormPruner(ChannelPruner):
     """Base of the pruners that mask the channels of smallest norm."""
 
-    default_granularity: Granularity = "out_channel"
     order: ClassVar[float]
     """Order of the norm."""
 
@@ -27,10 +26,16 @@ class L1NormPruner(NormPruner):
         model: an unwrapped model; its modules are replaced by wrappers.
         config_list: modules and ratios; `granularity` replaces output channels by other blocks.
         evaluator: trains the model after the masks are set; None if `compress` gets no limits.
+        mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
         TypeError: `model` is no module, or holds wrappers already.
+        ValueError: `mode` is unknown, or there is no `dummy_input`.
 
     Source: Li et al., Pruning Filters for Efficient ConvNets, 2017.
 
@@ -54,10 +59,16 @@ class L2NormPruner(NormPruner):
         model: an unwrapped model; its modules are replaced by wrappers.
         config_list: modules and ratios; `granularity` replaces output channels by other blocks.
         evaluator: trains the model after the masks are set; None if `compress` gets no limits.
+        mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
         TypeError: `model` is no module, or holds wrappers already.
+        ValueError: `mode` is unknown, or there is no `dummy_input`.
 
     Examples:
         >>> from torch import nn

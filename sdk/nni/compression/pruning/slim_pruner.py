@@ -10,7 +10,8 @@ from nni.compression.base.pruner import TargetKey
 from nni.compression.config.settings import check_number
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.metrics import norms
-from nni.compression.pruning.training_pruner import Mode, TrainingPruner
+from nni.compression.pruning.channel_pruner import Mode
+from nni.compression.pruning.training_pruner import TrainingPruner
 
 
 class SlimPruner(TrainingPruner):
@@ -70,6 +71,8 @@ class SlimPruner(TrainingPruner):
         regular_scale: float = 1e-4,
         mode: Mode = "global",
     ) -> None:
+        if mode not in {"normal", "global"}:
+            raise ValueError(f"mode must be 'normal' or 'global', got {mode!r}")
         check_number(regular_scale, "regular_scale", ">= 0", lambda one: one >= 0)
         self.regular_scale = regular_scale
         super().__init__(model, config_list, evaluator, training_steps, mode)

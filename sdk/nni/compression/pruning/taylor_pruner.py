@@ -23,7 +23,10 @@ class TaylorFOWeightPruner(TrainingPruner):
         evaluator: trains the model.
         training_steps: number of steps whose gradients are used, >= 1.
         mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
-            together.
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.

@@ -2,20 +2,17 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count, check_evaluator
-from nni.compression.base.pruner import Pruner
-from nni.compression.config.settings import Granularity
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.pruning.channel_pruner import ChannelPruner, Mode
+from nni.compression.speedup.graph import Inputs
 
-Mode = Literal["normal", "global", "dependency_aware"]
 
-
-class TrainingPruner(Pruner):
+class TrainingPruner(ChannelPruner):
     """Base of the pruners that observe the model during some training steps.
 
     A subclass says what it observes: it returns hooks, which are removed after the steps.
@@ -25,16 +22,17 @@ class TrainingPruner(Pruner):
         config_list: entries of NNI 3.0 or 2.x; not changed.
         evaluator: trains the model.
         training_steps: number of optimizer steps that are observed, >= 1.
-        mode: `normal`: each target reaches its ratio; `global`: the targets of an entry reach it
-            together.
+        mode: `normal`: each weight reaches its ratio; `global`: the weights of an entry reach it
+            together; `dependency_aware`: dependent layers lose the same channels first, see
+            `ChannelPruner`.
+        dummy_input: inputs of one run of the model, for `dependency_aware` only; None for that of
+            the evaluator.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
         TypeError: `model` is no module, or holds wrappers already.
         ValueError: an argument is out of range.
     """
-
-    default_granularity: Granularity = "out_channel"
 
     def __init__(
         self,
@@ -43,20 +41,13 @@ class TrainingPruner(Pruner):
         evaluator: TorchEvaluator,
         training_steps: int,
         mode: Mode = "normal",
+        dummy_input: Inputs | None = None,
     ) -> None:
         check_count("training_steps", training_steps)
         check_evaluator(evaluator)
-        if mode == "dependency_aware":
-            raise ValueError(
-                "mode 'dependency_aware' is not available; give the layers whose outputs are "
-                "added one dependency_group_id, and grouped convolutions internal_metric_block"
-            )
-        if mode not in {"normal", "global"}:
-            raise ValueError(f"mode must be 'normal' or 'global', got {mode!r}")
-        self.per_entry = mode == "global"
         self.training_steps = training_steps
         self._trained_by = evaluator
-        super().__init__(model, config_list, evaluator)
+        super().__init__(model, config_list, evaluator, mode, dummy_input)
 
     @abstractmethod
     def observe(self) -> list[RemovableHandle]:

@@ -52,11 +52,13 @@ def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None
     in_width = (shape[0] // groups) if transposed else shape[1]
     out_width = shape[1] if transposed else shape[0] // groups
     stored = state.line(node, weight, 0)
-    if stored is None or channels is None or state.graph.values[weight.index].source is None:
+    computed = state.graph.values[weight.index].source is None
+    if stored is None or channels is None or computed:
         for ids in (stored, channels):
             if ids is not None:
                 state.freeze(node, ids, _FIXED)
-        return None
+        # Frozen channels still tell which layers they reach.
+        return None if transposed or computed else stored
     outs = state.slots.new(groups * out_width) if transposed else stored
     if in_width == 1:
         state.slots.unite(channels[:, None], outs.reshape(groups, out_width))

@@ -215,7 +215,7 @@ class _CallRecorder(TorchFunctionMode):
         output = func(*args, **(kwargs or {}))
         if is_sized(func):
             values = tuple(self._recorder.value_of(one) for one in tensors_in(output))
-            self._graph.calls.append(SizedCall(modules, values))
+            self._graph.calls.append(SizedCall(func.__name__, modules, values))
         return output
 
 

@@ -46,6 +46,21 @@ def load_masks(masks: Masks | str | Path, map_location: object = None) -> Masks:
     return loaded
 
 
+def refuse_wrapped(model: nn.Module) -> None:
+    """Raise ValueError if a pruner has wrapped modules of a model.
+
+    Args:
+        model: The model.
+
+    Raises:
+        ValueError: a module is wrapped.
+    """
+    for name, module in model.named_modules():
+        wrapped = [one for one, _ in module.named_buffers(recurse=False) if one.endswith("_mask")]
+        if wrapped and isinstance(getattr(module, "module", None), nn.Module):
+            raise ValueError(f"module {name} is wrapped by a pruner; call unwrap_model() before")
+
+
 def apply_masks(model: nn.Module, masks: Masks) -> None:
     """Multiply parameters by their masks.
 
@@ -56,10 +71,7 @@ def apply_masks(model: nn.Module, masks: Masks) -> None:
     Raises:
         ValueError: a module, a parameter or a shape does not fit, or the model is wrapped.
     """
-    for name, module in model.named_modules():
-        wrapped = [one for one, _ in module.named_buffers(recurse=False) if one.endswith("_mask")]
-        if wrapped and isinstance(getattr(module, "module", None), nn.Module):
-            raise ValueError(f"module {name} is wrapped by a pruner; call unwrap_model() before")
+    refuse_wrapped(model)
     modules = dict(model.named_modules())
     for name, own in masks.items():
         if name not in modules:

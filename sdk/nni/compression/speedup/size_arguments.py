@@ -26,6 +26,8 @@ _DIM_PLACE: Final = 2
 class SizedCall:
     """Call that takes sizes, in the recorded run."""
 
+    name: str
+    """Name of the function or method, such as `view`."""
     modules: tuple[str, ...]
     """Paths of the running modules, outermost first."""
     outputs: tuple[int, ...]

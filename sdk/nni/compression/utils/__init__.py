@@ -1,19 +1,49 @@
-"""Analysis of models for compression: operations, parameters, latency and sensitivity."""
+"""Analysis of models for compression: size, latency, sensitivity and dependencies."""
 
 from nni.compression.utils.counter import count_flops_params
+from nni.compression.utils.dependency_groups import (
+    auto_set_denpendency_group_ids,
+    auto_set_dependency_group_ids,
+)
 from nni.compression.utils.latency import (
     Latency,
     LatencyComparison,
     compare_latency,
     measure_latency,
 )
+from nni.compression.utils.mask_conflict import (
+    ChannelMaskConflict,
+    GroupMaskConflict,
+    fix_channel_mask_conflict,
+    fix_group_mask_conflict,
+    fix_mask_conflict,
+)
 from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
+from nni.compression.utils.shape_dependency import (
+    ChannelDependency,
+    GroupDependency,
+    InputChannelDependency,
+    ReshapeDependency,
+    not_safe_to_prune,
+)
 
 __all__ = [
+    "ChannelDependency",
+    "ChannelMaskConflict",
+    "GroupDependency",
+    "GroupMaskConflict",
+    "InputChannelDependency",
     "Latency",
     "LatencyComparison",
+    "ReshapeDependency",
     "SensitivityAnalysis",
+    "auto_set_denpendency_group_ids",
+    "auto_set_dependency_group_ids",
     "compare_latency",
     "count_flops_params",
+    "fix_channel_mask_conflict",
+    "fix_group_mask_conflict",
+    "fix_mask_conflict",
     "measure_latency",
+    "not_safe_to_prune",
 ]

@@ -1,8 +1,9 @@
-"""Documented import path for `nni.compression.utils.counter`.
+"""Documented import path for the names below.
 
 Written by `./dev algorithms` from `nni.spellings`; do not edit.
 """
 
 from nni.compression.utils.counter import count_flops_params
+from nni.compression.utils.shape_dependency import not_safe_to_prune
 
-__all__ = ["count_flops_params"]
+__all__ = ["count_flops_params", "not_safe_to_prune"]

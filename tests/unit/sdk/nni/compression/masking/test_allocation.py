@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nni.compression.config.settings import PruningSettings
-from nni.compression.masking.allocation import Scores, allocate, common_blocks
+from nni.compression.masking.allocation import Scores, allocate
 
 
 def scores(metric: list[float], elements: int = 0, **settings: Any) -> Scores:
@@ -139,16 +139,3 @@ def test_blocks_lose_equally_many_channels() -> None:
 def test_a_number_of_blocks_that_does_not_divide_is_refused() -> None:
     with pytest.raises(ValueError, match="internal_metric_block 2 does not divide the 3 channels"):
         allocate({"a": scores([1.0] * 3, sparse_ratio=0.5, internal_metric_block=2)})
-
-
-@pytest.mark.claim("compression", 47)
-def test_added_layers_lose_common_channels_and_then_their_own() -> None:
-    generator = torch.Generator().manual_seed(0)
-    one, other = torch.rand(10, generator=generator), torch.rand(10, generator=generator)
-
-    first, second = common_blocks([one, other], [0.3, 0.2], 1)
-
-    common = (one + other).argsort()[:2].tolist()
-    assert masked(second) == sorted(common)
-    rest = [i for i in one.argsort().tolist() if i not in common]
-    assert masked(first) == sorted([*common, rest[0]])

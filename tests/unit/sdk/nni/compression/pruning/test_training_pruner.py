@@ -72,15 +72,6 @@ def test_the_targets_of_an_entry_share_the_ratio_in_global_mode() -> None:
     assert masks["2"]["weight"][0].tolist() == [0] * 4
 
 
-def test_the_mode_that_is_not_available_is_refused_with_the_remedy() -> None:
-    model, evaluator = model_and_evaluator()
-
-    with pytest.raises(ValueError, match="give the layers whose outputs are added one dependency"):
-        TaylorFOWeightPruner(model, HALF, evaluator, 1, mode="dependency_aware")
-    with pytest.raises(ValueError, match="mode must be 'normal' or 'global', got 'local'"):
-        TaylorFOWeightPruner(model, HALF, evaluator, 1, mode="local")  # type: ignore[arg-type]
-
-
 def test_wrong_arguments_are_refused() -> None:
     model, evaluator = model_and_evaluator()
 

@@ -1,0 +1,13 @@
+"""Documented import path for `nni.compression.utils.shape_dependency`.
+
+Written by `./dev algorithms` from `nni.spellings`; do not edit.
+"""
+
+from nni.compression.utils.shape_dependency import (
+    ChannelDependency,
+    GroupDependency,
+    InputChannelDependency,
+    ReshapeDependency,
+)
+
+__all__ = ["ChannelDependency", "GroupDependency", "InputChannelDependency", "ReshapeDependency"]
