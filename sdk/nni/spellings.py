@@ -6,9 +6,29 @@ whose arguments differ is an adapter in its home.
 """
 
 from collections.abc import Mapping
+from posixpath import commonpath
 from typing import Final
 
+_NAMED_HOMES: Final = 2
+"""Largest number of homes that a docstring names; of more it names their package."""
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "nni.algorithms.compression.v2.pytorch.pruning": (
+        "nni.compression.pruning.iterative_pruner:AGPPruner",
+        "nni.compression.pruning.iterative_pruner:LinearPruner",
+        "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
+        "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
+        "nni.compression.scheduling.pruning_scheduler:PruningScheduler",
+    ),
+    "nni.algorithms.compression.v2.pytorch.pruning.tools": (
+        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
+        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
+        "nni.compression.scheduling.task:Task",
+        "nni.compression.scheduling.task:TaskResult",
+        "nni.compression.scheduling.task_generator:TaskGenerator",
+    ),
     "nni.algorithms.hpo.batch_tuner": ("nni.hpo.tuners.batch:BatchTuner",),
     "nni.algorithms.hpo.bohb_advisor": ("nni.hpo.advisors.bohb:BOHB",),
     "nni.algorithms.hpo.curvefitting_assessor": (
@@ -37,7 +57,32 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.hpo.tuners.tpe:TPETuner as TpeTuner",
     ),
     "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
+    "nni.compression.pruning.tools": (
+        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
+        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
+        "nni.compression.scheduling.task:Task",
+        "nni.compression.scheduling.task:TaskResult",
+        "nni.compression.scheduling.task_generator:TaskGenerator",
+    ),
     "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
+    "nni.compression.pytorch.pruning": (
+        "nni.compression.pruning.iterative_pruner:AGPPruner",
+        "nni.compression.pruning.iterative_pruner:LinearPruner",
+        "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
+        "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
+        "nni.compression.scheduling.pruning_scheduler:PruningScheduler",
+    ),
+    "nni.compression.pytorch.pruning.tools": (
+        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
+        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
+        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
+        "nni.compression.scheduling.task:Task",
+        "nni.compression.scheduling.task:TaskResult",
+        "nni.compression.scheduling.task_generator:TaskGenerator",
+    ),
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.utils": (
         "nni.compression.utils.counter:count_flops_params",
@@ -105,6 +150,8 @@ def module_source(module: str) -> str:
         for home, _, name in (entry.partition(":") for entry in entries)
     )
     names = ", ".join(f'"{name}"' for name in sorted(map(exported_name, entries)))
+    if len(homes) > _NAMED_HOMES:
+        homes = [commonpath([home.replace(".", "/") for home in homes]).replace("/", ".")]
     home_text = " and ".join(f"`{home}`" for home in homes)
     if len(home_text) > _HOMES_WIDTH:
         home_text = "the names below"

@@ -9,11 +9,20 @@ import pytest
 from nni.spellings import SPELLINGS, exported_name, module_source
 
 SDK = Path(__file__).parents[2] / "sdk" / "nni"
+ITERATIVE_PRUNERS = (
+    "AGPPruner LinearPruner LotteryTicketPruner PruningScheduler SimulatedAnnealingPruner"
+)
+TASKS = (
+    "AGPTaskGenerator LinearTaskGenerator LotteryTicketTaskGenerator "
+    "SimulatedAnnealingTaskGenerator Task TaskGenerator TaskResult"
+)
 TABLE = {
     "nni.tuner": "Tuner NoMoreTrialError",
     "nni.assessor": "Assessor AssessResult",
     "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase CommandType MetricType send",
     "nni.runtime.protocol": "CommandType send",
+    "nni.algorithms.compression.v2.pytorch.pruning": ITERATIVE_PRUNERS,
+    "nni.algorithms.compression.v2.pytorch.pruning.tools": TASKS,
     "nni.algorithms.hpo.batch_tuner": "BatchTuner",
     "nni.algorithms.hpo.bohb_advisor": "BOHB",
     "nni.algorithms.hpo.curvefitting_assessor": "CurvefittingAssessor",
@@ -32,7 +41,10 @@ TABLE = {
     "nni.algorithms.hpo.smac_tuner": "SMACTuner",
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
+    "nni.compression.pruning.tools": TASKS,
     "nni.compression.pytorch": "ModelSpeedup",
+    "nni.compression.pytorch.pruning": ITERATIVE_PRUNERS,
+    "nni.compression.pytorch.pruning.tools": TASKS,
     "nni.compression.pytorch.speedup": "ModelSpeedup",
     "nni.compression.pytorch.utils": "count_flops_params not_safe_to_prune",
     "nni.compression.pytorch.utils.counter": "count_flops_params",

@@ -29,15 +29,15 @@ class Compressor:
     """Model with some of its modules wrapped.
 
     Construction checks the configuration and wraps the selected modules in place. The parameters
-    of the model stay the same objects, so that an optimizer of the model goes on working.
+    of the model stay the same objects, so that an optimizer of the model goes on working. Without
+    model and configuration, `reset` must be called first; a `PruningScheduler` does so.
 
     Args:
-        model: an unwrapped model; its modules are replaced by wrappers.
-        config_list: entries of NNI 3.0 or 2.x; not changed.
+        model: an unwrapped model; its modules are replaced by wrappers. None if `reset` is called.
+        config_list: entries of NNI 3.0 or 2.x; not changed. None if `reset` is called.
         evaluator: what trains and evaluates the model; None if the algorithm needs neither.
 
     Attributes:
-        bound_model: the model.
         config_list: copies of the entries.
         evaluator: see above.
         is_wrapped: whether the wrappers are in the model now.
@@ -62,19 +62,63 @@ class Compressor:
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Entry],
+        model: nn.Module | None,
+        config_list: Sequence[Entry] | None,
         evaluator: TorchEvaluator | None = None,
     ) -> None:
+        self.config_list: list[dict[str, object]] = []
+        self.evaluator = evaluator
+        self.is_wrapped = False
+        self._model: nn.Module | None = None
+        self._wrappers: OrderedDict[str, ModuleWrapper] = OrderedDict()
+        if model is not None or config_list is not None:
+            self.reset(model, config_list)
+
+    @property
+    def bound_model(self) -> nn.Module:
+        """Return the model.
+
+        Returns:
+            What the constructor or the last `reset` got.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        if self._model is None:
+            raise RuntimeError(f"{type(self).__name__} has no model; call reset(model, ...) first")
+        return self._model
+
+    def reset(self, model: nn.Module | None, config_list: Sequence[Entry] | None) -> None:
+        """Restore the model of before, and wrap the selected modules of another one.
+
+        Args:
+            model: an unwrapped model; its modules are replaced by wrappers.
+            config_list: entries of NNI 3.0 or 2.x; not changed.
+
+        Raises:
+            ConfigListError: the configuration breaks a rule.
+            TypeError: `model` is no module, or holds wrappers already.
+
+        Examples:
+            >>> from torch import nn
+            >>> from nni.compression.pruning import L1NormPruner
+            >>> pruner = L1NormPruner(None, None)
+            >>> config_list = [{"op_types": ["Linear"], "sparse_ratio": 0.5}]
+            >>> pruner.reset(nn.Sequential(nn.Linear(2, 2)), config_list)
+            >>> pruner.compress()[1]["0"]["bias"].sum()
+            tensor(1.)
+        """
+        if self._model is not None:
+            self.unwrap_model()
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
         if any(isinstance(module, ModuleWrapper) for module in model.modules()):
             raise TypeError("model holds wrappers of another compressor; call its unwrap_model()")
+        if config_list is None:
+            raise TypeError("config_list must be a list of dicts, got None")
         plan = pruning_plan(config_list, module_infos(model), per_entry=self.per_entry)
-        self.bound_model = model
+        self._model = model
         self.config_list = [dict(entry) for entry in config_list]
-        self.evaluator = evaluator
-        self.is_wrapped = False
         self._wrappers = OrderedDict(
             (name, ModuleWrapper(model.get_submodule(name), name, targets))
             for name, targets in plan.items()

@@ -1,10 +1,10 @@
 """Base of all pruners: metrics of targets become masks."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +34,8 @@ class Pruner(Compressor):
     `nni.testing.pruners.PrunerConformance` has the tests that it must pass.
 
     Args:
-        model: an unwrapped model; its modules are replaced by wrappers.
-        config_list: entries of NNI 3.0 or 2.x; not changed.
+        model: an unwrapped model; its modules are replaced by wrappers. None if `reset` is called.
+        config_list: entries of NNI 3.0 or 2.x; not changed. None if `reset` is called.
         evaluator: what trains the model; None if the algorithm needs no data.
 
     Raises:
@@ -66,8 +66,10 @@ class Pruner(Compressor):
     ratio_factor = 1.0
     """Part of all ratios and thresholds that the next masks reach, in (0, 1]; set by schedules."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the base
-        super().__init__(*args, **kwargs)
+    def reset(  # noqa: D102 - see the base
+        self, model: nn.Module | None, config_list: Sequence[Mapping[str, object]] | None
+    ) -> None:
+        super().reset(model, config_list)
         try:
             self._check_targets()
         except ValueError:

@@ -95,6 +95,7 @@ class TorchEvaluator:
         *,
         evaluator: EvaluatingFunction | None = None,
         dummy_input: object = None,
+        epochs: int = 1,
     ) -> Self:
         """Return an evaluator of the callbacks of NNI 2.x.
 
@@ -104,6 +105,7 @@ class TorchEvaluator:
             criterion: `(output, target) -> loss`.
             evaluator: `(model) -> float`.
             dummy_input: example input of the model.
+            epochs: calls of `trainer` in a training without a limit in epochs.
 
         Returns:
             An evaluator that counts in epochs; `max_steps` ends no training, because a trainer
@@ -130,10 +132,19 @@ class TorchEvaluator:
             _max_steps: int | None = None,
             max_epochs: int | None = None,
         ) -> None:
-            for _ in range(max_epochs or 1):
+            for _ in range(max_epochs or epochs):
                 trainer(model, optimizers, training_step)
 
         return cls(train, optimizer, criterion, dummy_input=dummy_input, evaluating_func=evaluator)
+
+    @property
+    def can_evaluate(self) -> bool:
+        """Return whether there is an `evaluating_func`.
+
+        Returns:
+            True if `evaluate` can be called.
+        """
+        return self._evaluating_func is not None
 
     def bind_model(self, model: nn.Module) -> None:
         """Build optimizers and schedulers for a model, which may be wrapped.

@@ -7,10 +7,13 @@ from nni.compression.pruning.activation_pruner import (
 from nni.compression.pruning.admm_pruner import ADMMPruner
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
+from nni.compression.pruning.lottery_ticket_pruner import LotteryTicketPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
 from nni.compression.pruning.scheduled_pruner import AGPPruner, LinearPruner
+from nni.compression.pruning.simulated_annealing_pruner import SimulatedAnnealingPruner
 from nni.compression.pruning.slim_pruner import SlimPruner
 from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
+from nni.compression.scheduling.pruning_scheduler import PruningScheduler
 
 __all__ = [
     "ADMMPruner",
@@ -22,6 +25,9 @@ __all__ = [
     "L2NormPruner",
     "LevelPruner",
     "LinearPruner",
+    "LotteryTicketPruner",
+    "PruningScheduler",
+    "SimulatedAnnealingPruner",
     "SlimPruner",
     "TaylorFOWeightPruner",
     "TaylorPruner",

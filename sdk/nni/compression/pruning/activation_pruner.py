@@ -51,8 +51,8 @@ class ActivationPruner(TrainingPruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator,
         training_steps: int,
         activation: Activation = "relu",

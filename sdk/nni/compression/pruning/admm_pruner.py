@@ -57,8 +57,8 @@ class ADMMPruner(Pruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator,
         iterations: int,
         training_epochs: int,

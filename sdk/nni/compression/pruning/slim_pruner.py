@@ -64,8 +64,8 @@ class SlimPruner(TrainingPruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator,
         training_steps: int,
         regular_scale: float = 1e-4,

@@ -36,8 +36,8 @@ class TrainingPruner(ChannelPruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator,
         training_steps: int,
         mode: Mode = "normal",

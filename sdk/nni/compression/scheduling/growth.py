@@ -1,6 +1,10 @@
 """Growth of sparsity over the iterations of a pruning: pure functions of numbers, without torch."""
 
 import math
+from typing import Final
+
+_ROUNDING: Final = 1e-12
+"""Added to a quotient, so that its product with a count is not rounded down to one too few."""
 
 
 def linear_part(iteration: int, iterations: int) -> float:
@@ -65,6 +69,8 @@ def lottery_ratio(final: float, iteration: int, iterations: int) -> float:
         >>> [round(lottery_ratio(0.8, iteration, 5), 4) for iteration in range(1, 6)]
         [0.2752, 0.4747, 0.6193, 0.7241, 0.8]
     """
+    if iteration == iterations:
+        return final  # without the rounding error of the power
     return 1 - math.pow(1 - final, iteration / iterations)
 
 
@@ -81,4 +87,7 @@ def ratio_of_rest(target: float, removed: float) -> float:
         >>> ratio_of_rest(0.5, 0.7)
         0.0
     """
-    return max(0.0, (target - removed) / (1 - removed))
+    if target <= removed:
+        return 0.0
+    rest = (target - removed) / (1 - removed)
+    return rest if removed == 0 else min(rest + _ROUNDING, 1.0)

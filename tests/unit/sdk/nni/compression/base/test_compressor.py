@@ -98,3 +98,33 @@ def test_a_refused_configuration_leaves_the_model() -> None:
         Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 2}])
 
     assert type(model[0]) is nn.Linear
+
+
+def test_a_compressor_without_a_model_gets_one_by_reset() -> None:
+    compressor = Compressor(None, None)
+    with pytest.raises(RuntimeError, match="Compressor has no model; call reset"):
+        compressor.unwrap_model()
+    model = model_of(nn.Linear(2, 2))
+
+    compressor.reset(model, EVERY)
+
+    assert compressor.bound_model is model
+    assert list(compressor.get_modules_wrapper()) == ["0"]
+
+
+def test_a_reset_restores_the_model_of_before() -> None:
+    first, second = model_of(nn.Linear(2, 2)), model_of(nn.Linear(3, 3))
+    compressor = Compressor(first, EVERY)
+
+    compressor.reset(second, EVERY)
+
+    assert isinstance(first[0], nn.Linear)
+    assert isinstance(second[0], ModuleWrapper)
+
+
+@pytest.mark.parametrize(("model", "config_list"), [(nn.Linear(1, 1), None), (None, EVERY)])
+def test_a_model_and_a_configuration_are_given_together(
+    model: nn.Module | None, config_list: list[dict[str, object]] | None
+) -> None:
+    with pytest.raises(TypeError, match="must be a"):
+        Compressor(model, config_list)
