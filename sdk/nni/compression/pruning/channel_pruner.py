@@ -81,8 +81,8 @@ class ChannelPruner(Pruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator | None = None,
         mode: Mode = "normal",
         dummy_input: Inputs | None = None,
@@ -98,11 +98,16 @@ class ChannelPruner(Pruner):
             raise ValueError("mode 'dependency_aware' needs dummy_input, inputs of the model")
         self.mode: Mode = mode
         self.per_entry = mode == "global"
-        super().__init__(model, config_list, evaluator)
+        self._dummy_input = dummy_input if aware else None
         self._dependent: list[_DependentLayers] = []
-        if aware and dummy_input is not None:
-            self.unwrap_model()
-            self._dependent = _dependent_layers(model, dummy_input)
+        super().__init__(model, config_list, evaluator)
+
+    def reset(  # noqa: D102 - see the base
+        self, model: nn.Module | None, config_list: Sequence[Mapping[str, object]] | None
+    ) -> None:
+        super().reset(model, config_list)
+        if self._dummy_input is not None:
+            self._dependent = _dependent_layers(self.unwrap_model(), self._dummy_input)
             self.wrap_model()
 
     def _check_targets(self) -> None:

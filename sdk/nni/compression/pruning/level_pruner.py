@@ -42,8 +42,8 @@ class LevelPruner(Pruner):
 
     def __init__(
         self,
-        model: nn.Module,
-        config_list: Sequence[Mapping[str, object]],
+        model: nn.Module | None,
+        config_list: Sequence[Mapping[str, object]] | None,
         evaluator: TorchEvaluator | None = None,
         mode: Literal["normal"] = "normal",
     ) -> None:

@@ -191,6 +191,32 @@ def test_speedups_reach_the_ratio_of_the_original(tmp_path: Path) -> None:
     assert best[1].get_parameter("2.weight").shape == (3, 4)
 
 
+class Sum(nn.Module):
+    """Two layers whose outputs are added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(4, 8), nn.Linear(4, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.head(self.one(features) + self.other(features))
+
+
+def test_layers_that_depend_on_each_other_shrink_together(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config_list = [{"op_names": ["one", "other"], "sparsity": 0.5}]
+    pruner = L1NormPruner(None, None, mode="dependency_aware", dummy_input=INPUT)
+    generator = LinearTaskGenerator(2, Sum(), config_list, log_dir=tmp_path)
+
+    PruningScheduler(pruner, generator, speedup=True, dummy_input=INPUT).compress()
+
+    best = generator.get_best_result()
+    assert best is not None
+    assert best[1].get_parameter("one.weight").shape == (4, 4)
+    assert best[1].get_parameter("head.weight").shape == (2, 4)
+
+
 def evaluator_of(one: nn.Module) -> TorchEvaluator:
     def train(
         trained: nn.Module, optimizer: SGD, step: Any, _: Any, max_steps: int | None, *__: Any
