@@ -14,8 +14,8 @@ _NAMED_HOMES: Final = 2
 
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.algorithms.compression.v2.pytorch.pruning": (
-        "nni.compression.pruning.iterative_pruner:AGPPruner",
-        "nni.compression.pruning.iterative_pruner:LinearPruner",
+        "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
+        "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",
         "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
         "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
         "nni.compression.scheduling.pruning_scheduler:PruningScheduler",
@@ -68,8 +68,8 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.pruning": (
-        "nni.compression.pruning.iterative_pruner:AGPPruner",
-        "nni.compression.pruning.iterative_pruner:LinearPruner",
+        "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
+        "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",
         "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
         "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
         "nni.compression.scheduling.pruning_scheduler:PruningScheduler",

@@ -111,7 +111,7 @@ class GrowthPruner(IterativePruner):
         )
 
 
-class LinearPruner(GrowthPruner):
+class IterativeLinearPruner(GrowthPruner):
     """Prunes in N + 1 iterations, to k/N of the configured ratios for k = 0 to N.
 
     Args:
@@ -154,7 +154,7 @@ class LinearPruner(GrowthPruner):
     generator = LinearTaskGenerator
 
 
-class AGPPruner(GrowthPruner):
+class IterativeAGPPruner(GrowthPruner):
     """Prunes in N + 1 iterations, to 1 - (1 - k/N)^3 of the configured ratios for k = 0 to N.
 
     Args:

@@ -5,7 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from nni.compression.pruning.iterative_pruner import AGPPruner, LinearPruner
+from nni.compression.pruning.iterative_pruner import (
+    IterativeAGPPruner,
+    IterativeLinearPruner,
+)
 
 SPARSITY = [{"op_types": ["Linear"], "sparsity": 0.5}]
 
@@ -15,7 +18,9 @@ def model() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-@pytest.mark.parametrize(("kind", "counts"), [(LinearPruner, [0, 2, 4]), (AGPPruner, [0, 3, 4])])
+@pytest.mark.parametrize(
+    ("kind", "counts"), [(IterativeLinearPruner, [0, 2, 4]), (IterativeAGPPruner, [0, 3, 4])]
+)
 def test_the_ratio_grows_over_the_iterations(tmp_path: Path, kind: Any, counts: list[int]) -> None:
     found = []
 
@@ -36,7 +41,7 @@ def test_the_best_score_wins_and_speedups_shrink_the_model(tmp_path: Path) -> No
     def evaluator(one: nn.Module) -> float:
         return -float(sum(parameter.numel() for parameter in one.parameters()))
 
-    pruner = AGPPruner(
+    pruner = IterativeAGPPruner(
         model(),
         [{"op_names": ["0"], "sparsity": 0.5}],
         "fpgm",
@@ -57,7 +62,7 @@ def test_the_best_score_wins_and_speedups_shrink_the_model(tmp_path: Path) -> No
 
 
 def test_the_best_result_is_exported(tmp_path: Path) -> None:
-    pruner = LinearPruner(model(), SPARSITY, "level", 1, tmp_path)
+    pruner = IterativeLinearPruner(model(), SPARSITY, "level", 1, tmp_path)
     with pytest.raises(RuntimeError, match="no result to export"):
         pruner.export_model(tmp_path / "model.pth")
     pruner.compress()
@@ -79,6 +84,6 @@ def test_wrong_arguments_leave_no_folder(tmp_path: Path) -> None:
     ):
         given: dict[str, Any] = {"pruning_algorithm": "l1", "total_iteration": 1, **arguments}
         with pytest.raises(ValueError, match=error):
-            AGPPruner(model(), SPARSITY, log_dir=tmp_path, **given)
+            IterativeAGPPruner(model(), SPARSITY, log_dir=tmp_path, **given)
 
     assert list(tmp_path.iterdir()) == []
