@@ -43,7 +43,7 @@ def run_job(
         >>> from nni.compression.job import run_job
         >>> code = pathlib.Path("code")
         >>> code.mkdir()
-        >>> _ = (code / "docs_network.py").write_text('''
+        >>> _ = (code / "own_network.py").write_text('''
         ... import torch
         ... from nni.compression import TorchEvaluator
         ...
@@ -66,8 +66,8 @@ def run_job(
         ...     )
         ... ''')
         >>> job = {
-        ...     "model": {"factory": "docs_network:make"},
-        ...     "evaluator": {"factory": "docs_network:make_evaluator"},
+        ...     "model": {"factory": "own_network:make"},
+        ...     "evaluator": {"factory": "own_network:make_evaluator"},
         ...     "config_list": [{"op_names": ["0"], "sparse_ratio": 0.5}],
         ...     "algorithm": {"name": "L1NormPruner"},
         ...     "schedule": {"name": "linear", "iterations": 2},

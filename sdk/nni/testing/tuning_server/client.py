@@ -148,7 +148,12 @@ class TuningClient:
         Raises:
             grpc.FutureTimeoutError: it does not in time.
         """
-        grpc.channel_ready_future(self._channel).result(timeout=timeout_s)
+        check: Any = self._channel.unary_unary("/grpc.health.v1.Health/Check")
+        try:
+            check(b"", timeout=timeout_s, wait_for_ready=True)
+        except grpc.RpcError as error:  # a server need not offer this service
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise grpc.FutureTimeoutError from error
 
     def open(
         self, search_space: JsonValue, class_args: JsonValue = None, seed: int = 0
