@@ -11,6 +11,7 @@ PACKAGES = (
     "svc_common",
     "svc_manager",
     "svc_dispatcher",
+    "svc_compressor",
     "svc_trial_runner",
     "svc_standalone",
 )

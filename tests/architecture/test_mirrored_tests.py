@@ -15,6 +15,7 @@ TESTS = {
     "services/common/svc_common": "tests/unit/services/common",
     "services/manager/svc_manager": "tests/unit/services/manager",
     "services/dispatcher/svc_dispatcher": "tests/unit/services/dispatcher",
+    "services/compressor/svc_compressor": "tests/unit/services/compressor",
     "services/trial-runner/svc_trial_runner": "tests/unit/services/trial_runner",
     "services/standalone/svc_standalone": "tests/unit/services/standalone",
 }
@@ -29,12 +30,20 @@ TESTED_ELSEWHERE = {
     # Composition roots are tested with the servers that they open.
     "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
+    "services/compressor/svc_compressor/__main__.py": "tests/e2e/test_compression_service.py",
+    "services/compressor/svc_compressor/app.py": "tests/e2e/test_compression_service.py",
     # Declarations without behaviour: users of the values test them.
     "services/common/svc_common/messaging/limits.py": (
         "tests/integration/common/test_deployed_bus.py"
     ),
     "services/dispatcher/svc_dispatcher/domain/answers.py": (
         "tests/unit/services/dispatcher/sessions/test_generation.py"
+    ),
+    "services/compressor/svc_compressor/domain/events.py": (
+        "tests/unit/services/compressor/domain/test_job_progress.py"
+    ),
+    "services/compressor/svc_compressor/domain/reports.py": (
+        "tests/unit/services/compressor/domain/test_job_progress.py"
     ),
     "services/trial-runner/svc_trial_runner/attempts/dependencies.py": (
         "tests/unit/services/trial_runner/attempts/test_execution.py"

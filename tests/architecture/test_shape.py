@@ -13,6 +13,7 @@ SOURCE_FOLDERS = (
     "services/common/svc_common",
     "services/manager/svc_manager",
     "services/dispatcher/svc_dispatcher",
+    "services/compressor/svc_compressor",
     "services/trial-runner/svc_trial_runner",
     "services/standalone/svc_standalone",
 )

@@ -118,7 +118,8 @@ def test_installation_is_complete_and_not_the_checkout(installation: WheelInstal
     imported = installation.run(
         *("python", "-P", "-c"),
         "import nni, nni_proto.bytes.v1.byte_service_pb2, nni_wire.limits, svc_manager.__main__, "
-        "svc_dispatcher.__main__, svc_trial_runner.__main__, svc_standalone.__main__\n"
+        "svc_compressor.__main__, svc_dispatcher.__main__, svc_trial_runner.__main__, "
+        "svc_standalone.__main__\n"
         "print(nni.__file__, nni.__version__)",
     )
 

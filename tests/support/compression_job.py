@@ -94,6 +94,11 @@ def description(**changes: object) -> dict[str, Any]:
     }
 
 
+def job_of(iterations: int = 2, *, speedup: bool = True) -> dict[str, Any]:
+    """Return the description of the job with this number of pruning steps."""
+    return description(schedule={"iterations": iterations}, speedup=speedup)
+
+
 def run_with_kills(folder: Path, code: Path, kills: int, generator: random.Random) -> None:
     """Run the job in children; each but the last is killed after some training steps."""
     from nni.compression.job import run_job

@@ -22,6 +22,7 @@ from nni_proto.bytes.v1 import byte_service_pb2, byte_service_pb2_grpc
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import (
     config_pb2,
+    event_pb2,
     experiment_pb2,
     experiment_service_pb2_grpc,
     history_service_pb2,
@@ -39,6 +40,19 @@ TOKEN = "t0ken"
 
 class LocalStore(byte_service_pb2_grpc.ByteServiceServicer):
     """Store of an installation whose code directories are used in place."""
+
+    def __init__(self, blobs: dict[str, bytes]) -> None:
+        self._blobs = blobs
+
+    def PrepareDownload(self, request: Any, context: Any) -> Any:
+        if request.key not in self._blobs:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"no blob {request.key}")
+        return byte_service_pb2.PrepareDownloadResponse(stream=True)
+
+    def Download(self, request: Any, context: Any) -> Iterator[Any]:
+        content = self._blobs[request.key]
+        for start in range(0, len(content), 1000):
+            yield byte_service_pb2.DownloadResponse(data=content[start : start + 1000])
 
     def DescribeStore(self, request: Any, context: Any) -> Any:
         return byte_service_pb2.DescribeStoreResponse()
@@ -78,6 +92,8 @@ class InMemoryManager(
     def __init__(self, root: Path) -> None:
         self.root = root
         self.known: dict[str, experiment_pb2.Experiment] = {}
+        self.events: dict[str, list[event_pb2.Event]] = {}
+        self.blobs: dict[str, bytes] = {}
         self.trials: dict[str, list[trial_pb2.Trial]] = {}
         self.metrics: dict[str, list[trial_service_pb2.TrialMetric]] = {}
         self.logs: dict[tuple[str, int], bytes] = {}
@@ -262,6 +278,13 @@ class InMemoryManager(
         self.imported.append(request.data)
         return pb.ImportDataResponse()
 
+    def FollowEvents(self, request: Any, context: Any) -> Iterator[pb.FollowEventsResponse]:
+        self._found(request, context)
+        for place, event in enumerate(self.events.get(request.experiment_id, [])):
+            position = event_pb2.EventPosition(sequence=place + 1)
+            if position.sequence > request.after.sequence:
+                yield pb.FollowEventsResponse(position=position, event=event)
+
     def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
         text = self.logs.get((request.trial_id, request.source), b"")
         yield pb.FollowLogsResponse(data=text[request.offset :], offset=request.offset)
@@ -335,7 +358,7 @@ class InMemoryManager(
     @contextmanager
     def served(self) -> Iterator[None]:
         """Serve gRPC and REST on free ports."""
-        store = LocalStore()  # type: ignore[abstract]  # gRPC refuses the other methods
+        store = LocalStore(self.blobs)  # type: ignore[abstract]  # gRPC refuses the other methods
         server = grpc.server(ThreadPoolExecutor(8))
         experiment_service_pb2_grpc.add_ExperimentServiceServicer_to_server(self, server)
         trial_service_pb2_grpc.add_TrialServiceServicer_to_server(self, server)

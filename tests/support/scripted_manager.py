@@ -74,7 +74,9 @@ class ScriptedManager:
         )
         return self._sequence
 
-    async def create(self, search_space: Any, *, generation: int = 1, **config: Any) -> None:
+    async def create(
+        self, search_space: Any, *, generation: int = 1, service: str = "", **config: Any
+    ) -> None:
         config.setdefault("seed", 7)
         created = event_pb2.ExperimentCreated(
             experiment_id=self.id,
@@ -88,7 +90,9 @@ class ScriptedManager:
                 **config,
             ),
         )
-        await self.append(event_pb2.Event(experiment_created=created), requested(generation))
+        await self.append(
+            event_pb2.Event(experiment_created=created), requested(generation, service)
+        )
 
     async def received(
         self, kind: str, match: Callable[[Any], bool] = lambda _: True, timeout_s: float = WAIT_S
@@ -153,10 +157,10 @@ def trial_of(parameter_id: int) -> str:
     return f"t{parameter_id:04}"
 
 
-def requested(generation: int) -> event_pb2.Event:
+def requested(generation: int, service: str = "") -> event_pb2.Event:
     return event_pb2.Event(
         algorithm_requested=event_pb2.AlgorithmRequested(
-            generation=generation, resumed=generation > 1
+            generation=generation, resumed=generation > 1, service=service
         )
     )
 

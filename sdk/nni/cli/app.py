@@ -10,6 +10,7 @@ from nni.cli import (
     access,
     algo,
     analysis,
+    compress,
     create,
     data,
     doctor,
@@ -105,6 +106,7 @@ top.register(app)
 app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")
 app.add_typer(show.webui_app, name="webui")
+app.add_typer(compress.app, name="compress")
 app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")
 app.add_typer(algo.app, name="algo")

@@ -1,10 +1,10 @@
-"""Upload of local files to the blob store of services on other machines."""
+"""Transfer of bytes to and from the blob store of services on other machines."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
@@ -60,8 +60,7 @@ def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
 def _put(url: str, source: BinaryIO, packed: PackedCode) -> bool:
     """Upload a file by HTTP PUT to a prepared address; return False if that fails."""
     parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
+    connection = _connection(url)
     headers = {
         "Content-Length": str(packed.size_bytes),
         "Content-Type": "application/octet-stream",
@@ -77,6 +76,38 @@ def _put(url: str, source: BinaryIO, packed: PackedCode) -> bool:
     finally:
         connection.close()
     return answer.status in _OK
+
+
+def get(url: str) -> Iterator[bytes] | None:
+    """Return the pieces of what HTTP GET answers at a prepared address; None if that fails."""
+    parts = urlsplit(url)
+    connection = _connection(url)
+    try:
+        connection.connect()
+        connection.sock.settimeout(None)  # from now on the kernel tells of a dead peer
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        answer = connection.getresponse()
+    except (OSError, HTTPException):
+        connection.close()
+        return None
+    if answer.status not in _OK:
+        connection.close()
+        return None
+    return _pieces(connection, answer)
+
+
+def _pieces(connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:
+    try:
+        while piece := answer.read(_CHUNK_BYTES):
+            yield piece
+    finally:
+        connection.close()
+
+
+def _connection(url: str) -> HTTPConnection:
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    return kind(parts.hostname or "", parts.port, timeout=_CONNECT_S)
 
 
 def _messages(header: pb.PrepareUploadRequest, file: BinaryIO) -> Iterator[pb.UploadRequest]:

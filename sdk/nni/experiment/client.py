@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
     config_pb2,
+    event_pb2,
     experiment_pb2,
     history_service_pb2,
 )
@@ -208,6 +209,40 @@ class ManagerClient(Connection):
         )
         for page in self._pages(lambda: self._experiments.ExportData, request):
             yield from page.trials
+
+    def events(
+        self,
+        experiment_id: str,
+        *,
+        after: event_pb2.EventPosition | None = None,
+        follow: bool = False,
+    ) -> Generator[pb.FollowEventsResponse]:
+        """Yield the events of an experiment with their positions and times.
+
+        Args:
+            experiment_id: the experiment.
+            after: only events behind this one; None: all.
+            follow: yield later ones, too, without an end.
+
+        A stream that breaks because the manager is restarted is taken up where it broke.
+        """
+        request = pb.FollowEventsRequest(experiment_id=experiment_id, after=after, follow=follow)
+        away_since: float | None = None
+        while True:
+            stream = self._experiments.FollowEvents(
+                request, timeout=None if follow else CALL_TIMEOUT_S, metadata=self._metadata
+            )
+            try:
+                for item in stream:
+                    yield item
+                    request.after.CopyFrom(item.position)
+                    away_since = None
+            except grpc.RpcError as error:
+                away_since = self._retry_or_raise(error, away_since)
+            else:
+                return
+            finally:
+                stream.cancel()
 
     def follow_logs(
         self,
@@ -445,6 +480,31 @@ class ManagerClient(Connection):
         self.patiently(
             lambda: self._bytes.Upload(messages(), timeout=_WAIT_ROUND_S, metadata=self._metadata)
         )
+
+    def download(self, sha256: str) -> Iterator[bytes]:
+        """Yield the content of a blob, piece by piece.
+
+        Raises:
+            NotFoundError: no blob has this hash.
+        """
+        from nni.experiment.byte_client import get
+
+        key = f"sha256/{sha256}"
+        way: byte_service_pb2.PrepareDownloadResponse = self._call(
+            lambda: self._bytes.PrepareDownload, byte_service_pb2.PrepareDownloadRequest(key=key)
+        )
+        if way.url and (pieces := get(way.url)) is not None:
+            yield from pieces
+            return
+        request = byte_service_pb2.DownloadRequest(key=key)
+        stream = self._bytes.Download(request, metadata=self._metadata)
+        try:
+            for piece in stream:
+                yield piece.data
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        finally:
+            stream.cancel()
 
     def usage(self, experiment_id: str = "") -> byte_service_pb2.GetUsageResponse:
         """Return how much is stored, for whom, and how much may be."""

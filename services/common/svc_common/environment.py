@@ -44,6 +44,9 @@ NNI_LOG_LEVEL: Final = "NNI_LOG_LEVEL"
 """Lowest level that is logged: debug, info (default), warning, error."""
 NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
 """`host:port` on which the dispatcher listens and the manager calls it."""
+NNI_COMPRESSOR_GRPC: Final = "NNI_COMPRESSOR_GRPC"
+"""`host:port` on which the compressor listens and the manager calls it; unset at the manager: there
+is none."""
 NNI_MANAGER_GRPC: Final = "NNI_MANAGER_GRPC"
 """`host:port` on which the manager listens for gRPC; port 0: a free one, reported when ready."""
 NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
@@ -141,6 +144,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_HEALTH,
             NNI_METRICS,
             NNI_DISPATCHER_GRPC,
+            NNI_COMPRESSOR_GRPC,
             NNI_MANAGER_GRPC,
             NNI_MANAGER_HTTP,
             NNI_MANAGER_HTTP_FD,

@@ -42,7 +42,9 @@ IMPORTED_API: Final = "nni.api"
 """What `JETSTREAM_API` of the manager's account is called in the accounts of other users, where
 that name belongs to their own account."""
 
-ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", "compressor"})
+COMPRESSOR: Final = "compressor"
+"""Name of the compressor as a source of the INBOX and as the algorithm of compression jobs."""
+ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", COMPRESSOR})
 """Sources of INBOX messages of algorithms; no agent may have such an id."""
 
 ID_LIMIT_CHARACTERS: Final = 128

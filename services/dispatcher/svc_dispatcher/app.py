@@ -30,7 +30,7 @@ from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.servicers.algorithm_servicer import AlgorithmServicer
 from svc_dispatcher.servicers.analysis_servicer import AnalysisServicer
 from svc_dispatcher.sessions.generation import SessionDependencies
-from svc_dispatcher.sessions.registry import SessionRegistry
+from svc_dispatcher.sessions.registry import session_registry
 from svc_dispatcher.settings import Settings, read_settings
 from svc_dispatcher.telemetry import Telemetry
 from svc_dispatcher.usecases.algorithms import Algorithms
@@ -66,7 +66,7 @@ async def build(service: Service) -> Mapping[str, str]:
     service.adapters.callback(guard.close)
     address = await _serve_grpc(service, settings, guard, replays, registry)
     facts = {"grpc": address, **await serve_metrics(service, registry, guard)}
-    experiments = SessionRegistry(
+    experiments = session_registry(
         SessionDependencies(
             events=bus.events,
             inbox=bus.inbox,

@@ -45,6 +45,7 @@ from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
 from svc_manager.adapters.grpc_analyst import GrpcAnalyst
 from svc_manager.adapters.grpc_forwarding import Channels, Forwarder
+from svc_manager.adapters.grpc_job_checker import GrpcJobChecker, NoCompressor
 from svc_manager.adapters.grpc_peers import GrpcPeers, NoPeers
 from svc_manager.adapters.grpc_replayer import GrpcReplayer
 from svc_manager.adapters.inotify_watch import InotifyWatches
@@ -57,7 +58,7 @@ from svc_manager.agents.presence_cache import PresenceCache
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.lease import ManagerId
-from svc_manager.ports import AlgorithmChecker, Analyst, Listeners, Peers, Presences
+from svc_manager.ports import AlgorithmChecker, Analyst, JobChecker, Listeners, Peers, Presences
 from svc_manager.servicers.byte_servicer import ByteServicer
 from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.history_servicer import HistoryServicer
@@ -83,6 +84,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
     stores: Stores,
     listeners: Listeners,
     checker: AlgorithmChecker,
+    jobs: JobChecker,
     probes: Mapping[str, Probe] | None = None,
     me: ManagerId | None = None,
     peers: Peers | None = None,
@@ -97,6 +99,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
         stores: open.
         listeners: web servers of experiments with a port.
         checker: validates algorithms.
+        jobs: validates compression jobs.
         probes: probes of the diagnosis, beside bus and agents.
         me: identity of this manager; None: it is the only one.
         peers: the other managers.
@@ -112,6 +115,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             stores=stores,
             listeners=listeners,
             checker=checker,
+            jobs=jobs,
             peers=peers or NoPeers(),
             leases=stores.leases or InMemoryLeases(clock),
             clock=clock,
@@ -212,6 +216,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         stores,
         web,
         GrpcAlgorithmChecker(channel, settings.token),
+        await _open_job_checker(service, settings, guard),
         _probes(settings, stores, channel),
         ManagerId(boot_id),
         GrpcPeers(channels, settings.token, boot_id),
@@ -234,6 +239,13 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     await take_over(service, manager, bus, stores.presences)
     web.free_ports(frozenset(actor.experiment.port for actor in manager.registry.actors()))
     return facts
+
+
+async def _open_job_checker(service: Service, settings: Settings, guard: Guard) -> JobChecker:
+    if not settings.compressor_address:
+        return NoCompressor()
+    channel = open_channel(settings.compressor_address, guard.transport)
+    return GrpcJobChecker(await service.adapters.enter_async_context(channel), settings.token)
 
 
 def _web_server(settings: Settings, guard: Guard) -> WebServer:
@@ -300,6 +312,7 @@ async def take_over(
     service.tasks.start(manager.blob_services.collector.run(), "collect garbage")
     service.tasks.start(manager.deletions.run(), "give back disk")
     manager.blob_services.collector.request()
+    service.tasks.start(manager.experiments.start_compressor(), "compressor")
 
 
 async def release(manager: Manager, *, stop_first: bool) -> None:

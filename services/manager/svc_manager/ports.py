@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
+from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
@@ -85,6 +86,20 @@ class AlgorithmChecker(Protocol):
         Raises:
             InvalidArgumentError: it is invalid; the message says why.
             UnavailableError: the dispatcher cannot be reached.
+        """
+        ...
+
+
+class JobChecker(Protocol):
+    """Interface by which the compressor validates compression jobs, and is started for them."""
+
+    async def check(self, job: value_pb2.Value) -> None:
+        """Validate the description of a job.
+
+        Raises:
+            InvalidArgumentError: it is invalid; the message names the field.
+            FailedPreconditionError: this installation has no compressor.
+            UnavailableError: the compressor cannot be reached.
         """
         ...
 

@@ -66,6 +66,8 @@ class Settings:
     """`host:port` of the base web server; port 0: any free port."""
     dispatcher_address: str
     """`host:port` of the dispatcher's gRPC service."""
+    compressor_address: str
+    """`host:port` of the compressor's gRPC service; empty: there is none."""
     replicas: int
     """Replicas of each stream of the bus."""
     default_root: Path
@@ -129,6 +131,7 @@ def from_environment() -> Settings:
         grpc_address=environment.text(environment.NNI_MANAGER_GRPC, "127.0.0.1:0"),
         http_address=environment.text(environment.NNI_MANAGER_HTTP, "127.0.0.1:0"),
         dispatcher_address=environment.text(environment.NNI_DISPATCHER_GRPC),
+        compressor_address=environment.text(environment.NNI_COMPRESSOR_GRPC, ""),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         default_root=Path(_HOME_ROOT).expanduser(),
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=False),

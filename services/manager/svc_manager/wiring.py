@@ -24,6 +24,7 @@ from svc_manager.ports import (
     FileWatches,
     Folders,
     IdSource,
+    JobChecker,
     Journals,
     Leases,
     Listeners,
@@ -71,6 +72,8 @@ class ManagerDependencies:
     """Web servers of experiments with a port."""
     checker: AlgorithmChecker
     """Validates algorithms."""
+    jobs: JobChecker
+    """Validates compression jobs."""
     peers: Peers
     """The other managers."""
     leases: Leases
@@ -224,6 +227,7 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.folders,
         dependencies.listeners,
         dependencies.checker,
+        dependencies.jobs,
         dependencies.ids,
         dependencies.clock,
     )

@@ -21,11 +21,13 @@ from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.permissions import (
     ACCOUNT,
     BusUser,
+    compressor_user,
     dispatcher_user,
     manager_user,
     runner_user,
     users_block,
 )
+from svc_common.subjects import COMPRESSOR
 from svc_standalone.children import Command
 from svc_standalone.settings import Durability
 
@@ -37,6 +39,7 @@ SERVICES: Final = {
     _MANAGER: "svc_manager",
     "dispatcher": "svc_dispatcher",
     "trial-runner": "svc_trial_runner",
+    COMPRESSOR: "svc_compressor",
 }
 """Packages by the names of their services, in the order of their start."""
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -47,6 +50,7 @@ _BUS_USERS: Final[Mapping[str, BusUser]] = {
     "dispatcher": dispatcher_user(),
     # There is only one agent, so its user needs no id.
     "trial-runner": runner_user("runner", LOCAL_POOL),
+    COMPRESSOR: compressor_user(),
 }
 """Users of the bus by service; each has a password of its own."""
 _BUS_STORE: Final = "1TB"
@@ -60,10 +64,11 @@ _BUS_MEMORY: Final = "96MiB"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports of bus, dispatcher and manager, drawn once for a run of the supervisor."""
+    """Loopback ports of bus and services, drawn once for a run of the supervisor."""
 
     nats: int
     dispatcher: int
+    compressor: int
     manager_grpc: int
     manager_http: int
 
@@ -189,6 +194,7 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
         environment.NNI_BUS_OWNER: str(os.geteuid()),
         environment.NNI_BUS_FOLDER: str(plan.home / BUS_FOLDER),
         environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",
+        environment.NNI_COMPRESSOR_GRPC: f"{LOOPBACK}:{plan.ports.compressor}",
         environment.NNI_MANAGER_GRPC: f"{LOOPBACK}:{plan.ports.manager_grpc}",
         environment.NNI_MANAGER_HTTP: f"{LOOPBACK}:{plan.ports.manager_http}",
     }

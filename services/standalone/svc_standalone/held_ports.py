@@ -8,11 +8,14 @@ keeps the sockets while children end and start again, so that no other user gets
 - The manager gets the listening socket of HTTP itself: while it restarts, connections wait.
 - The sockets of experiments' pages are bound by the manager and kept in the same way; see
   `svc_common.kept_listeners`.
+- A service that is started on demand has a listening socket here until then; the first connection
+  to it starts the service, and the client connects again.
 - nats-server can neither adopt a socket nor set that option. Its port is exclusively the
   supervisor's while no nats-server runs, and shareable (`SO_REUSEADDR`) while one starts; as soon
   as it listens, no other process can bind the port. Clients check the owner of the port.
 """
 
+import asyncio
 import errno
 import secrets
 import socket
@@ -37,17 +40,20 @@ class HeldPorts:
         self,
         nats: socket.socket,
         dispatcher: socket.socket,
+        compressor: socket.socket,
         manager_grpc: socket.socket,
         manager_http: socket.socket,
     ) -> None:
         self._nats = nats
-        self._others = (dispatcher, manager_grpc)
+        self._others = [dispatcher, compressor, manager_grpc]
+        self.compressor = DemandedPort(compressor)
+        """Port whose first connection starts the compressor."""
         self.http = manager_http
         """Listening socket of page and REST."""
 
     @classmethod
     def draw(cls, http_port: int = 0) -> Self:
-        """Bind free ports for bus, dispatcher and manager, and the given port for HTTP.
+        """Bind free ports for bus and services, and the given port for HTTP.
 
         Args:
             http_port: port of page and REST; 0: a free one.
@@ -57,10 +63,10 @@ class HeldPorts:
         """
         http = _bind_named(http_port) if http_port else _bind_free()
         http.listen(_BACKLOG)
-        nats, dispatcher, manager_grpc = (_bind_free() for _ in range(3))
-        for shared in (dispatcher, manager_grpc):
+        nats, dispatcher, compressor, manager_grpc = (_bind_free() for _ in range(4))
+        for shared in (dispatcher, compressor, manager_grpc):
             shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        return cls(nats, dispatcher, manager_grpc, http)
+        return cls(nats, dispatcher, compressor, manager_grpc, http)
 
     @property
     def numbers(self) -> Ports:
@@ -92,8 +98,43 @@ class HeldPorts:
 
     def close(self) -> None:
         """Free all ports; may be called twice."""
+        self.compressor.close()
         for one in (self._nats, *self._others, self.http):
             one.close()
+
+
+class DemandedPort:
+    """Port that a listening socket serves until the first client connects.
+
+    Args:
+        held: bound socket of the port, which other sockets of this user may share.
+    """
+
+    def __init__(self, held: socket.socket) -> None:
+        self._held = held
+        self._listening: socket.socket | None = None
+
+    async def wait_for_client(self) -> None:
+        """Listen until a client connects, then let a service listen in this socket's place.
+
+        The client's connection is reset; gRPC connects again.
+        """
+        self._listening = _shared_with(self._held)
+        self._listening.listen(_BACKLOG)
+        loop = asyncio.get_running_loop()
+        came = asyncio.Event()
+        loop.add_reader(self._listening, came.set)
+        try:
+            await came.wait()
+        finally:
+            loop.remove_reader(self._listening)
+            self.close()
+
+    def close(self) -> None:
+        """Stop listening; may be called twice."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
 
 
 def _number(bound: socket.socket) -> int:
@@ -102,6 +143,14 @@ def _number(bound: socket.socket) -> int:
 
 def _socket() -> socket.socket:
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+
+
+def _shared_with(held: socket.socket) -> socket.socket:
+    """Bind another socket to the port of one that may be shared."""
+    bound = _socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind((LOOPBACK, _number(held)))
+    return bound
 
 
 def _bind_free() -> socket.socket:

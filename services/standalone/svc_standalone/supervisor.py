@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from asyncio import TaskGroup
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from nni_wire.folders import BUS_ROOM_BYTES
@@ -44,6 +44,7 @@ class Supervisor:
         clock: waits before restarts.
         commands: the bus first, then the services.
         port: of the bus; None: it needs no care.
+        demands: by the name of a child that is started on demand, what waits for the demand.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class Supervisor:
         clock: Clock,
         commands: Mapping[str, Command],
         port: FirstChildPort | None = None,
+        demands: Mapping[str, Callable[[], Awaitable[None]]] | None = None,
     ) -> None:
+        self._demands = dict(demands or {})
         self._port = port
         self._first = next(iter(commands))
         self._settings = settings
@@ -73,6 +76,9 @@ class Supervisor:
         """
         loop = asyncio.get_running_loop()
         for name in self._commands:
+            if name in self._demands:
+                self._tasks.start(self._run_on_demand(name), f"run {name} on demand")
+                continue
             self._facts[name] = loop.create_future()
             self._tasks.start(self._run_forever(name), f"run {name}")
         try:
@@ -101,6 +107,12 @@ class Supervisor:
     def pids(self) -> dict[str, int]:
         """Return the process ids of the running children."""
         return {name: child.pid for name, child in self._children.items() if child.running}
+
+    async def _run_on_demand(self, name: str) -> None:
+        """Wait until a child is demanded, then run it like the others."""
+        await self._demands[name]()
+        get_logger().info("child demanded", child=name)
+        await self._run_forever(name)
 
     async def _run_forever(self, name: str) -> None:
         """Run a child and restart it with back-off for ever; fail the start after some failures."""
@@ -134,8 +146,9 @@ class Supervisor:
 
     async def _until_end(self, name: str, child: Child) -> int:
         facts = await child.ready()
-        if facts is not None and not self._facts[name].done():
-            self._facts[name].set_result(facts)
+        awaited = self._facts.get(name)
+        if facts is not None and awaited is not None and not awaited.done():
+            awaited.set_result(facts)
         return await child.wait()
 
     async def _check_health(self, name: str, child: Child) -> None:

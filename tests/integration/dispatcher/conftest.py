@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import SystemClock
+from svc_common.experiment_sessions import ExperimentSessions
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.storage.memory import InMemoryBlobStore
@@ -17,7 +18,7 @@ from svc_common.tasks import TaskOwner
 from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
 from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
-from svc_dispatcher.sessions.registry import SessionRegistry
+from svc_dispatcher.sessions.registry import session_registry
 from tests.support.scripted_manager import ScriptedManager
 from tests.support.servers import NatsServer
 
@@ -32,10 +33,10 @@ class Dispatcher:
         self.blobs = InMemoryBlobStore()
         self.answer_timeout_s = 60.0
         self._tasks: TaskOwner | None = None
-        self._experiments: SessionRegistry | None = None
+        self._experiments: ExperimentSessions | None = None
 
     def start(self) -> None:
-        self._experiments = SessionRegistry(
+        self._experiments = session_registry(
             SessionDependencies(
                 events=self.bus.events,
                 inbox=self.bus.inbox,

@@ -20,7 +20,12 @@ from nni.experiment.config import ExperimentConfig
 from tests.support.markdown import ROOT, CodeBlock, code_blocks, documentation_pages, words_of
 
 PAGES = [page for page in documentation_pages() if page.parent.name != "tutorials"]
-NEEDS_SERVICES = ("nni.experiment import Experiment", "nni.get_next_parameter", "nni.report_")
+NEEDS_SERVICES = (
+    "nni.experiment import Experiment",
+    "nni.compression.remote",
+    "nni.get_next_parameter",
+    "nni.report_",
+)
 
 
 def ids(pages: list[Path]) -> list[str]:

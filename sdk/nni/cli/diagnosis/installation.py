@@ -15,6 +15,7 @@ OLDEST_PYTHON: Final = (3, 11)
 _SERVICES: Final = {
     "svc_standalone": "supervisor",
     "svc_manager": "manager",
+    "svc_compressor": "compressor",
     "svc_dispatcher": "dispatcher",
     "svc_trial_runner": "trial-runner",
 }

@@ -28,6 +28,7 @@ class JobError(ValueError):
 
     Attributes:
         field: see above.
+        problem: see above.
 
     Examples:
         >>> raise JobError("seed", "must be an integer, got 'x'")
@@ -38,6 +39,7 @@ class JobError(ValueError):
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field} {problem}")
         self.field = field
+        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)

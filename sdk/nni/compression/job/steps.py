@@ -43,6 +43,18 @@ def step_of(job: JobDescription, done: int) -> Step | None:
     return None
 
 
+def all_steps(job: JobDescription) -> list[Step]:
+    """Return the steps of a job in the order in which they run.
+
+    Args:
+        job: the description.
+    """
+    found: list[Step] = []
+    while (step := step_of(job, len(found))) is not None:
+        found.append(step)
+    return found
+
+
 def ratio_factor(schedule: ScheduleName, number: int, iterations: int) -> float:
     """Return the part of the final ratios that an iteration reaches.
 

@@ -21,6 +21,7 @@ _HISTORIES: Final = "/nni_proto.experiment.v1.HistoryService/"
 _BYTES: Final = "/nni_proto.bytes.v1.ByteService/"
 _TRIALS: Final = "/nni_proto.trial.v1.TrialService/"
 _ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
+_COMPRESSIONS: Final = "/nni_proto.compression.v1.CompressionService/"
 _ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
 _RUNNERS: Final = "/nni_proto.runner.v1.RunnerService/"
 
@@ -63,6 +64,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_ALGORITHMS}ListAlgorithms": READS,
     f"{_ALGORITHMS}ValidateAlgorithms": ASKS_TO_RUN,
     f"{_ALGORITHMS}ReplaySuggestions": ASKS_TO_RUN,
+    f"{_COMPRESSIONS}ValidateJob": READS,
     f"{_ANALYSES}MeasureImportance": READS,
     f"{_ANALYSES}FindParetoFront": READS,
     f"{_ANALYSES}CheckConfigurations": READS,

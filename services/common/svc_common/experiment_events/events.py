@@ -15,6 +15,8 @@ class AlgorithmRequested:
     """1 at creation, one more at each resume."""
     directory: str = ""
     """Folder of the experiment at this time; empty: unchanged since creation."""
+    service: str = ""
+    """Service that answers requests for parameters; empty: the dispatcher."""
 
 
 @dataclass(frozen=True, slots=True)

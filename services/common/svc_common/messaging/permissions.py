@@ -85,12 +85,22 @@ def manager_user(name: str = MANAGER) -> BusUser:
 
 def dispatcher_user(name: str = DISPATCHER) -> BusUser:
     """Return the NATS user of dispatchers: reads all logs, publishes to all INBOXes."""
+    return _answering_user(name, DISPATCHER)
+
+
+def compressor_user(name: str = subjects.COMPRESSOR) -> BusUser:
+    """Return the NATS user of compressors: reads all logs, publishes to all INBOXes."""
+    return _answering_user(name, subjects.COMPRESSOR)
+
+
+def _answering_user(name: str, source: str) -> BusUser:
+    """Return the user of a service that answers requests for parameters under a source name."""
     answers = _answers(name)
     operations = (_LIST, _READ_LAST, _READ_BATCH)
     return BusUser(
         name,
         (
-            subjects.inboxes_from(DISPATCHER),
+            subjects.inboxes_from(source),
             *(f"{subjects.IMPORTED_API}.{operation}" for operation in operations),
             answers,
         ),

@@ -1,7 +1,7 @@
 """Tar archives of folders: packed without links, unpacked safely whatever their origin.
 
-Archives are read by `tar_reader`, not by `tarfile`: what that follows, and what it takes from a
-header, differs between patch versions of Python, and several of them write outside of the folder.
+Archives are read by `nni_wire.tar_reader`, not by `tarfile`: what that follows, and what it takes
+from a header, differs between patch versions of Python, and several write outside of the folder.
 """
 
 import os
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from nni_wire.tar_reader import Kind, Member, TarError, TarReader
 from svc_common.errors import ServiceError
 from svc_common.safe_folders import SafeFolder
-from svc_common.storage.tar_reader import Kind, Member, TarError, TarReader
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _LINKS: Final = 8

@@ -35,9 +35,12 @@ def events_of(
 
 
 def wants_algorithm(payload: bytes) -> bool:
-    """Return whether an append requests an algorithm."""
+    """Return whether an append requests an algorithm of the dispatcher."""
     batch = event_pb2.EventBatch.FromString(payload)
-    return any(event.HasField("algorithm_requested") for event in batch.events)
+    return any(
+        event.HasField("algorithm_requested") and not event.algorithm_requested.service
+        for event in batch.events
+    )
 
 
 def ends_experiment(payload: bytes) -> bool:
@@ -152,7 +155,9 @@ def _algorithm_event(event: event_pb2.Event) -> events.Event | None:
     match event.WhichOneof("kind"):
         case "algorithm_requested":
             requested = event.algorithm_requested
-            return events.AlgorithmRequested(requested.generation, requested.directory)
+            return events.AlgorithmRequested(
+                requested.generation, requested.directory, requested.service
+            )
         case "algorithm_started":
             started = event.algorithm_started
             provenance = tuple(sorted(started.provenance.items()))

@@ -182,6 +182,8 @@ class AlgorithmState:
 
     def _requested(self, position: Position, event: events.AlgorithmRequested) -> None:
         assert self.setup is not None, "a log begins with the creation of its experiment"
+        if event.service:
+            return  # another service answers in place of an algorithm
         for trial in self._trials.values():
             self._keep_result(trial)
         self._trials.clear()

@@ -171,7 +171,7 @@ class EffectRunner:
             return
         task = task_of(self._experiment.id, trial, self._spec, self._log_sequence())
         task.traceparent = self._traceparent(self._experiment.id, trial.parameter_id)
-        if self._bytes_travel and not self._add_checkpoint(task, effect):
+        if self._spec.checkpoints_travel and not self._add_checkpoint(task, effect):
             return
         self._tasks.start(self._send(task, trial.pool, again), "publish task")
 

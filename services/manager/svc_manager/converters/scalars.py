@@ -98,6 +98,7 @@ def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Expe
         objective=config.objectives[0].metric if config.objectives else DEFAULT_METRIC,
         optimize_mode=mode_of(config, resolved_mode) or OptimizeMode.MAXIMIZE,
         debug=config.log_level in {"debug", "trace"} or (config.debug and not config.log_level),
+        algorithm_service=subjects.COMPRESSOR if config.HasField("compression") else "",
     )
 
 

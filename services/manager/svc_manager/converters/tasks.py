@@ -37,7 +37,8 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
             f"{experiment.directory}/{ENVIRONMENT_FILE}" if experiment.environment_sha256 else ""
         ),
     )
-    spec.checkpoints_travel = bytes_travel
+    # The checkpoints of a compression job are its results, which clients fetch from the store.
+    spec.checkpoints_travel = bytes_travel or config.HasField("compression")
     if config.HasField("code_archive"):  # its agents need no folder of this machine
         spec.code_archive.CopyFrom(config.code_archive)
         spec.outputs_travel = True

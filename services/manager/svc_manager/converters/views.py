@@ -128,7 +128,12 @@ def mask_value(value: value_pb2.Value) -> None:
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
-    """Return the advisor's or tuner's name: built-in name, custom class or server address."""
+    """Return the advisor's or tuner's name: built-in name, custom class or server address.
+
+    For a compression job it is that of the pruner.
+    """
+    if config.HasField("compression"):
+        return compression_algorithm(config.compression.job)
     algorithm = config.advisor if config.HasField("advisor") else config.tuner
     source = algorithm.WhichOneof("source")
     if source == "name":
@@ -136,6 +141,16 @@ def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
     if source == "custom":
         return algorithm.custom.class_name
     return algorithm.server_address
+
+
+def compression_algorithm(job: value_pb2.Value) -> str:
+    """Return `algorithm.name` of the description of a compression job; empty: it has none."""
+    return _entry(_entry(job, "algorithm"), "name").string_value
+
+
+def _entry(value: value_pb2.Value, key: str) -> value_pb2.Value:
+    found = (entry.value for entry in value.map_value.entries if entry.key == key)
+    return next(found, value_pb2.Value())
 
 
 def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:

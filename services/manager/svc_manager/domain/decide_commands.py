@@ -45,7 +45,9 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
 
 def _create(round_: Round, command: inputs.Create) -> None:
     round_.emit(command.created)
-    round_.emit(events.AlgorithmRequested(1, command.created.directory))
+    created = command.created
+    service = created.settings.algorithm_service
+    round_.emit(events.AlgorithmRequested(1, created.directory, service))
     cause = ExperimentReason(ExperimentCause.CREATED)
     round_.emit(events.ExperimentStateChanged(None, ExperimentState.INITIALIZED, cause, 0))
     if command.port:
@@ -64,9 +66,9 @@ def _resume(round_: Round, command: inputs.Resume) -> None:
     _move(round_, command.directory)
     if experiment.port:
         round_.emit(events.ListenerClosed())
-    round_.emit(
-        events.AlgorithmRequested(experiment.algorithm.generation + 1, experiment.directory)
-    )
+    generation = experiment.algorithm.generation + 1
+    service = experiment.settings.algorithm_service
+    round_.emit(events.AlgorithmRequested(generation, experiment.directory, service))
     round_.change_state(ExperimentState.INITIALIZED, ExperimentCause.RESUMED)
     if command.port:
         round_.emit(

@@ -70,6 +70,8 @@ class ExperimentSettings:
     optimize_mode: OptimizeMode = OptimizeMode.MAXIMIZE
     debug: bool = False
     """Whether debug lines go to the experiment's log."""
+    algorithm_service: str = ""
+    """Service that answers requests for parameters; empty: the dispatcher."""
 
 
 @dataclass(frozen=True, slots=True)

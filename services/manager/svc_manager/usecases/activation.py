@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from svc_common import subjects
 from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -29,8 +30,15 @@ from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.event_log.folder_import import import_folder
-from svc_manager.ports import AlgorithmChecker, Folders, IdSource, Journals, Listeners
-from svc_manager.usecases.config_checks import check_config, choose_tuner
+from svc_manager.ports import (
+    AlgorithmChecker,
+    Folders,
+    IdSource,
+    JobChecker,
+    Journals,
+    Listeners,
+)
+from svc_manager.usecases.config_checks import check_config, choose_algorithm
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.request_checks import check_config_values, check_environment, check_text
 from svc_manager.usecases.warm_start import WarmStart
@@ -94,6 +102,7 @@ class ActivationDependencies:
     folders: Folders
     listeners: Listeners
     checker: AlgorithmChecker
+    jobs: JobChecker
     ids: IdSource
     clock: Clock
 
@@ -157,7 +166,7 @@ class Activations:
 
     async def _create(self, new: NewExperiment, experiment_id: str) -> ActivatedExperiment:
         config = self._completed(new.config)
-        choose_tuner(config)
+        choose_algorithm(config)
         check_config(config)
         await off_loop(config.ByteSize(), check_config_values, config)
         root = self._admission.check(
@@ -170,7 +179,7 @@ class Activations:
             new = replace(new, environment=self._environment, interpreter="")
         interpreter = new.interpreter or sys.executable
         await self._check_code(config)
-        warnings, mode = await self._ports.checker.check(config, interpreter)
+        warnings, mode = await self._check_algorithm(config, interpreter)
         if config.HasField("search_space"):
             config.search_space.CopyFrom(await self._large_values.put(config.search_space))
         if config.HasField("search"):
@@ -194,6 +203,15 @@ class Activations:
         )
         view = await self._start(created, new, prefix)
         return self._activated(view, warnings)
+
+    async def _check_algorithm(
+        self, config: config_pb2.ExperimentConfig, interpreter: str
+    ) -> tuple[list[str], str]:
+        """Have the algorithm or the compression job checked; return warnings and optimize mode."""
+        if config.HasField("compression"):
+            await self._ports.jobs.check(config.compression.job)
+            return [], "maximize"
+        return await self._ports.checker.check(config, interpreter)
 
     async def _start(
         self, created: ExperimentCreated, new: NewExperiment, prefix: str
@@ -230,6 +248,7 @@ class Activations:
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
+        await self.start_compressor(actor)
         moved = await self._moved(actor, reopening)
         directory = Path(moved or actor.experiment.directory)
         has_environment = bool(reopening.environment or reopening.interpreter)
@@ -253,6 +272,11 @@ class Activations:
         command = View(reopening.port, prefix, await self._moved(actor, reopening))
         viewed = await self._reopen(actor, reopening, command, "ViewExperiment")
         return replace(viewed, warnings=warnings)
+
+    async def start_compressor(self, actor: ExperimentActor) -> None:
+        """Have the job of a compression experiment checked, which starts the compressor."""
+        if actor.experiment.settings.algorithm_service == subjects.COMPRESSOR:
+            await self._ports.jobs.check(actor.view().config.compression.job)
 
     async def _reopen(
         self, actor: ExperimentActor, reopening: ReopenRequest, command: Command, method: str

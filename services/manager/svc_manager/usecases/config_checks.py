@@ -11,6 +11,7 @@ from google.protobuf.duration_pb2 import Duration
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
+from svc_manager.usecases.compression_config import complete_job
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local",)
@@ -26,9 +27,11 @@ _ENQUEUED_LIMIT: Final = 10_000
 _WARM_START_LIMIT: Final = 100
 
 
-def choose_tuner(config: config_pb2.ExperimentConfig) -> None:
-    """Set the default tuner in a configuration without tuner and advisor."""
-    if not config.HasField("tuner") and not config.HasField("advisor"):
+def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
+    """Set the tuner where neither tuner nor advisor is; complete a compression job instead."""
+    if config.HasField("compression"):
+        complete_job(config)
+    elif not config.HasField("tuner") and not config.HasField("advisor"):
         config.tuner.name = DEFAULT_TUNER
 
 

@@ -16,14 +16,16 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
-from svc_common.errors import InvalidArgumentError
+from svc_common import subjects
+from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.experiment_events.causes import ExperimentCause
 from svc_common.large_work import off_loop
+from svc_common.logs import get_logger
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.views import exported_view
-from svc_manager.domain.experiment import ExperimentState
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.inputs import ImportData, RecordedCommand, Stop, Update
 from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, page_after
@@ -185,6 +187,17 @@ class Experiments:
         token = "-".join(map(str, _age(rest[size - 1]))) if len(rest) > size else ""
         return Page(rest[:size], token, len(views))
 
+    async def start_compressor(self) -> None:
+        """Have jobs that still run checked, so that the compressor is started for them."""
+        for actor in self._registry.actors():
+            if actor.experiment.created and actor.experiment.state not in CLOSED_STATES:
+                try:
+                    await self._activations.start_compressor(actor)
+                except ServiceError as error:
+                    get_logger().warning(
+                        "compressor not reached", experiment=actor.id, error=error.message
+                    )
+
     async def delete(self, experiment_id: str, request_id: str = "") -> int:
         """Delete the log, folder and blobs of a stopped experiment.
 
@@ -203,6 +216,7 @@ class Experiments:
             FailedPreconditionError: it is stopped, or open for reading only.
         """
         actor = await self._registry.find(experiment_id)
+        _check_change(actor, change)
         space = change.search_space
         if space is not None:
             await off_loop(space.ByteSize(), check_storable, space, "search_space")
@@ -335,6 +349,15 @@ class Experiments:
     async def _load_into(self, value: value_pb2.Value) -> None:
         if blob_of(value) is not None:
             value.CopyFrom(await self._large_values.load(value))
+
+
+def _check_change(actor: ExperimentActor, change: ConfigChange) -> None:
+    """Raise if a compression job would get what its description decides."""
+    if actor.experiment.settings.algorithm_service != subjects.COMPRESSOR:
+        return
+    for name in ("trial_concurrency", "max_trial_number", "search_space"):
+        if getattr(change, name) is not None:
+            raise InvalidArgumentError(name, "cannot be changed for a compression job")
 
 
 def _known_state(state: experiment_pb2.ExperimentState.ValueType) -> ExperimentState:

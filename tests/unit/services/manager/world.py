@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -75,6 +75,18 @@ class PickyChecker:
         if config.tuner.name != "Counter":
             raise InvalidArgumentError("tuner.name", "must be Counter", config.tuner.name)
         return ["a warning"], "minimize"
+
+
+class SimpleJobChecker:
+    """`JobChecker` that accepts the job `{}`, and counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def check(self, job: value_pb2.Value) -> None:
+        self.asked += 1
+        if job != to_value({}):
+            raise InvalidArgumentError("job.model", "is missing")
 
 
 class CountingDispatcher:
@@ -283,6 +295,7 @@ class World:
     dispatcher: CountingDispatcher
     agent: ScriptedAgent
     tasks: TaskOwner
+    jobs: SimpleJobChecker = field(default_factory=SimpleJobChecker)
 
     @property
     def experiments(self) -> Experiments:
@@ -331,7 +344,10 @@ def raise_failure(name: str, error: BaseException) -> None:
 
 @asynccontextmanager
 async def manager_on(
-    bus: Bus, folder: Path, listeners: InMemoryListeners
+    bus: Bus,
+    folder: Path,
+    listeners: InMemoryListeners,
+    jobs: SimpleJobChecker | None = None,
 ) -> AsyncIterator[Manager]:
     """Run a manager on a bus until the block ends; its state is that after a stop."""
     settings = Settings(
@@ -342,6 +358,7 @@ async def manager_on(
         grpc_address="",
         http_address="",
         dispatcher_address="",
+        compressor_address="",
         replicas=1,
         default_root=folder / "experiments",
         stop_on_term=True,
@@ -349,7 +366,9 @@ async def manager_on(
     )
     blobs = DirectoryBlobStore(folder / "nni" / "blobs")
     stores = Stores(blobs, BlobViews(blobs))
-    manager = build_with_local_adapters(settings, bus, stores, listeners, PickyChecker())
+    manager = build_with_local_adapters(
+        settings, bus, stores, listeners, PickyChecker(), jobs or SimpleJobChecker()
+    )
     tasks = TaskOwner(raise_failure)
     await manager.registry.open()
     manager.agents.attach(manager.registry)
@@ -369,12 +388,13 @@ async def world_on(
     listeners = InMemoryListeners()
     tasks = TaskOwner(raise_failure)
     agent = ScriptedAgent(bus, script)
-    async with manager_on(bus, folder, listeners) as manager:
+    jobs = SimpleJobChecker()
+    async with manager_on(bus, folder, listeners, jobs) as manager:
         tasks.start(agent.run(), "agent")
         tasks.start(agent.obey(), "orders")
         try:
             dispatcher = CountingDispatcher(bus)
-            yield World(bus, folder, manager, listeners, dispatcher, agent, tasks)
+            yield World(bus, folder, manager, listeners, dispatcher, agent, tasks, jobs)
         finally:
             await tasks.aclose()
 

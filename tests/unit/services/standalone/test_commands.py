@@ -14,7 +14,7 @@ from svc_standalone.commands import (
 )
 from svc_standalone.settings import Durability
 
-PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 3, 4), version="4.0.0", token='se"cret')
+PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 5, 3, 4), version="4.0.0", token='se"cret')
 
 
 def test_bus_listens_on_loopback_with_one_user_per_service() -> None:
@@ -22,7 +22,7 @@ def test_bus_listens_on_loopback_with_one_user_per_service() -> None:
 
     assert 'listen: "127.0.0.1:1"' in config
     assert 'user: "operator", password: "se\\"cret"' in config
-    for user in ("manager", "dispatcher", "runner"):
+    for user in ("manager", "dispatcher", "compressor", "runner"):
         assert f'user: "{user}", password: "' in config
     assert 'store_dir: "/home/x/jetstream"' in config
 
@@ -74,7 +74,12 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
         for name, command in commands.items()
     }
 
-    assert {user for user, _ in logins.values()} == {"manager", "dispatcher", "runner"}
+    assert {user for user, _ in logins.values()} == {
+        "manager",
+        "dispatcher",
+        "compressor",
+        "runner",
+    }
     assert len({password for _, password in logins.values()}) == 3
     for user, password in logins.values():
         assert f'user: "{user}", password: "{password}"' in bus_config(PLAN)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -156,3 +158,25 @@ def test_ports_are_free_after_the_close(held: HeldPorts) -> None:
     held.close()
 
     assert all(binds(port, socket.SO_REUSEADDR) for port in ports)
+
+
+async def test_first_connection_demands_the_service_which_then_gets_the_port(
+    held: HeldPorts,
+) -> None:
+    demanded = asyncio.ensure_future(held.compressor.wait_for_client())
+    await asyncio.sleep(0)
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{held.numbers.compressor}")
+    method: Any = channel.unary_unary("/some.Service/Method")
+    call = method(b"", wait_for_ready=True, timeout=20)
+
+    async with asyncio.timeout(20):
+        await demanded
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 1)])
+    server.add_insecure_port(f"127.0.0.1:{held.numbers.compressor}")
+    await server.start()
+
+    with pytest.raises(grpc.aio.AioRpcError) as answer:
+        await call
+    assert answer.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    await channel.close()
+    await server.stop(0)

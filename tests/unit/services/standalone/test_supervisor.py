@@ -309,3 +309,27 @@ async def test_services_are_restarted_with_the_new_port_of_the_bus(tmp_path: Pat
     await until(lambda: (tmp_path / "log" / "manager.log").read_text() == "old new ")
     assert port.lent == 2
     await supervisor.stop()
+
+
+async def test_child_that_is_not_demanded_does_not_run(tmp_path: Path) -> None:
+    demand = asyncio.Event()
+
+    async def demanded() -> None:
+        await demand.wait()
+
+    commands = {one.name: one for one in (bus(), service("manager"), service("compressor"))}
+    supervisor = Supervisor(
+        Settings(tmp_path, start_timeout_s=20.0, stop_grace_s=5.0),
+        ManualClock(),
+        commands,
+        demands={"compressor": demanded},
+    )
+
+    facts = await supervisor.start()
+    before = set(supervisor.pids())
+    demand.set()
+    await until(lambda: "compressor" in supervisor.pids())
+
+    assert set(facts) == before == {"bus", "manager"}
+    await supervisor.stop()
+    assert supervisor.pids() == {}

@@ -114,6 +114,30 @@ class TrainingServiceConfig(_message.Message):
 Global___TrainingServiceConfig: _TypeAlias = TrainingServiceConfig  # noqa: Y015
 
 @_typing.final
+class CompressionConfig(_message.Message):
+    """Job of the compressor."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def job(self) -> _value_pb2.Value:
+        """Description of the job, as in the documentation of `nni.compression.job`; a map."""
+
+    def __init__(
+        self,
+        *,
+        job: _value_pb2.Value | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompressionConfig: _TypeAlias = CompressionConfig  # noqa: Y015
+
+@_typing.final
 class SearchConfig(_message.Message):
     """Options of a search beside tuner and space. Not for advisors and external algorithms."""
 
@@ -257,6 +281,7 @@ class ExperimentConfig(_message.Message):
     TAGS_FIELD_NUMBER: _builtins.int
     CODE_ARCHIVE_FIELD_NUMBER: _builtins.int
     SEARCH_FIELD_NUMBER: _builtins.int
+    COMPRESSION_FIELD_NUMBER: _builtins.int
     experiment_name: _builtins.str
     trial_command: _builtins.str
     trial_code_directory: _builtins.str
@@ -327,6 +352,12 @@ class ExperimentConfig(_message.Message):
 
     @_builtins.property
     def search(self) -> Global___SearchConfig: ...
+    @_builtins.property
+    def compression(self) -> Global___CompressionConfig:
+        """Set: the experiment is a compression job. The manager then sets command, concurrency and an
+        empty search space, and tuner, assessor and advisor are unset.
+        """
+
     def __init__(
         self,
         *,
@@ -358,10 +389,11 @@ class ExperimentConfig(_message.Message):
         tags: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         code_archive: _value_pb2.BlobRef | None = ...,
         search: Global___SearchConfig | None = ...,
+        compression: Global___CompressionConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

@@ -285,6 +285,7 @@ class AlgorithmRequested(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     RESUMED_FIELD_NUMBER: _builtins.int
     DIRECTORY_FIELD_NUMBER: _builtins.int
+    SERVICE_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """1 at creation, one more at each resume."""
     @_builtins.property
@@ -301,16 +302,19 @@ class AlgorithmRequested(_message.Message):
     """Folder of the experiment at this time; its subfolder `log` is the working directory of the
     host.
     """
+    service: _builtins.str
+    """Service that answers requests for parameters: `compressor`. Empty: the dispatcher."""
     def __init__(
         self,
         *,
         generation: _builtins.int = ...,
         resumed: _builtins.bool = ...,
         directory: _builtins.str = ...,
+        service: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "generation", b"generation", "resumed", b"resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "generation", b"generation", "resumed", b"resumed", "service", b"service"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,6 +51,7 @@ _REQUIRED: Final = (
     "trialConcurrency",
     "trainingService",
 )
+_REQUIRED_OF_JOBS: Final = ("trialCodeDirectory",)
 _MODES: Final = {
     "minimize": metric_pb2.OPTIMIZE_MODE_MINIMIZE,
     "maximize": metric_pb2.OPTIMIZE_MODE_MAXIMIZE,
@@ -84,6 +85,8 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
         "constraints": [{"metric": limit.metric, "max": limit.max} for limit in config.constraints],
         "tags": dict(config.tags),
     }
+    if config.HasField("compression"):
+        out["compression"] = value_of(config.compression.job)
     if config.HasField("search"):
         out["search"] = search_to_json(config.search)
     return out | {key: items for key, items in collections.items() if items}
@@ -123,7 +126,7 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
     """
     given = _mapping(data, "body")
     _check_annotation(given)
-    for name in _REQUIRED:
+    for name in _REQUIRED_OF_JOBS if given.get("compression") is not None else _REQUIRED:
         if given.get(name) is None:
             raise InvalidArgumentError(name, "must be given")
     config = config_pb2.ExperimentConfig()
@@ -215,6 +218,11 @@ def _write_search(config: config_pb2.ExperimentConfig, value: object) -> None:
     config.search.CopyFrom(search_from_json(_mapping(value, "search")))
 
 
+def _write_compression(config: config_pb2.ExperimentConfig, value: object) -> None:
+    job = value_from(_mapping(value, "compression"), "compression")
+    config.compression.job.CopyFrom(job)
+
+
 def _write_tags(config: config_pb2.ExperimentConfig, value: object) -> None:
     for key, text in _mapping(value, "tags").items():
         config.tags[key] = str(text)
@@ -226,6 +234,7 @@ _OTHER_FIELDS: Final[Mapping[str, Callable[[config_pb2.ExperimentConfig, object]
     "tunerGpuIndices": _write_gpu_indices,
     "objectives": _write_objectives,
     "constraints": _write_constraints,
+    "compression": _write_compression,
     "search": _write_search,
     "tags": _write_tags,
 }

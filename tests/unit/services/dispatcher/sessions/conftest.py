@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import ManualClock
+from svc_common.experiment_sessions import ExperimentSessions
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
-from svc_dispatcher.sessions.registry import SessionRegistry
+from svc_dispatcher.sessions.registry import session_registry
 from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import ScriptedManager
 
@@ -31,7 +32,7 @@ class Bench:
         self.launcher = InProcessLauncher()
         self.manager = ScriptedManager(self.bus, "exp", root)
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
-        self._experiments: SessionRegistry | None = None
+        self._experiments: ExperimentSessions | None = None
         self._tasks.start(self.manager.read_inbox(), "inbox")
 
     def start(self) -> None:
@@ -44,7 +45,7 @@ class Bench:
             answer_timeout_s=LIMIT_S,
             idle_limit_s=IDLE_S,
         )
-        self._experiments = SessionRegistry(dependencies)
+        self._experiments = session_registry(dependencies)
         self._running = self._tasks.start(self._experiments.run(), "experiments")
 
     async def stop(self) -> None:

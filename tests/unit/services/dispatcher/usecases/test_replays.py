@@ -26,7 +26,7 @@ from svc_dispatcher.domain.replay import (
 )
 from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
-from svc_dispatcher.sessions.registry import SessionRegistry
+from svc_dispatcher.sessions.registry import session_registry
 from svc_dispatcher.usecases.replays import ReplayDependencies, Replays
 from tests.support.in_process_host import InProcessLauncher
 from tests.support.scripted_manager import (
@@ -70,7 +70,7 @@ class Bench:
         )
         self._tasks = TaskOwner(lambda _, error: pytest.fail(repr(error)))
         self._tasks.start(self.manager.read_inbox(), "inbox")
-        self._experiments = SessionRegistry(
+        self._experiments = session_registry(
             SessionDependencies(
                 self.bus.events, self.bus.inbox, blobs, self.launcher, clock, 600, 60
             )

@@ -91,3 +91,9 @@ def test_orders_carry_their_facts_and_the_position_of_the_sender() -> None:
 
 def test_a_drain_concerns_no_experiment() -> None:
     assert control(drain_to_bytes()).HasField("drain_runner")
+
+
+def test_checkpoints_of_a_compression_job_travel_on_shared_folders_too() -> None:
+    job = config_pb2.CompressionConfig()
+
+    assert spec_of(experiment(compression=job)).checkpoints_travel

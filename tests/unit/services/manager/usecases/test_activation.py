@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nni_proto.experiment.v1 import experiment_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_wire.values import to_value
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.ports import PortTakenError
 from svc_manager.usecases.activation import NewExperiment, ReopenRequest
+from svc_manager.usecases.experiments import ConfigChange
 from tests.unit.services.manager.world import World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
@@ -164,3 +166,59 @@ async def test_an_unknown_experiment_needs_its_folder(world: World) -> None:
         await world.experiments.resume(ReopenRequest("unknown1"))
     with pytest.raises(InvalidArgumentError, match="must be an absolute path"):
         await world.experiments.view(ReopenRequest("unknown1", experiment_directory="relative"))
+
+
+def job_config(world: World, job: object) -> config_pb2.ExperimentConfig:
+    config = config_pb2.ExperimentConfig(
+        trial_code_directory=str(world.folder),
+        experiment_working_directory=str(world.folder / "experiments"),
+    )
+    config.compression.job.CopyFrom(to_value(job))
+    return config
+
+
+async def test_job_is_checked_by_the_compressor(world: World) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"job\.model is missing"):
+        await world.experiments.create(NewExperiment(job_config(world, {"no": "job"})))
+    assert left_behind(world) == []
+
+    made = (await world.experiments.create(NewExperiment(job_config(world, {})))).experiment
+
+    assert made.config.trial_concurrency == 1
+    batch = event_pb2.EventBatch.FromString(await first_batch(world, made.id))
+    requested = [one.algorithm_requested for one in batch.events]
+    assert "compressor" in [one.service for one in requested]
+
+
+async def first_batch(world: World, experiment_id: str) -> bytes:
+    async with aclosing(world.bus.events.read(experiment_id)) as log:
+        return (await anext(log)).payload
+
+
+async def test_steps_of_a_job_cannot_be_changed_but_its_time_can(world: World) -> None:
+    made = (await world.experiments.create(NewExperiment(job_config(world, {})))).experiment
+
+    with pytest.raises(InvalidArgumentError) as refusal:
+        await world.experiments.update(made.id, ConfigChange(trial_concurrency=2))
+    changed = await world.experiments.update(made.id, ConfigChange(max_experiment_duration_s=60))
+
+    assert refusal.value.field == "trial_concurrency"
+    assert changed.config.max_experiment_duration.seconds == 60
+
+
+async def test_resumed_job_starts_the_compressor(world: World) -> None:
+    made = (await world.experiments.create(NewExperiment(job_config(world, {})))).experiment
+    await world.experiments.stop(made.id)
+
+    await world.experiments.resume(ReopenRequest(made.id))
+
+    assert world.jobs.asked == 2
+
+
+async def test_jobs_that_run_start_the_compressor_after_a_restart(world: World) -> None:
+    await world.experiments.create(NewExperiment(job_config(world, {})))
+    await world.create()
+
+    await world.experiments.start_compressor()
+
+    assert world.jobs.asked == 2

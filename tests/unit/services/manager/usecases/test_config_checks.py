@@ -3,7 +3,7 @@ import pytest
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
-from svc_manager.usecases.config_checks import check_config, choose_tuner
+from svc_manager.usecases.config_checks import check_config, choose_algorithm
 
 
 def config() -> config_pb2.ExperimentConfig:
@@ -56,7 +56,7 @@ def test_without_an_algorithm_the_default_tuner_decides() -> None:
     made = config()
     made.ClearField("tuner")
 
-    choose_tuner(made)
+    choose_algorithm(made)
 
     assert made.tuner.name == "auto"
 
@@ -66,7 +66,7 @@ def test_an_advisor_gets_no_tuner_beside_it() -> None:
     made.ClearField("tuner")
     made.advisor.name = "ASHA"
 
-    choose_tuner(made)
+    choose_algorithm(made)
 
     assert not made.HasField("tuner")
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_common.storage.tar_reader import Kind, Member, TarError, TarReader
+from nni_wire.tar_reader import Kind, Member, TarError, TarReader
 
 LIMIT = 1024 * 1024
 

@@ -1,0 +1,1 @@
+"""The compressor: answers requests for parameters of compression jobs, step by step."""

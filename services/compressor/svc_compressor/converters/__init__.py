@@ -1,0 +1,1 @@
+"""Converters between messages and values of the domain."""

@@ -1,0 +1,36 @@
+"""gRPC servicer of `nni_proto.compression.v1.CompressionService`."""
+
+from typing import Any, Final, TypeAlias
+
+import grpc.aio
+
+from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.steps import StepKind as StepName
+from nni.compression.job.steps import all_steps
+from nni_proto.compression.v1 import compression_service_pb2 as pb
+from nni_proto.compression.v1 import compression_service_pb2_grpc as pb_grpc
+from nni_wire.values import from_value
+from svc_common.errors import InvalidArgumentError
+
+_Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+_KINDS: Final[dict[StepName, pb.StepKind.ValueType]] = {
+    "prune": pb.STEP_KIND_PRUNE,
+    "speedup": pb.STEP_KIND_SPEEDUP,
+}
+
+
+class CompressionServicer(pb_grpc.CompressionServiceServicer):
+    """gRPC servicer that validates compression jobs."""
+
+    async def ValidateJob(
+        self, request: pb.ValidateJobRequest, context: _Context
+    ) -> pb.ValidateJobResponse:
+        """Check the description of a job and return its steps."""
+        del context
+        try:
+            job = JobDescription.of(from_value(request.job))
+        except JobError as error:
+            field = "job" if error.field == "job" else f"job.{error.field}"
+            raise InvalidArgumentError(field, error.problem) from error
+        steps = [pb.JobStep(number=step.number, kind=_KINDS[step.kind]) for step in all_steps(job)]
+        return pb.ValidateJobResponse(steps=steps)

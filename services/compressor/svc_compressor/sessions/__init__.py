@@ -1,0 +1,1 @@
+"""Sessions of compression jobs: they follow the logs and answer the manager."""

@@ -1,0 +1,121 @@
+"""Session of one compression job: folds the log, answers the manager."""
+
+from contextlib import aclosing
+from typing import Final
+
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.errors import OutOfRoomError
+from svc_common.experiment_sessions import ExperimentSessions, SessionKind
+from svc_common.logs import get_logger
+from svc_common.messaging.callback_queue import CallbackQueue
+from svc_common.messaging.ports import EventLog, Inbox, LogMessage
+from svc_compressor.converters import log_messages
+from svc_compressor.domain.job_progress import JobProgress
+from svc_compressor.domain.reports import Report
+
+_BATCH_LIMIT: Final = 1_000
+_FIRST_PAUSE_S: Final = 0.2
+_LAST_PAUSE_S: Final = 10.0
+
+
+class JobSession:
+    """Follower of one job's log that sends each report to the manager once.
+
+    Args:
+        experiment_id: id of the job's experiment.
+        events: the logs.
+        inbox: where the manager reads reports.
+        clock: waits while the bus has no room.
+    """
+
+    def __init__(self, experiment_id: str, events: EventLog, inbox: Inbox, clock: Clock) -> None:
+        self.id = experiment_id
+        self._events = events
+        self._inbox = inbox
+        self._clock = clock
+        self._box: CallbackQueue[LogMessage] = CallbackQueue()
+        self._log = get_logger().bind(experiment=experiment_id)
+
+    def deliver(self, message: LogMessage) -> None:
+        """Add a new message of the job's log."""
+        self._box.put(message)
+
+    async def serve(self) -> None:
+        """Fold the log, then answer the manager until the experiment ends."""
+        run = _JobRun(self)
+        async with aclosing(self._events.read(self.id)) as history:
+            async for message in history:
+                run.feed(message)
+        await run.send_due()
+        while run.progress.wanted:
+            for message in await self._box.get_some(_BATCH_LIMIT):
+                run.feed(message)
+            await run.send_due()
+
+    async def aclose(self) -> None:
+        """Do nothing: a session has no resources of its own."""
+
+    async def publish(self, report: Report, generation: int, job: object) -> None:
+        """Send a report to the manager; repeat with back-off while the bus has no room."""
+        payload = log_messages.report_to_proto(report, job).SerializeToString()
+        message_id = log_messages.message_id(self.id, generation, report)
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._inbox.publish(
+                    self.id, subjects.COMPRESSOR, payload, message_id=message_id
+                )
+            except OutOfRoomError as error:
+                self._log.warning("report waits for room", error=error.message)
+                await self._clock.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+            else:
+                self._log.info("reported", report=type(report).__name__)
+                return
+
+
+class _JobRun:
+    """Fold of a log from its beginning, and the reports that were sent meanwhile."""
+
+    def __init__(self, session: JobSession) -> None:
+        self.progress = JobProgress()
+        self._session = session
+        self._job: object = None
+        self._read_through = 0
+        self._sent: tuple[int, Report] | None = None
+
+    def feed(self, message: LogMessage) -> None:
+        """Apply a message of the log; one that was read before changes nothing."""
+        if message.sequence <= self._read_through:
+            return
+        self._read_through = message.sequence
+        if self._job is None:
+            self._job = log_messages.job_in(message.payload)
+        for event in log_messages.events_of(message.payload):
+            self.progress.feed(event)
+
+    async def send_due(self) -> None:
+        """Send the reports that are due, each once."""
+        while (report := self.progress.next_report()) is not None:
+            due = (self.progress.generation, report)
+            if due == self._sent:
+                return  # its effect is not in the log yet
+            self._sent = due
+            await self._session.publish(report, self.progress.generation, self._job)
+
+
+def job_sessions(events: EventLog, inbox: Inbox, clock: Clock) -> ExperimentSessions:
+    """Return the registry of the sessions of all compression jobs.
+
+    Args:
+        events: the logs.
+        inbox: where managers read reports.
+        clock: waits after failures.
+    """
+    kind = SessionKind(
+        lambda experiment_id: JobSession(experiment_id, events, inbox, clock),
+        begins=log_messages.wants_compressor,
+        ends=log_messages.ends_job,
+    )
+    return ExperimentSessions(events, clock, kind)

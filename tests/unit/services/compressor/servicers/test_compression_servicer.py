@@ -1,0 +1,46 @@
+"""Validation of jobs, called without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nni_proto.compression.v1 import compression_service_pb2 as pb
+from nni_wire.values import to_value
+from svc_common.errors import InvalidArgumentError
+from svc_compressor.servicers.compression_servicer import CompressionServicer
+from tests.support.compression_job import job_of
+
+CONTEXT: Any = None
+
+
+async def validate(job: object) -> pb.ValidateJobResponse:
+    request = pb.ValidateJobRequest(job=to_value(job))
+    return await CompressionServicer().ValidateJob(request, CONTEXT)
+
+
+async def test_valid_job_is_answered_with_its_steps() -> None:
+    answer = await validate(job_of(2))
+
+    assert [(step.number, step.kind) for step in answer.steps] == [
+        (1, pb.STEP_KIND_PRUNE),
+        (2, pb.STEP_KIND_PRUNE),
+        (3, pb.STEP_KIND_SPEEDUP),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        ({**job_of(), "seed": -1}, "job.seed"),
+        ({**job_of(), "sead": 1}, "job.sead"),
+        ([], "job"),
+        ({**job_of(), "model": {"factory": "os;system"}}, "job.model.factory"),
+    ],
+)
+async def test_refusal_names_the_field(job: object, field: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        await validate(job)
+
+    assert refusal.value.field == field
