@@ -1,4 +1,4 @@
-"""Bases of compressors: wrappers, targets, `Compressor` and `Pruner`.
+"""Bases of compressors: wrappers, targets, `Compressor`, `Pruner` and `Quantizer`.
 
 Names are imported on first use, because evaluators need the wrappers and compressors both.
 """
@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from nni.compression.base.compressor import Compressor, LayerInfo
     from nni.compression.base.module_wrapper import ModuleWrapper
     from nni.compression.base.pruner import Pruner
+    from nni.compression.base.quantizer import Quantizer
+    from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+    from nni.compression.config.quantization_settings import (
+        QuantizationSetting,
+        QuantizationSettings,
+    )
     from nni.compression.config.settings import ConfigListError, PruningSetting
 
 __all__ = [
@@ -19,6 +25,11 @@ __all__ = [
     "ModuleWrapper",
     "Pruner",
     "PruningSetting",
+    "QuantizationSetting",
+    "QuantizationSettings",
+    "Quantizer",
+    "TargetPlace",
+    "TargetQuantizer",
 ]
 
 _HOMES = {
@@ -28,6 +39,11 @@ _HOMES = {
     "ModuleWrapper": "nni.compression.base.module_wrapper",
     "Pruner": "nni.compression.base.pruner",
     "PruningSetting": "nni.compression.config.settings",
+    "QuantizationSetting": "nni.compression.config.quantization_settings",
+    "QuantizationSettings": "nni.compression.config.quantization_settings",
+    "Quantizer": "nni.compression.base.quantizer",
+    "TargetPlace": "nni.compression.base.target_quantizer",
+    "TargetQuantizer": "nni.compression.base.target_quantizer",
 }
 
 

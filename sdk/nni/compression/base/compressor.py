@@ -1,7 +1,7 @@
 """Base of all compressors: selects modules, wraps them and restores them."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from torch import nn
@@ -116,14 +116,24 @@ class Compressor:
             raise TypeError("model holds wrappers of another compressor; call its unwrap_model()")
         if config_list is None:
             raise TypeError("config_list must be a list of dicts, got None")
-        plan = pruning_plan(config_list, module_infos(model), per_entry=self.per_entry)
+        self._wrappers = OrderedDict(self._make_wrappers(model, config_list))
         self._model = model
         self.config_list = [dict(entry) for entry in config_list]
-        self._wrappers = OrderedDict(
-            (name, ModuleWrapper(model.get_submodule(name), name, targets))
-            for name, targets in plan.items()
-        )
         self.wrap_model()
+
+    def _make_wrappers(
+        self, model: nn.Module, config_list: Sequence[Entry]
+    ) -> Mapping[str, ModuleWrapper]:
+        """Return new wrappers of the selected modules by name; the model is not changed yet."""
+        plan = pruning_plan(config_list, module_infos(model), per_entry=self.per_entry)
+        return {
+            name: ModuleWrapper(model.get_submodule(name), name, targets)
+            for name, targets in plan.items()
+        }
+
+    def _all_wrappers(self) -> Iterable[ModuleWrapper]:
+        """Return all wrappers that stand in the wrapped model."""
+        return self._wrappers.values()
 
     def wrap_model(self) -> nn.Module:
         """Put the wrappers into the model; without effect if they are.
@@ -140,9 +150,9 @@ class Compressor:
             ['', '0', '0.module']
         """
         if not self.is_wrapped:
-            for wrapper in self._wrappers.values():
-                wrapper.training = wrapper.module.training
-            self._replace({id(one.module): one for one in self._wrappers.values()})
+            for wrapper in self._all_wrappers():
+                wrapper.follow_mode()
+            self._replace({id(one.module): one for one in self._all_wrappers()})
             self.is_wrapped = True
         return self.bound_model
 
@@ -153,7 +163,7 @@ class Compressor:
             The model, with the modules and parameters that it had before.
         """
         if self.is_wrapped:
-            self._replace({id(one): one.module for one in self._wrappers.values()})
+            self._replace({id(one): one.module for one in self._all_wrappers()})
             self.is_wrapped = False
         return self.bound_model
 

@@ -1,46 +1,68 @@
-"""Wrapper that masks the parameters, inputs and outputs of one module."""
+"""Wrapper that masks and quantizes the parameters, inputs and outputs of one module."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from nni.compression.base.folding import fold_batch_norm, is_batch_norm
+from nni.compression.base.target_quantizer import TargetQuantizer
 from nni.compression.base.target_space import (
     INPUT,
     OUTPUT,
+    Change,
+    changed_inputs,
+    changed_outputs,
     is_mask,
     is_parameter,
     masked,
-    masked_inputs,
-    masked_outputs,
 )
 from nni.compression.config.settings import ApplyMethod, PruningSettings
 
 _SUFFIX = "_mask"
+_INNER: Final = "module"
+_FUSED: Final = "fused_modules"
+_EMPTY: Final[Mapping[str, type[nn.Module]]] = {
+    "quantizers": nn.ModuleDict,
+    _FUSED: nn.ModuleList,
+}
+"""Containers that a wrapper without members does not have as children."""
 
 
 class ModuleWrapper(nn.Module):
-    """Module that computes another one with masks on its targets.
+    """Module that computes another one with masks on its targets, and with targets quantized.
+
+    A target may have a mask, a quantizer, or both: the mask comes first.
 
     The masks are buffers `<target>_mask`: they move between devices, replicate, pickle and stand
     in the state dict. Those of parameters are ones at first; those of inputs and outputs do not
     exist until they are set. A forward pass sets masked elements of weight and bias to zero, and
     no gradient reaches them.
 
-    Attributes that the wrapper lacks are those of the wrapped module; a masked parameter is read
-    with its mask.
+    Fused modules follow the wrapped one and are computed here, before the output is quantized; in
+    their own place in the model they are to change nothing (`FusedModule`). A batch norm among
+    them is folded into weight and bias, which are then quantized; in training mode it observes
+    the output of the module first.
+
+    Attributes that the wrapper lacks are those of the wrapped module; a parameter that is a target
+    is read as the module computes with it.
 
     Args:
         module: the module to wrap; it and its parameters stay the same objects.
         module_name: its dotted name in the model.
-        targets: settings by target name.
+        targets: settings of the masks by target name.
+        quantizers: quantizers by target name.
+        fused: modules that follow this one, in order; a batch norm only as the first.
 
     Attributes:
         module: see above.
         module_name: see above.
         targets: see above.
+        quantizers: see above.
+        fused_modules: see above.
 
     Raises:
         AttributeError: the module has no parameter of a target's name.
@@ -58,15 +80,26 @@ class ModuleWrapper(nn.Module):
     """
 
     module: nn.Module
+    quantizers: nn.ModuleDict
+    fused_modules: nn.ModuleList
 
     def __init__(
-        self, module: nn.Module, module_name: str, targets: Mapping[str, PruningSettings]
+        self,
+        module: nn.Module,
+        module_name: str,
+        targets: Mapping[str, PruningSettings],
+        quantizers: Mapping[str, TargetQuantizer] | None = None,
+        fused: Sequence[nn.Module] = (),
     ) -> None:
         super().__init__()
         self.module = module
         self.module_name = module_name
         self.targets = dict(targets)
-        self.training = module.training
+        if quantizers:
+            self.quantizers = nn.ModuleDict(quantizers)
+        if fused:
+            self.fused_modules = nn.ModuleList(fused)
+        self.follow_mode()
         for target in self.targets:
             if not is_parameter(target):
                 self.register_buffer(target + _SUFFIX, None)
@@ -74,6 +107,12 @@ class ModuleWrapper(nn.Module):
             parameter = self._parameter(target)
             ones = torch.ones_like(parameter, requires_grad=False)
             self.register_buffer(target + _SUFFIX, ones)
+
+    def follow_mode(self) -> None:
+        """Take over from the wrapped module whether it is in training mode."""
+        self.training = self.module.training
+        self.quantizers.train(self.training)
+        self.fused_modules.training = self.training
 
     def mask(self, target: str) -> Tensor | None:
         """Return the mask of a target; None for an input or output without one.
@@ -140,30 +179,43 @@ class ModuleWrapper(nn.Module):
         Returns:
             What the wrapped module returns.
         """
-        inputs = self._activation_masks(INPUT)
-        if inputs:
-            args, kwargs = masked_inputs(self.module, inputs, args, kwargs)
-        parameters = {
-            target: self._masked(target)
-            for target, settings in self.targets.items()
-            if is_parameter(target) and settings.apply_method != "bypass"
-        }
-        output = functional_call(self.module, parameters, args, kwargs)
-        return masked_outputs(output, self._activation_masks(OUTPUT))
+        for changes in self._changes(INPUT):
+            args, kwargs = changed_inputs(self.module, changes, args, kwargs)
+        values = self._unquantized(args, kwargs)
+        for target, quantizer in self.quantizers.items():
+            if is_parameter(target):
+                values[target] = quantizer(values[target])
+        output = functional_call(self.module, values, args, kwargs)
+        for fused in self.fused_modules[1 if self._batch_norm else 0 :]:
+            output = fused(output)
+        for changes in self._changes(OUTPUT):
+            output = changed_outputs(output, changes)
+        return output
+
+    def effective_parameters(self) -> dict[str, Tensor]:
+        """Return the parameters that are targets before they are quantized.
+
+        Returns:
+            By name; masked, and with the batch norm folded in.
+        """
+        return self._with_batch_norm(self._targeted())
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any module
-        if name == "module" or name.startswith("__"):
+        if name == _INNER or name.startswith("__"):
             return super().__getattr__(name)
         own = self.__dict__
         for table in ("_parameters", "_buffers", "_modules"):
             if name in own.get(table, {}):
                 return own[table][name]
-        inner = own.get("_modules", {}).get("module")
-        if inner is None:
+        if name in _EMPTY:
+            return _EMPTY[name]()
+        modules = own.get("_modules", {})
+        if modules.get(_INNER) is None:
             return super().__getattr__(name)
-        if name in own.get("targets", {}) and is_parameter(name):
-            return self._masked(name)
-        return getattr(inner, name)
+        if is_parameter(name) and self._changes_parameter(name):
+            value = self.effective_parameters()[name]
+            return self.quantizers[name](value) if name in self.quantizers else value
+        return getattr(modules[_INNER], name)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:  # noqa: ANN401
         """Load masks of inputs and outputs as well, which do not exist at first."""
@@ -172,6 +224,10 @@ class ModuleWrapper(nn.Module):
             if saved is not None and self._buffers[target + _SUFFIX] is None:
                 self._buffers[target + _SUFFIX] = torch.ones_like(saved)
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _changes_parameter(self, name: str) -> bool:
+        folded = name in {"weight", "bias"} and self._batch_norm is not None
+        return folded or name in self.__dict__.get("targets", {}) or name in self.quantizers
 
     def _parameter(self, target: str) -> Tensor:
         found = getattr(self.module, target, None)
@@ -189,13 +245,83 @@ class ModuleWrapper(nn.Module):
             parameter.data.mul_(mask.to(parameter.dtype))
         return masked(parameter, mask, method)
 
-    def _activation_masks(self, kind: str) -> dict[str, tuple[Tensor, ApplyMethod]]:
-        found = {}
+    @property
+    def _batch_norm(self) -> nn.Module | None:
+        first = next(iter(self.fused_modules), None)
+        return first if first is not None and is_batch_norm(first) else None
+
+    def _unquantized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
+        """Return the parameters of a call before they are quantized."""
+        values = self._targeted()
+        batch_norm = self._batch_norm
+        if batch_norm is not None and batch_norm.training:
+            with torch.no_grad():  # this call is only for its running statistics
+                batch_norm(functional_call(self.module, values, args, kwargs))
+        return self._with_batch_norm(values)
+
+    def _targeted(self) -> dict[str, Tensor]:
+        """Return the parameters that are masked or quantized, with their masks."""
+        found = {
+            target: self._parameter(target) for target in self.quantizers if is_parameter(target)
+        }
+        for target in self.targets:
+            if is_parameter(target):
+                found[target] = self._masked(target)
+        return found
+
+    def _with_batch_norm(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
+        batch_norm = self._batch_norm
+        if batch_norm is None:
+            return values
+        bias: Any = self.module.bias
+        folded_weight, folded_bias = fold_batch_norm(
+            values.get("weight", self._parameter("weight")), values.get("bias", bias), batch_norm
+        )
+        return {**values, "weight": folded_weight, "bias": folded_bias}
+
+    def _changes(self, kind: str) -> Iterator[dict[str, Change]]:
+        """Yield the masks of inputs or outputs, then their quantizers, by the name after `kind`."""
+        masks: dict[str, Change] = {}
         for target, settings in self.targets.items():
             mask = self._buffers[target + _SUFFIX] if target.startswith(kind) else None
             if mask is not None:
-                found[target.removeprefix(kind)] = (mask, settings.apply_method)
-        return found
+                method: ApplyMethod = settings.apply_method
+                masks[target.removeprefix(kind)] = partial(masked, mask=mask, method=method)
+        yield masks
+        yield {
+            target.removeprefix(kind): quantizer
+            for target, quantizer in self.quantizers.items()
+            if target.startswith(kind)
+        }
+
+
+class FusedModule(ModuleWrapper):
+    """Wrapper that returns its input, because another wrapper computes the module.
+
+    Args:
+        module: the module, whose parameters stay in the model.
+        module_name: its dotted name in the model.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> FusedModule(nn.ReLU(), "relu")(torch.tensor(-1.0))
+        tensor(-1.)
+    """
+
+    def __init__(self, module: nn.Module, module_name: str) -> None:
+        super().__init__(module, module_name, {})
+
+    def forward(self, value: Tensor) -> Tensor:
+        """Return the input.
+
+        Args:
+            value: any shape.
+
+        Returns:
+            The same tensor.
+        """
+        return value
 
 
 def plain_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -212,17 +338,21 @@ def plain_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """
     found: dict[str, nn.Parameter] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        owner, _, own = name.rpartition(".")
-        found[_plain(model, owner, own)] = parameter
+        plain = _plain(model, name)
+        if plain is not None:
+            found[plain] = parameter
     return found
 
 
-def _plain(model: nn.Module, owner: str, own: str) -> str:
+def _plain(model: nn.Module, name: str) -> str | None:
+    """Return the name of a parameter without wrappers; None for a second name of a fused one."""
+    *owners, own = name.split(".")
     parts: list[str] = []
     module = model
-    for part in owner.split(".") if owner else ():
-        wrapped = isinstance(module, ModuleWrapper)
-        module = module.get_submodule(part)
-        if not wrapped:
+    for part in owners:
+        if isinstance(module, ModuleWrapper) and part == _FUSED:
+            return None
+        if not (isinstance(module, ModuleWrapper) and part == _INNER):
             parts.append(part)
+        module = module.get_submodule(part)
     return ".".join([*parts, own])

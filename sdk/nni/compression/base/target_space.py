@@ -1,7 +1,8 @@
-"""Target spaces: the tensors of a module that are masked, and how a mask is applied to one."""
+"""Target spaces: the tensors of a module that are masked or quantized, and their replacement."""
 
+import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import torch
@@ -13,6 +14,10 @@ INPUT: Final = "_input_"
 OUTPUT: Final = "_output_"
 _ADDED: Final = -1000.0
 """Added where `apply_method` is `add`: a softmax of it is 0 in float32, and float16 can hold it."""
+
+
+Change = Callable[[Tensor], Tensor]
+"""Function of one tensor that is called in its place."""
 
 
 def is_parameter(target: str) -> bool:
@@ -44,18 +49,18 @@ def masked(tensor: Tensor, mask: Tensor, method: ApplyMethod) -> Tensor:
             return tensor
 
 
-def masked_inputs(
+def changed_inputs(
     module: nn.Module,
-    masks: Mapping[str, tuple[Tensor, ApplyMethod]],
+    changes: Mapping[str, Change],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call of a module with masks applied.
+    """Return the arguments of a call of a module, some of them changed.
 
     Args:
         module: the module that is called; its `forward` names the arguments.
-        masks: mask and method by name after `_input_`: a position, an argument's name, or empty
-            for the first one.
+        changes: function by name after `_input_`: a position, an argument's name, or empty for
+            the first one.
         args: positional arguments.
         kwargs: named arguments.
 
@@ -68,22 +73,22 @@ def masked_inputs(
     """
     positional = list(args)
     named = dict(kwargs)
-    for key, (mask, method) in masks.items():
+    for key, change in changes.items():
         place = _place_of(module, key, len(positional), named)
         values = cast("dict[int | str, Any]", positional if isinstance(place, int) else named)
-        values[place] = masked(_tensor(values[place], f"{INPUT}{key}"), mask, method)
+        values[place] = change(_tensor(values[place], f"{INPUT}{key}"))
     return tuple(positional), named
 
 
-def masked_outputs(
+def changed_outputs(
     output: Any,  # noqa: ANN401 - what a module returns
-    masks: Mapping[str, tuple[Tensor, ApplyMethod]],
+    changes: Mapping[str, Change],
 ) -> Any:  # noqa: ANN401
-    """Return the output of a module with masks applied.
+    """Return the output of a module, some parts of it changed.
 
     Args:
         output: a tensor, tuple, list or dict.
-        masks: mask and method by name after `_output_`: a position, a key, or empty for 0.
+        changes: function by name after `_output_`: a position, a key, or empty for 0.
 
     Returns:
         The output in its own type.
@@ -92,15 +97,15 @@ def masked_outputs(
         TypeError: the part is no tensor.
         ValueError: the output has no such part.
     """
-    for key, (mask, method) in masks.items():
+    for key, change in changes.items():
         if isinstance(output, Tensor):
             if key not in {"", "0"}:
                 raise ValueError(f"{OUTPUT}{key} does not exist: the output is one tensor")
-            output = masked(output, mask, method)
+            output = change(output)
         elif isinstance(output, dict):
-            output = {**output, key: masked(_tensor(output.get(key), OUTPUT + key), mask, method)}
+            output = _with_entry(output, key, change)
         elif isinstance(output, tuple | list):
-            output = _with_part(output, key, mask, method)
+            output = _with_part(output, key, change)
         else:
             raise TypeError(f"{OUTPUT}{key} does not exist: the output is {type(output)}")
     return output
@@ -122,14 +127,22 @@ def first_output(output: object) -> Tensor:
     return _tensor(output, f"{OUTPUT}0")
 
 
+def _with_entry(output: dict[str, Any], key: str, change: Change) -> dict[str, Any]:
+    """Return an output of the same type, such as one of transformers, with one entry changed."""
+    name = next(iter(output), "") if key in {"", "0"} and key not in output else key
+    changed = copy.copy(output)
+    changed[name] = change(_tensor(output.get(name), OUTPUT + key))
+    return changed
+
+
 def _with_part(
-    output: tuple[Any, ...] | list[Any], key: str, mask: Tensor, method: ApplyMethod
+    output: tuple[Any, ...] | list[Any], key: str, change: Change
 ) -> tuple[Any, ...] | list[Any]:
     index = int(key or 0) if (key or "0").isdigit() else len(output)
     if index >= len(output):
         raise ValueError(f"{OUTPUT}{key} does not exist: the output has {len(output)} parts")
     parts = list(output)
-    parts[index] = masked(_tensor(parts[index], OUTPUT + key), mask, method)
+    parts[index] = change(_tensor(parts[index], OUTPUT + key))
     if isinstance(output, tuple) and hasattr(output, "_fields"):
         return type(output)(*parts)
     return type(output)(parts)

@@ -60,15 +60,40 @@ def canonical(
     """
     for index, entry in enumerate(config_list):
         _check(entry, f"config_list[{index}]")
+    return [
+        one
+        for entry, names in unfolded(config_list, modules)
+        for one in _canonical_entries(entry, names)
+    ]
+
+
+def unfolded(
+    config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
+) -> list[tuple[Entry, list[str]]]:
+    """Return each entry of NNI 2.x with the modules that it decides about.
+
+    The last entry that matches a module decides. Entries with `exclude` are left out, and so are
+    those that decide about no module.
+
+    Args:
+        config_list: entries of NNI 2.x, which are checked.
+        modules: modules of the model by dotted name.
+
+    Examples:
+        >>> linear = ModuleInfo("Linear", frozenset({"weight"}))
+        >>> every, no = {"op_types": ["Linear"]}, {"op_names": ["a"], "exclude": True}
+        >>> unfolded([every, no], {"a": linear, "b": linear})
+        [({'op_types': ['Linear']}, ['b'])]
+    """
     decided: set[str] = set()
-    unfolded: list[tuple[Entry, list[str]]] = []
+    found: list[tuple[Entry, list[str]]] = []
     for index, entry in reversed(list(enumerate(config_list))):
         matched = select(entry, modules, f"config_list[{index}]")
         names = [name for name in matched if name not in decided]
         decided.update(matched)
         if names and not entry.get("exclude"):
-            unfolded.append((entry, names))
-    return [one for entry, names in reversed(unfolded) for one in _canonical_entries(entry, names)]
+            found.append((entry, names))
+    return found[::-1]
 
 
 def translated(
@@ -109,10 +134,7 @@ def _check(entry: Entry, where: str) -> None:
         if key not in _KEYS:
             raise unknown_key(where, key, _KEYS)
     check_selection(entry, where)
-    if not isinstance(entry.get("exclude", False), bool):
-        raise ConfigListError(
-            f"{where}.exclude", f"must be True or False, got {entry['exclude']!r}"
-        )
+    check_exclude(entry, where)
     given = [key for key in _RATIOS if entry.get(key) is not None]
     if len(given) > 1:
         raise ConfigListError(where, f"has both {given[0]} and {given[1]}; leave one of them out")
@@ -121,6 +143,14 @@ def _check(entry: Entry, where: str) -> None:
     for key in given:
         check_number(entry[key], f"{where}.{key}", "in [0, 1)", lambda one: 0 <= one < 1)
     _check_cap(entry, where)
+
+
+def check_exclude(entry: Entry, where: str) -> None:
+    """Raise ConfigListError unless `exclude` is a truth value or missing."""
+    if not isinstance(entry.get("exclude", False), bool):
+        raise ConfigListError(
+            f"{where}.exclude", f"must be True or False, got {entry['exclude']!r}"
+        )
 
 
 def _check_cap(entry: Entry, where: str) -> None:

@@ -3,15 +3,11 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import cast
 
+from nni.compression.config.entries import check_entry, check_list, shortcuts
 from nni.compression.config.legacy import LEGACY_KEYS, is_legacy, translated
-from nni.compression.config.selection import (
-    SELECTION_KEYS,
-    ModuleInfo,
-    check_selection,
-    select,
-)
+from nni.compression.config.selection import ModuleInfo, select
 from nni.compression.config.settings import (
     SETTING_KEYS,
     ConfigListError,
@@ -20,7 +16,6 @@ from nni.compression.config.settings import (
     PruningSettings,
     check_settings,
     settings_from,
-    unknown_key,
 )
 
 _logger = logging.getLogger(__name__)
@@ -28,8 +23,6 @@ _logger = logging.getLogger(__name__)
 Entry = Mapping[str, object]
 Plan = dict[str, dict[str, PruningSettings]]
 """Settings by module name and target name."""
-
-_KEYS: Final = (*SELECTION_KEYS, "target_names", "target_settings", *SETTING_KEYS)
 
 
 def pruning_plan(
@@ -78,44 +71,12 @@ def pruning_plan(
 
 def _entries(config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]) -> Sequence[Entry]:
     """Return checked entries of NNI 3.0."""
-    if not isinstance(config_list, list | tuple) or not all(
-        isinstance(entry, Mapping) for entry in config_list
-    ):
-        raise ConfigListError("config_list", f"must be a list of dicts, got {config_list!r}")
+    check_list(config_list)
     if is_legacy(config_list):
         return translated(config_list, modules)
     for index, entry in enumerate(config_list):
-        _check(entry, f"config_list[{index}]")
+        check_entry(entry, f"config_list[{index}]", SETTING_KEYS, check_settings, LEGACY_KEYS)
     return config_list
-
-
-def _check(entry: Entry, where: str) -> None:
-    for key in entry:
-        if key not in _KEYS:
-            raise unknown_key(where, key, {*_KEYS, *LEGACY_KEYS})
-    check_selection(entry, where)
-    names = entry.get("target_names")
-    if names is not None and not (
-        isinstance(names, list | tuple) and names and all(isinstance(one, str) for one in names)
-    ):
-        raise ConfigListError(f"{where}.target_names", f"must be a list of str, got {names!r}")
-    check_settings(_shortcuts(entry), where)
-    per_target = entry.get("target_settings") or {}
-    if not isinstance(per_target, Mapping):
-        raise ConfigListError(
-            f"{where}.target_settings", f"must be a dict of dicts, got {per_target!r}"
-        )
-    for target, values in per_target.items():
-        if not isinstance(values, Mapping):
-            raise ConfigListError(
-                f"{where}.target_settings.{target}", f"must be a dict, got {values!r}"
-            )
-        check_settings(values, f"{where}.target_settings.{target}")
-
-
-def _shortcuts(entry: Entry) -> dict[str, object]:
-    """Return the settings that stand in the entry itself, for all of its targets."""
-    return {key: value for key, value in entry.items() if key in SETTING_KEYS}
 
 
 def _targets(
@@ -129,7 +90,11 @@ def _targets(
         if not _exists(target, name, module, where):
             continue
         own = per_target.get(target, {})
-        values = {**defaults.get(target, {}), **_overridden(_shortcuts(entry), own), **own}
+        values = {
+            **defaults.get(target, {}),
+            **_overridden(shortcuts(entry, SETTING_KEYS), own),
+            **own,
+        }
         if "align" not in own and _has_own_mask(values, own, chosen):
             values["align"] = None
         settings = settings_from(values)

@@ -236,7 +236,16 @@ def _blocks(value: object, where: str) -> None:
         raise ConfigListError(where, f"must be an int >= 1, got {value!r}")
 
 
-def _granularity(value: object, where: str) -> None:
+def check_granularity(value: object, where: str) -> None:
+    """Raise ConfigListError unless a value is the name of a granularity or a list of block sizes.
+
+    Args:
+        value: what the user wrote.
+        where: its place.
+
+    Raises:
+        ConfigListError: it is something else.
+    """
     sizes = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
     if isinstance(value, str) and value in _GRANULARITIES:
         return
@@ -278,7 +287,7 @@ _RULES: Final[Mapping[str, Callable[[object, str], None]]] = {
     "global_group_id": _group,
     "dependency_group_id": _group,
     "internal_metric_block": _blocks,
-    "granularity": _granularity,
+    "granularity": check_granularity,
     "apply_method": _apply_method,
     "align": _align,
 }

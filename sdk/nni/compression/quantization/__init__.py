@@ -1,1 +1,44 @@
-"""Quantization: tensors as integers with a scale and a zero point."""
+"""Quantizers: tensors as integers with a scale and a zero point.
+
+Names are imported on first use, because the bases of compressors need the numerics here.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nni.compression.config.quantization_defaults import (
+        quant_scheme_dtype,
+        set_quant_scheme_dtype,
+    )
+    from nni.compression.quantization.naive_quantizer import NaiveQuantizer
+    from nni.compression.quantization.observer_quantizer import ObserverQuantizer
+    from nni.compression.quantization.ptq_quantizer import PtqQuantizer
+    from nni.compression.quantization.qat_quantizer import QATQuantizer
+
+__all__ = [
+    "NaiveQuantizer",
+    "ObserverQuantizer",
+    "PtqQuantizer",
+    "QATQuantizer",
+    "quant_scheme_dtype",
+    "set_quant_scheme_dtype",
+]
+
+_HOMES = {
+    "NaiveQuantizer": "nni.compression.quantization.naive_quantizer",
+    "ObserverQuantizer": "nni.compression.quantization.observer_quantizer",
+    "PtqQuantizer": "nni.compression.quantization.ptq_quantizer",
+    "QATQuantizer": "nni.compression.quantization.qat_quantizer",
+    "quant_scheme_dtype": "nni.compression.config.quantization_defaults",
+    "set_quant_scheme_dtype": "nni.compression.config.quantization_defaults",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home the first time it is used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nni.compression.quantization' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -173,6 +173,20 @@ def simulated_with_clipped_gradient(
     return passing + (rounded - value).detach()
 
 
+def truncated(value: Tensor, scale: Tensor) -> Tensor:
+    """Return values rounded towards zero to multiples of a scale; the gradient passes unchanged.
+
+    Args:
+        value: any shape.
+        scale: a shape that broadcasts to that of `value`; gets no gradient.
+
+    Examples:
+        >>> truncated(torch.tensor([-1.9, 0.9, 2.0]), torch.ones(()))
+        tensor([-1.,  0.,  2.])
+    """
+    return value + (torch.trunc(value / scale) * scale - value).detach()
+
+
 def moving_average(tracked: Tensor, observed: Tensor, decay: float) -> Tensor:
     """Return an exponential moving average after one more observation.
 

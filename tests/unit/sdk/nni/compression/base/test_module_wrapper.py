@@ -7,8 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.compression.base.module_wrapper import ModuleWrapper, plain_parameters
+from nni.compression.base.module_wrapper import FusedModule, ModuleWrapper, plain_parameters
+from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.settings import PruningSettings
+from tests.unit.sdk.nni.compression.models import randomised
 
 HALF = PruningSettings(sparse_ratio=0.5)
 
@@ -150,3 +153,96 @@ def test_parameters_have_their_plain_names() -> None:
     model = nn.Sequential(inner, nn.Linear(1, 1))
 
     assert list(plain_parameters(model)) == ["0.0.weight", "0.0.bias", "1.weight", "1.bias"]
+
+
+class Rounded(TargetQuantizer):
+    """Quantizer whose integers are the values themselves, without bits."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value + (value.round() - value).detach()
+
+
+def rounded(*targets: str) -> dict[str, TargetQuantizer]:
+    return {one: Rounded(QuantizationSettings(), TargetPlace("fc", one)) for one in targets}
+
+
+def test_input_parameters_and_output_are_quantized() -> None:
+    wrapper = ModuleWrapper(nn.Linear(1, 1), "fc", {}, rounded("_input_0", "weight", "_output_0"))
+    wrapper.module.weight.data.fill_(1.6)
+    wrapper.module.bias.data.fill_(0.3)
+
+    output = wrapper(torch.tensor([[0.7]]))
+    output.backward()
+
+    assert output.item() == 2  # round(2 * 1 + 0.3)
+    assert wrapper.weight.item() == 2
+    assert wrapper.parameter("weight").item() == pytest.approx(1.6)
+    assert wrapper.parameter("weight").grad.item() == 1
+
+
+def test_a_masked_target_is_masked_before_it_is_quantized() -> None:
+    module = nn.Linear(2, 1, bias=False)
+    module.weight.data = torch.tensor([[1.6, 1.6]])
+    wrapper = ModuleWrapper(module, "fc", {"weight": HALF}, rounded("weight"))
+    wrapper.set_mask("weight", torch.tensor([[0.0, 1.0]]))
+
+    assert wrapper(torch.ones(1, 2)).item() == 2
+    assert wrapper.weight.tolist() == [[0, 2]]
+
+
+def fused_pair(quantized: bool) -> tuple[Any, ModuleWrapper]:
+    """Return convolution, batch norm and activation, and a wrapper of all three."""
+    model = randomised(nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.BatchNorm2d(3), nn.ReLU()))
+    quantizers = rounded("weight") if quantized else {}
+    return model, ModuleWrapper(model[0], "0", {}, quantizers, (model[1], model[2]))
+
+
+@pytest.mark.claim("compression", 66)
+def test_fused_modules_are_computed_by_the_wrapper() -> None:
+    model, wrapper = fused_pair(quantized=False)
+    value = torch.randn(2, 2, 5, 5, generator=torch.Generator().manual_seed(0))
+
+    assert torch.allclose(wrapper(value), model(value), atol=1e-6)
+    assert FusedModule(model[1], "1")(value) is value
+
+
+def test_the_folded_weight_is_quantized() -> None:
+    model, wrapper = fused_pair(quantized=True)
+    value = torch.randn(2, 2, 5, 5, generator=torch.Generator().manual_seed(0))
+    folded = wrapper.effective_parameters()
+
+    output = wrapper(value)
+
+    expected = nn.functional.conv2d(value, folded["weight"].round(), folded["bias"]).relu()
+    assert torch.allclose(output, expected, atol=1e-6)
+    assert torch.equal(wrapper.bias, folded["bias"])
+    assert not torch.allclose(output, model(value), atol=1e-2)
+
+
+def test_a_folded_batch_norm_learns_and_observes_in_training_only() -> None:
+    model, wrapper = fused_pair(quantized=True)
+    value = torch.randn(2, 2, 5, 5, generator=torch.Generator().manual_seed(0))
+    twin = copy.deepcopy(model).train()
+    wrapper(value)
+    assert torch.equal(model[1].running_mean, twin[1].running_mean)
+
+    wrapper.train()(value).sum().backward()
+    twin(value)
+
+    assert torch.allclose(model[1].running_mean, twin[1].running_mean)
+    assert torch.allclose(model[1].running_var, twin[1].running_var)
+    assert model[1].weight.grad.any()
+    assert model[0].weight.grad.any()
+
+
+def test_plain_names_of_fused_and_quantized_modules() -> None:
+    model, wrapper = fused_pair(quantized=True)
+    scale = nn.Parameter(torch.ones(()))
+    wrapper.quantizers["weight"].learned = scale
+    wrapped_model = nn.Sequential(wrapper, FusedModule(model[1], "1"), model[2])
+
+    found = plain_parameters(wrapped_model)
+
+    assert {name for name, one in found.items() if one is not scale} == {
+        *("0.weight", "1.weight", "1.bias")
+    }

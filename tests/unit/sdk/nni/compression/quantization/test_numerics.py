@@ -234,3 +234,13 @@ def test_a_folded_layer_computes_the_same(with_bias: bool) -> None:
     )
 
     torch.testing.assert_close(torch.conv2d(image, weight, bias), expected)
+
+
+def test_truncation_towards_zero_passes_the_gradient() -> None:
+    value = torch.tensor([-1.9, 0.9, 2.0], requires_grad=True)
+
+    found = numerics.truncated(value, torch.tensor(1.0))
+    (gradient,) = torch.autograd.grad(found.sum(), value)
+
+    assert found.tolist() == [-1, 0, 2]
+    assert gradient.tolist() == [1, 1, 1]

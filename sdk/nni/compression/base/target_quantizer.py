@@ -1,0 +1,140 @@
+"""Base of the quantizers of one target of a module."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nni.compression.base.target_space import is_parameter
+from nni.compression.config.quantization_settings import QuantizationSettings
+from nni.compression.quantization.numerics import IntegerType
+
+Calibration = dict[str, object]
+"""Numbers that describe how one target is quantized, without tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlace:
+    """Target of a module in a model."""
+
+    module_name: str
+    """Dotted name of the module."""
+    target: str
+    """Name of the target."""
+    module_type: str = ""
+    """Class name of the module."""
+
+    @property
+    def where(self) -> str:
+        """Return the name of the target in the model, for errors."""
+        return f"{self.module_name}.{self.target}"
+
+    @property
+    def is_parameter(self) -> bool:
+        """Return whether the target is a parameter, not an input or output."""
+        return is_parameter(self.target)
+
+
+class TargetQuantizer(nn.Module, ABC):
+    """Module that quantizes one target: a parameter, an input or an output of a module.
+
+    Its state is in buffers and parameters, and a forward pass changes them in place only: a
+    replica of `DataParallel` shares them, and what it replaces is lost. A copy of the state dict
+    restores it.
+
+    Args:
+        settings: settings of the target.
+        place: the target.
+
+    Attributes:
+        settings: see above.
+        place: see above.
+        scale: value of one step of the integers, > 0; without dimensions, or of a shape that
+            broadcasts to that of the target.
+        zero_point: integer that stands for 0; shaped like `scale`.
+    """
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(self, settings: QuantizationSettings, place: TargetPlace) -> None:
+        super().__init__()
+        self.settings = settings
+        self.place = place
+        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("zero_point", torch.zeros(()))
+
+    @property
+    def integer(self) -> IntegerType:
+        """Return the integer type of the target.
+
+        Raises:
+            ValueError: there is no such type: a signed one of one bit.
+        """
+        return IntegerType(self.settings.bits, signed=self.settings.signed)
+
+    @abstractmethod
+    def forward(self, value: Tensor) -> Tensor:
+        """Return the target as the integers represent it.
+
+        Args:
+            value: the target, any shape.
+
+        Returns:
+            A tensor of the shape and dtype of `value`.
+        """
+
+    def start(self, parameter: Tensor) -> None:
+        """Initialise the state from the parameter; called once, for parameters only.
+
+        Args:
+            parameter: as it will be quantized: masked, and with the batch norm folded in.
+        """
+
+    def step(self) -> None:
+        """Count one optimizer step; by default nothing."""
+
+    def tracked_range(self) -> tuple[Tensor, Tensor] | None:
+        """Return the smallest and largest value that was observed; None if there is none."""
+        return None
+
+    def calibration(self) -> Calibration:
+        """Return how the target is quantized.
+
+        Returns:
+            `quant_dtype`, `quant_scheme`, `quant_bits`, `scale` and `zero_point` unless the target
+            is only observed, and `tracked_min` and `tracked_max` if a range was observed. Numbers
+            are floats, or nested lists in the shape of the scale.
+        """
+        found: Calibration = {}
+        if self.settings.apply_method != "bypass":
+            found = {
+                "quant_dtype": self.settings.quant_dtype,
+                "quant_scheme": self.settings.quant_scheme,
+                "quant_bits": self.settings.bits,
+                "scale": self.scale.detach().tolist(),
+                "zero_point": self.zero_point.detach().tolist(),
+            }
+        tracked = self.tracked_range()
+        if tracked is not None:
+            found["tracked_min"], found["tracked_max"] = (one.tolist() for one in tracked)
+        return found
+
+    def load(self, calibration: Mapping[str, object]) -> None:
+        """Take the state over from a calibration; by default nothing.
+
+        Args:
+            calibration: what `calibration` returned, of this or another algorithm, with the same
+                number of bits.
+        """
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:  # noqa: ANN401
+        """Load buffers whose shape depends on data that the saved quantizer has seen."""
+        for name, buffer in self._buffers.items():
+            saved = state_dict.get(prefix + name)
+            if buffer is not None and saved is not None and saved.shape != buffer.shape:
+                self._buffers[name] = buffer.new_zeros(saved.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args)

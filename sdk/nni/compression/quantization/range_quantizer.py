@@ -1,0 +1,247 @@
+"""Quantizer of one target by the range of values that it has observed."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import torch
+from torch import Tensor
+
+from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.config.quantization_settings import QuantizationSettings
+from nni.compression.masking.granularity import block_sizes, expanded, to_blocks
+from nni.compression.quantization.numerics import (
+    moving_average,
+    scale_and_zero_point,
+    simulated,
+    simulated_with_clipped_gradient,
+)
+
+_logger = logging.getLogger(__name__)
+
+Average = Literal["latest", "moving", "extreme"]
+"""Range after several observations: the last one, a moving average, or the widest."""
+Observing = Literal["training", "always", "never"]
+"""When values are observed: in training mode, in all modes, or not at all."""
+
+DECAY: Final = 0.99
+"""Weight of the earlier range in a moving average."""
+_MATRIX: Final = 2
+"""Rank of activations of a Linear whose channels are in dimension 1."""
+
+
+class RangeQuantizer(TargetQuantizer):
+    """Observes the range of a target and rounds its values to integers of that range.
+
+    Until something was observed the target passes unchanged. Values that are not finite are not
+    observed.
+
+    Args:
+        settings: settings of the target.
+        place: the target.
+        average: range after several observations.
+        start_step: optimizer step from which on the target is quantized; steps count from 1.
+
+    Attributes:
+        observing: when values are observed; `training` at first.
+        quantizing: whether the target is quantized; true at first.
+        smallest: end of the observed range, shaped like the scale.
+        largest: the other end.
+        observations: number of observations.
+        steps: number of the optimizer step.
+
+    Examples:
+        >>> place = TargetPlace("fc", "_input_0")
+        >>> settings = QuantizationSettings(quant_dtype="int2")
+        >>> quantizer = RangeQuantizer(settings, place, average="moving")
+        >>> quantizer(torch.tensor([0.4, -1.0, 0.6]))
+        tensor([ 0., -1.,  1.])
+    """
+
+    smallest: Tensor
+    largest: Tensor
+    observations: Tensor
+    steps: Tensor
+
+    def __init__(
+        self,
+        settings: QuantizationSettings,
+        place: TargetPlace,
+        *,
+        average: Average,
+        start_step: int = 0,
+    ) -> None:
+        super().__init__(settings, place)
+        self.average = average
+        self.start_step = start_step
+        self.observing: Observing = "training"
+        self.quantizing = settings.apply_method != "bypass"
+        self.register_buffer("smallest", torch.zeros(()))
+        self.register_buffer("largest", torch.zeros(()))
+        self.register_buffer("observations", torch.zeros((), dtype=torch.long))
+        self.register_buffer("steps", torch.ones((), dtype=torch.long))
+        self._warned = False
+
+    def forward(self, value: Tensor) -> Tensor:
+        """Return the target as the integers represent it, and observe it before.
+
+        Args:
+            value: the target, any shape.
+
+        Returns:
+            A tensor of the shape and dtype of `value`.
+
+        Raises:
+            TypeError: the target is no tensor of floating-point numbers.
+        """
+        if not value.is_floating_point():
+            return self._not_floating(value)
+        if value.numel() == 0 or self._has_no_channels(value):
+            return value
+        if self.observing == "always" or (self.observing == "training" and self.training):
+            self.observe(value.detach())
+        if not self.quantizing:
+            return value
+        active = self.observations > 0
+        if self.start_step:
+            active = active & (self.steps >= self.start_step)
+        return torch.where(active, self._simulated(value), value)
+
+    def start(self, parameter: Tensor) -> None:  # noqa: D102 - see the base
+        self.observe(parameter.detach())
+        self.observations.zero_().add_(1)
+
+    def step(self) -> None:  # noqa: D102 - see the base
+        self.steps.add_(1)
+
+    def observe(self, value: Tensor) -> None:
+        """Add an observation and compute scale and zero point.
+
+        Args:
+            value: any shape, not empty.
+        """
+        smallest, largest = self._range(value)
+        if smallest.shape != self.smallest.shape:
+            self._resize(smallest.shape)
+        self.smallest.copy_(self._averaged(self.smallest, smallest, torch.minimum))
+        self.largest.copy_(self._averaged(self.largest, largest, torch.maximum))
+        self.observations.add_(1)
+        self._update_scale()
+
+    def tracked_range(self) -> tuple[Tensor, Tensor] | None:  # noqa: D102 - see the base
+        return (self.smallest, self.largest) if int(self.observations) else None
+
+    def load(self, calibration: Mapping[str, object]) -> None:  # noqa: D102 - see the base
+        ends = loaded_range(calibration, self)
+        if ends is None:
+            return
+        if ends[0].shape != self.smallest.shape:
+            self._resize(ends[0].shape)
+        self.smallest.copy_(ends[0])
+        self.largest.copy_(ends[1])
+        self.observations.fill_(1)
+        self._update_scale()
+
+    def _simulated(self, value: Tensor) -> Tensor:
+        wide = value if value.dtype == torch.float64 else value.float()
+        scale, zero_point = self._spread(self.scale, wide), self._spread(self.zero_point, wide)
+        clipping = self.settings.apply_method == "qat_clamp_round"
+        simulate = simulated_with_clipped_gradient if clipping else simulated
+        return simulate(wide, scale, zero_point, self.integer).to(value.dtype)
+
+    def _update_scale(self) -> None:
+        scale, zero_point = scale_and_zero_point(
+            self.smallest, self.largest, self.integer, self.settings.quant_scheme
+        )
+        self.scale.copy_(scale)
+        self.zero_point.copy_(zero_point)
+
+    def _range(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the ends of the range of each block, shaped like the scale."""
+        if self.settings.granularity == "default":
+            return value.amin(), value.amax()
+        blocks = to_blocks(value, self._sizes(value))
+        return blocks.amin(-1), blocks.amax(-1)
+
+    def _sizes(self, value: Tensor) -> tuple[int, ...]:
+        transposed = self.place.module_type.startswith("ConvTranspose")
+        granularity = self.settings.granularity
+        if self.place.is_parameter and value.dim() == 1 and isinstance(granularity, str):
+            return (1,)  # a vector has one value for each channel
+        return block_sizes(granularity, value.shape, transposed=transposed)
+
+    def _spread(self, statistic: Tensor, value: Tensor) -> Tensor:
+        """Return a scale or zero point in a shape that broadcasts to that of the value."""
+        pairs = zip(statistic.shape, value.shape, strict=False)
+        if statistic.dim() == 0 or all(one in {1, size} for one, size in pairs):
+            return statistic
+        return expanded(statistic, self._sizes(value))
+
+    def _averaged(
+        self, tracked: Tensor, observed: Tensor, widest: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        """Return one end of the range after one more observation."""
+        observed = torch.where(observed.isfinite(), observed, tracked)
+        match self.average:
+            case "latest":
+                return observed
+            case "moving":
+                average = moving_average(tracked, observed, DECAY)
+            case "extreme":
+                average = widest(tracked, observed)
+        return torch.where(self.observations == 0, observed, average)
+
+    def _resize(self, shape: torch.Size) -> None:
+        """Give the statistics another shape; what was observed before is forgotten."""
+        for name in ("scale", "zero_point", "smallest", "largest"):
+            old = self._buffers[name]
+            assert old is not None  # registered in the constructor
+            self._buffers[name] = old.new_ones(shape) if name == "scale" else old.new_zeros(shape)
+        self.observations.zero_()
+
+    def _has_no_channels(self, value: Tensor) -> bool:
+        """Return whether the value is an activation of a Linear whose channels are elsewhere."""
+        channels = not self.place.is_parameter and self.settings.granularity == "per_channel"
+        if not channels or self.place.module_type != "Linear" or value.dim() == _MATRIX:
+            return False
+        if not self._warned:
+            _logger.warning(
+                "%s is not quantized: per_channel needs activations of 2 dimensions for a Linear, "
+                "got %d; use granularity 'default'",
+                self.place.where,
+                value.dim(),
+            )
+            self._warned = True
+        return True
+
+    def _not_floating(self, value: Tensor) -> Tensor:
+        if self.quantizing:
+            raise TypeError(
+                f"{self.place.where} must be a tensor of floating-point numbers to be quantized, "
+                f"got {value.dtype}; leave it out of target_names"
+            )
+        return value
+
+
+def loaded_range(
+    calibration: Mapping[str, object], quantizer: TargetQuantizer
+) -> tuple[Tensor, Tensor] | None:
+    """Return the range of values that a calibration describes; None if it has neither.
+
+    Args:
+        calibration: numbers of one target; `tracked_min` and `tracked_max`, or else `scale` and
+            `zero_point`.
+        quantizer: says integer type and device.
+    """
+
+    def tensor(key: str) -> Tensor:
+        return torch.tensor(calibration[key], dtype=torch.float32, device=quantizer.scale.device)
+
+    if "tracked_min" in calibration and "tracked_max" in calibration:
+        return tensor("tracked_min"), tensor("tracked_max")
+    if "scale" not in calibration:
+        return None
+    scale = tensor("scale")
+    zero_point = tensor("zero_point") if "zero_point" in calibration else torch.zeros_like(scale)
+    qmin, qmax = quantizer.integer.range
+    return (qmin - zero_point) * scale, (qmax - zero_point) * scale
