@@ -6,12 +6,21 @@ Screenshots go to the folder `NNI_SCREENSHOTS`, for review by a person.
 from __future__ import annotations
 
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from nni.compression.remote import RemoteJob
+from nni.experiment.client import ManagerClient
+from nni.experiment.local_shape import running_endpoint
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import to_value
 from tests.support.axe import require_axe
 from tests.support.browser import Browser, Page
+from tests.support.compression_job import job_of
 from tests.support.finished_experiment import write_finished
 from tests.support.page_experiment import Shown, browser, shown
 
@@ -145,3 +154,55 @@ def test_long_experiment_is_opened_for_reading_with_few_rows_in_the_document(
     button = "[...document.querySelectorAll('button')].find((b) => b.innerText === 'New trial')"
     assert page.run(f"{button}.disabled") is True
     assert page.problems() == []
+
+
+STEP: Final = """\
+import nni
+
+step = nni.get_next_parameter()["step"]
+layers = {f"layer{number}.conv.weight": min(1, step * number / 12) for number in range(1, 5)}
+nni.report_final_result({
+    "default": 0.9 - step / 50, "parameters": 25_000 // step, "flops": 1_000_000 // step,
+    "latency_before_ms": 8.5, "latency_ms": 3.25, "error": 2.5e-7,
+    "sparsity": layers if step < 3 else {},
+})
+"""
+
+
+def test_compression_job_is_shown_by_its_steps_and_layers(
+    browser: Browser, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "step.py").write_text(STEP)
+    monkeypatch.setenv("NNI_HOME", str(shown.shape.home))
+    config = config_pb2.ExperimentConfig(
+        experiment_name="halved",
+        trial_command="python3 step.py",
+        trial_code_directory=str(tmp_path),
+    )
+    config.compression.job.CopyFrom(to_value(job_of(2)))
+    with ManagerClient(running_endpoint()) as client:
+        made = client.create(
+            config, port=0, url_prefix="", environment={}, interpreter=sys.executable
+        ).experiment
+        done = RemoteJob(made.id, client).wait()
+    assert done.complete, done
+    page = replace(shown, experiment=made.id).visit(browser, "oview", width=1360, height=900)
+    page.until_text("Sparsity of each layer")
+    page.until_text("layer4.conv.weight")
+
+    found = []
+    for theme in ("light", "dark"):
+        page.prefer(theme)
+        page.until(f"document.documentElement.dataset.theme === '{theme}'")
+        page.screenshot(
+            Path(os.environ.get("NNI_SCREENSHOTS", tmp_path)) / f"compression-{theme}.png"
+        )
+        found += violations(page)
+
+    assert found == []
+    assert page.problems() == []
+    steps = page.text("section[aria-labelledby=steps]")
+    assert "prune" in steps
+    assert "41.7 %" in steps
+    assert "3.25 ms" in page.text("section[aria-labelledby=outcome]")
+    assert "Best result" not in page.text()

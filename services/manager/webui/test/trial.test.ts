@@ -94,3 +94,9 @@ test("a trial that succeeded, or of an older version, has no cause", () => {
   expect(causeOf({ ...record, endCause: "SUCCEEDED" })).toBe("");
   expect(causeOf({ ...record, endCause: "UNSPECIFIED", stopCause: "UNSPECIFIED" })).toBe("");
 });
+
+test("the description of a job is no parameter of its steps", () => {
+  const one = trial(0, 1, { job: { model: { factory: "net:make" } }, step: 2 });
+
+  expect(one.flat).toEqual({ step: 2 });
+});

@@ -9,6 +9,7 @@ import type {
   TrialState,
   WaitCause,
 } from "../api/records";
+import { stepNumber } from "./compression";
 
 export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
 export const TRIAL_STATES: readonly TrialState[] = [
@@ -54,7 +55,7 @@ export function trialOf(record: TrialRecord): Trial {
     number: record.sequenceId,
     state: record.status,
     parameters: given.parameters ?? {},
-    flat: flatten(given.parameters ?? {}),
+    flat: flatten(withoutJob(given.parameters ?? {})),
     source: given.parameter_source ?? "algorithm",
     result,
     value: metrics["default"] ?? null,
@@ -118,6 +119,13 @@ export function flatten(
     else into[full] = value;
   }
   return into;
+}
+
+/** Return parameters without the description of a job, which all steps of a job share. */
+function withoutJob(parameters: Json): Json {
+  if (stepNumber(parameters) === null) return parameters;
+  const { job: _, ...rest } = parameters as JsonObject;
+  return rest;
 }
 
 /** Return the numbers of a metric by key, without NaN. */

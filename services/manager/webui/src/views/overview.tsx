@@ -12,11 +12,13 @@ import { Parameters } from "../components/parameters";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
 import { useApp, useClock, useStore } from "../state/context";
+import { jobOf } from "../state/compression";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
 import { countEnded, lastFailure, ranked } from "../state/trial";
 import { Budgets } from "./budgets";
+import { CompressionSteps } from "./compression";
 
 const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 
@@ -29,6 +31,8 @@ export function Overview() {
   if (!store.profile || !store.status) return null; // the page shows the reason
   const direction = chosen || store.profile.optimizeMode;
   const minimize = direction === "minimize";
+  const job = jobOf(store.profile.params);
+  if (job) return <JobOverview store={store} job={job} />;
   return (
     <div class="grid">
       <Problems store={store} />
@@ -50,6 +54,22 @@ export function Overview() {
         <Space store={store} />
       </section>
       <section class="card w6" aria-labelledby="config">
+        <Config store={store} />
+      </section>
+    </div>
+  );
+}
+
+function JobOverview({ store, job }: { store: Store; job: JsonObject }) {
+  return (
+    <div class="grid">
+      <Problems store={store} />
+      <Failures store={store} />
+      <section class="card w12" aria-labelledby="about">
+        <About store={store} />
+      </section>
+      <CompressionSteps store={store} job={job} />
+      <section class="card w12" aria-labelledby="config">
         <Config store={store} />
       </section>
     </div>

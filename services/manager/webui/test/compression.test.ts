@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+
+import { jobOf, layersOf, stepNumber, stepsOf } from "../src/state/compression";
+import { trial } from "./trials";
+
+const JOB = { algorithm: { name: "L1NormPruner" }, schedule: { iterations: 2 }, speedup: true };
+
+test("only an experiment with a description is a job", () => {
+  expect(jobOf({ compression: JOB })).toEqual(JOB);
+  expect(jobOf({ tuner: { name: "TPE" } })).toBeNull();
+});
+
+test("all steps of a job are listed, those without a trial too", () => {
+  const steps = stepsOf(JOB, [
+    trial(
+      0,
+      { default: 0.5, sparsity: { "a.weight": 0.4, "a.bias": 1, "b.weight": 0.6 } },
+      step(1),
+    ),
+  ]);
+
+  expect(steps.map(({ number, kind }) => [number, kind])).toEqual([
+    [1, "prune"],
+    [2, "prune"],
+    [3, "speedup"],
+  ]);
+  expect(steps.map(({ trial: one }) => one?.number)).toEqual([0, undefined, undefined]);
+  expect(steps[0]!.sparsity).toBeCloseTo(0.5);
+  expect(steps[1]!.sparsity).toBeNull();
+});
+
+test("a step that ran again counts with its last trial, in whatever order they come", () => {
+  const again = [trial(4, 2, step(1)), trial(1, 1, step(1))];
+
+  expect(stepsOf({}, again).map(({ trial: one }) => one?.number)).toEqual([4]);
+});
+
+test("trials that users added belong to no step", () => {
+  expect(stepNumber({ step: 1 })).toBeNull();
+  expect(stepNumber({ job: JOB, step: 3 })).toBe(3);
+  expect(stepNumber(7)).toBeNull();
+});
+
+test("layers keep the order of the model", () => {
+  const found = layersOf(trial(0, { sparsity: { "z.weight": 0, "a.weight": 1, odd: "x" } }));
+
+  expect(found).toEqual([
+    { target: "z.weight", sparsity: 0 },
+    { target: "a.weight", sparsity: 1 },
+  ]);
+  expect(layersOf(undefined)).toEqual([]);
+});
+
+function step(number: number) {
+  return { job: JOB, step: number };
+}
