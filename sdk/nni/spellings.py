@@ -98,6 +98,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.utils.sensitivity_analysis:SensitivityAnalysis",
     ),
     "nni.compression.pytorch.utils.shape_dependency": (
+        "nni.compression.utils.shape_dependency:AttentionWeightDependency",
         "nni.compression.utils.shape_dependency:ChannelDependency",
         "nni.compression.utils.shape_dependency:GroupDependency",
         "nni.compression.utils.shape_dependency:InputChannelDependency",
@@ -126,6 +127,9 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 _HOMES_WIDTH: Final = 70
 """Longest list of homes that the first line of a module has room for."""
 
+_LIST_WIDTH: Final = 90
+"""Longest list of names that a line has room for."""
+
 
 def exported_name(entry: str) -> str:
     """Return the exported name in a table entry `home:name as other`: the last one.
@@ -149,7 +153,10 @@ def module_source(module: str) -> str:
         f"from {home} import {name}\n"
         for home, _, name in (entry.partition(":") for entry in entries)
     )
-    names = ", ".join(f'"{name}"' for name in sorted(map(exported_name, entries)))
+    names = [f'"{name}"' for name in sorted(map(exported_name, entries))]
+    exported = f"[{', '.join(names)}]"
+    if len(exported) > _LIST_WIDTH:
+        exported = "[\n    " + ",\n    ".join(names) + ",\n]"
     if len(homes) > _NAMED_HOMES:
         homes = [commonpath([home.replace(".", "/") for home in homes]).replace("/", ".")]
     home_text = " and ".join(f"`{home}`" for home in homes)
@@ -158,5 +165,5 @@ def module_source(module: str) -> str:
     return (
         f'"""Documented import path for {home_text}.\n\n'
         "Written by `./dev algorithms` from `nni.spellings`; do not edit.\n"
-        f'"""\n\n{imports}\n__all__ = [{names}]\n'
+        f'"""\n\n{imports}\n__all__ = {exported}\n'
     )

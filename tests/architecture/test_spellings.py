@@ -53,7 +53,8 @@ TABLE = {
     ),
     "nni.compression.pytorch.utils.sensitivity_analysis": "SensitivityAnalysis",
     "nni.compression.pytorch.utils.shape_dependency": (
-        "ChannelDependency GroupDependency InputChannelDependency ReshapeDependency"
+        "AttentionWeightDependency ChannelDependency GroupDependency InputChannelDependency "
+        "ReshapeDependency"
     ),
     "nni.hpo.configspace": "from_configspace parameters_of to_configspace",
 }

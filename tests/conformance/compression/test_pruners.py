@@ -18,8 +18,10 @@ from nni.compression.pruning import (
     LevelPruner,
     SlimPruner,
     TaylorFOWeightPruner,
+    TransformerHeadPruner,
 )
 from nni.testing.pruners import Entry, PrunerConformance
+from tests.unit.sdk.nni.compression.attention_model import encoder, tokens
 
 
 class TestLevelPruner(PrunerConformance):
@@ -119,6 +121,19 @@ class TestTaylorFOWeightPrunerInDependencyAwareMode(PrunerConformance):
         return TaylorFOWeightPruner(
             model, config_list, trained(model), 2, "dependency_aware", self.make_input()
         )
+
+
+class TestTransformerHeadPruner(PrunerConformance):
+    op_types = ("Linear",)
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return TransformerHeadPruner(model, config_list, 2, dummy_input=self.make_input())
+
+    def make_model(self) -> nn.Module:
+        return encoder()
+
+    def make_input(self) -> Tensor:
+        return tokens()
 
 
 class TestADMMPruner(PrunerConformance):

@@ -209,9 +209,7 @@ class Pruner(Compressor):
             >>> int(masks["0"]["bias"].sum())
             10
         """
-        tuning = max_steps is not None or max_epochs is not None
-        if tuning and self.evaluator is None:
-            raise ValueError("max_steps and max_epochs need an evaluator; pass one to the pruner")
+        tuning = self._check_limits(max_steps, max_epochs)
         self.wrap_model()
         self.collect_data()
         self.update_masks(self.generate_masks())
@@ -284,6 +282,13 @@ class Pruner(Compressor):
             for target, settings in wrapper.targets.items()
             if settings.align is None
         ]
+
+    def _check_limits(self, max_steps: int | None, max_epochs: int | None) -> bool:
+        """Return whether fine-tuning is asked for; raise ValueError if nothing can do it."""
+        tuning = max_steps is not None or max_epochs is not None
+        if tuning and self.evaluator is None:
+            raise ValueError("max_steps and max_epochs need an evaluator; pass one to the pruner")
+        return tuning
 
     def _check_targets(self) -> None:
         for name, wrapper in self._wrappers.items():

@@ -13,6 +13,7 @@ from nni.compression.pruning.scheduled_pruner import AGPPruner, LinearPruner
 from nni.compression.pruning.simulated_annealing_pruner import SimulatedAnnealingPruner
 from nni.compression.pruning.slim_pruner import SlimPruner
 from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
+from nni.compression.pruning.transformer_head_pruner import TransformerHeadPruner
 from nni.compression.scheduling.pruning_scheduler import PruningScheduler
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "SlimPruner",
     "TaylorFOWeightPruner",
     "TaylorPruner",
+    "TransformerHeadPruner",
 ]

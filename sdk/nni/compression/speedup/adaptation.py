@@ -79,13 +79,36 @@ class Adaptation:
         return changed
 
     def escalate(self) -> bool:
-        """Adapt calls instead of attributes everywhere; return whether there was anything."""
+        """Adapt more where the smaller model runs, but is another function.
+
+        Calls are adapted instead of attributes; without any, modules whose calls have new sizes are
+        adapted although they run, as `(4, -1)` fits any multiple of four.
+
+        Returns:
+            Whether there was anything to adapt.
+        """
         paths = [path for path, stage in self.stages.items() if stage == 1 and path in self._undo]
         found = False
         for path in paths:
             if self.stages[path] == 1:  # advancing one module advances others of its class
                 found = self.advance(path) or found
+        if found:
+            return True
+        for path in self._resized_modules():
+            if self.stages.get(path, 0) == 0:
+                found = self.advance(path) or found
         return found
+
+    def _resized_modules(self) -> list[str]:
+        """Return the modules with calls whose outputs shrink."""
+        return list(
+            dict.fromkeys(
+                call.modules[-1] if call.modules else ""
+                for call in self.dependencies.graph.calls
+                for output in call.outputs
+                if changed_sizes(self.dependencies, self.removed, output)
+            )
+        )
 
     def changes(self, undo: Undo) -> dict[str, dict[str, Any]]:
         """Return what was changed beside tensors, by this adaptation and a removal.

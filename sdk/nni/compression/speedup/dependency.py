@@ -7,7 +7,7 @@ layers that have a unit in common can lose that channel only together.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from nni.compression.speedup.graph import Node, OperationGraph, Ref
+from nni.compression.speedup.graph import Node, Ref
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.slots import Ids
 
@@ -223,40 +223,3 @@ def parts_of(counts: Mapping[str, Iterable[int]], names: Iterable[str]) -> int:
         names: Names of layers.
     """
     return math.lcm(*(count for name in names for count in counts[name]))
-
-
-def nearest_layers(graph: OperationGraph, value: int, names: Container[str]) -> list[str]:
-    """Return the layers from which a value is computed without another layer between.
-
-    Args:
-        graph: A recorded run.
-        value: Index of the value.
-        names: Names of the layers.
-
-    Returns:
-        Names in the order in which the layers ran.
-
-    Examples:
-        >>> import torch
-        >>> from torch import nn
-        >>> from nni.compression.speedup.dependency import nearest_layers
-        >>> from nni.compression.speedup.graph import capture
-        >>> graph = capture(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), torch.zeros(1, 3))
-        >>> nearest_layers(graph, graph.outputs[0], {"0"})
-        ['0']
-    """
-    writers: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        for output in node.outputs:
-            writers.setdefault(output, []).append(node)
-    found: dict[str, int] = {}
-    pending, seen = [value], {value}
-    while pending:
-        for node in writers.get(pending.pop(), []):
-            if node.module in names:
-                found.setdefault(node.module, node.index)
-                continue
-            new = set(node.inputs()) - seen
-            seen |= new
-            pending += new
-    return sorted(found, key=found.__getitem__)

@@ -20,6 +20,7 @@ from nni.compression.utils.mask_conflict import (
 )
 from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 from nni.compression.utils.shape_dependency import (
+    AttentionWeightDependency,
     ChannelDependency,
     GroupDependency,
     InputChannelDependency,
@@ -28,6 +29,7 @@ from nni.compression.utils.shape_dependency import (
 )
 
 __all__ = [
+    "AttentionWeightDependency",
     "ChannelDependency",
     "ChannelMaskConflict",
     "GroupDependency",

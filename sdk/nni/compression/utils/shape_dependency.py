@@ -11,13 +11,13 @@ from typing import Final, Literal
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
+from nni.compression.speedup.ancestry import attention_layers, nearest_layers
 from nni.compression.speedup.dependency import (
     FILTERS,
     Kinds,
     LayerChannels,
     group_counts,
     layer_channels,
-    nearest_layers,
     parts_of,
     shared_sets,
 )
@@ -297,6 +297,48 @@ class ReshapeDependency(Dependency):
         """
         rows = [(name, *layers) for name, layers in self.dependency_sets.items()]
         _write_rows(filepath, [("Reshape OP", "Dependent Layers"), *rows])
+
+
+class AttentionWeightDependency(Dependency):
+    """Linear layers of each attention: three input projections and the output projection.
+
+    Args:
+        model: The model, without wrappers of a pruner; it runs once and is the same afterwards.
+        dummy_input: A tensor, a list or tuple of inputs, or a dict by name.
+        traced_model: Not needed; NNI 2.x took a scripted model here.
+
+    Attributes:
+        dependency_sets: Names of the projections of query, key and value, in the order in which
+            they ran, and of the output projection, for each attention.
+
+    Raises:
+        TypeError: `model` is no module, or `dummy_input` is missing.
+        ValueError: `model` is wrapped by a pruner.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> from nni.compression.utils import AttentionWeightDependency
+        >>> AttentionWeightDependency(nn.Linear(2, 2), torch.zeros(1, 2)).dependency_sets
+        []
+    """
+
+    dependency_sets: list[list[str]]
+
+    def build_dependency(self) -> None:
+        """Analyse the model; the constructor has done it once."""
+        names = {name for name, one in self.model.named_modules() if isinstance(one, nn.Linear)}
+        found = attention_layers(capture(self.model, self.dummy_input), names)
+        self.dependency_sets = [list(one) for one in found]
+
+    def export(self, filepath: str | Path) -> None:
+        """Write a row for each attention: its number and its layers.
+
+        Args:
+            filepath: The file.
+        """
+        rows = [(f"Group {at}", *names) for at, names in enumerate(self.dependency_sets, 1)]
+        _write_rows(filepath, [("Dependency Set", "Linear Layers"), *rows])
 
 
 def not_safe_to_prune(model: nn.Module, dummy_input: Inputs) -> list[str]:

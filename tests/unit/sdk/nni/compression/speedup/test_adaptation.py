@@ -7,7 +7,8 @@ import torch
 from nni.compression.speedup.adaptation import changed_sizes
 from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.pruning import choose_units, l1_scores, prune
-from tests.unit.sdk.nni.compression.models import build
+from tests.unit.sdk.nni.compression.attention_model import encoder, tokens
+from tests.unit.sdk.nni.compression.models import build, randomised
 
 
 def test_attributes_that_equal_an_old_size_get_the_new_one() -> None:
@@ -43,3 +44,14 @@ def test_new_sizes_of_values_follow_the_removed_units() -> None:
     ] or [node.outputs[0] for node in dependencies.graph.nodes if node.op == "aten.view"]
 
     assert changed_sizes(dependencies, removed, flat) == {1: 96}
+
+
+def test_a_module_that_runs_with_a_wrong_number_of_heads_is_adapted() -> None:
+    # Two of four heads of two features fill `unflatten(-1, (4, -1))` as well, as four of one.
+    model = randomised(encoder(layers=1, heads=4, head_dim=2))
+
+    smaller, report = prune(model, tokens(), sparsity=0.5)
+
+    assert smaller.attention[0].heads == 2
+    assert smaller.attention[0].query.out_features == 4
+    assert report.error < 1e-4

@@ -9,11 +9,9 @@ from nni.compression.speedup.dependency import (
     group_counts,
     is_depthwise,
     layer_channels,
-    nearest_layers,
     parts_of,
     shared_sets,
 )
-from nni.compression.speedup.graph import capture
 from tests.unit.sdk.nni.compression.models import build
 
 
@@ -103,12 +101,3 @@ def test_sets_merge_over_common_members_in_any_order() -> None:
 
     assert shared_sets(units) == [["a", "b", "c", "d"]]
     assert shared_sets({}) == []
-
-
-def test_the_nearest_layers_stop_the_search() -> None:
-    model, image = build("residual")
-    graph = capture(model, image)
-    names = {name for name, one in model.named_modules() if isinstance(one, nn.Conv2d)}
-
-    assert nearest_layers(graph, graph.outputs[0], names) == ["stem.0", "first.1", "second.1"]
-    assert nearest_layers(graph, graph.outputs[0], {*names, "head"}) == ["head"]

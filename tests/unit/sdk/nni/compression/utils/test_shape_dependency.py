@@ -8,12 +8,14 @@ from torch import Tensor, nn
 
 from nni.compression.pruning import L1NormPruner
 from nni.compression.utils import (
+    AttentionWeightDependency,
     ChannelDependency,
     GroupDependency,
     InputChannelDependency,
     ReshapeDependency,
     not_safe_to_prune,
 )
+from tests.unit.sdk.nni.compression.attention_model import encoder, names_of, tokens
 from tests.unit.sdk.nni.compression.models import build
 from tests.unit.sdk.nni.compression.resnet import IMAGE, resnet18
 
@@ -140,6 +142,16 @@ def test_flatten_is_no_reshape_with_sizes_in_the_code() -> None:
     model, image = build("plain")
 
     assert not_safe_to_prune(model, image) == []
+
+
+def test_the_projections_of_each_attention_are_listed(tmp_path: Path) -> None:
+    found = AttentionWeightDependency(encoder(), tokens())
+    found.export(tmp_path / "attention.csv")
+
+    assert found.dependency_sets == names_of()
+    assert rows_of(tmp_path / "attention.csv")[:2] == [
+        ["Dependency Set", "Linear Layers"], ["Group 1", *names_of()[0]]
+    ]  # fmt: skip
 
 
 def test_the_analysis_leaves_the_model() -> None:
