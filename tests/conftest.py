@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,6 +15,10 @@ from tests.support.stores import RedisServer, S3Server, redis_server, s3_server
 __all__ = ["local_shape"]  # a fixture for all
 
 
+LONGEST: Final = ("test_outages.py", "test_wheels.py", "test_fencing.py", "test_examples.py")
+"""Files of tests that wait for processes for a minute or more; they cost little of a processor."""
+
+
 def pytest_configure() -> None:
     """Set what the caller's shell and the accounts of the machine would decide otherwise."""
     os.environ["NNI_PRIVATE"] = "no"
@@ -22,6 +27,17 @@ def pytest_configure() -> None:
     # Background jobs of a shell ignore SIGINT, as do their children.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that take longest first: a late one would keep one worker busy alone."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.path.name in LONGEST:
+        return LONGEST.index(item.path.name)
+    return len(LONGEST) + (item.path.parent.name != "e2e")
 
 
 @pytest.fixture(autouse=True)
