@@ -16,6 +16,8 @@ from nni.compression.pruning import (
     L1NormPruner,
     L2NormPruner,
     LevelPruner,
+    NetAdaptPruner,
+    SensitivityPruner,
     SlimPruner,
     TaylorFOWeightPruner,
     TransformerHeadPruner,
@@ -148,3 +150,44 @@ class TestSlimPruner(PrunerConformance):
 
     def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
         return SlimPruner(model, config_list, trained(model), 2)
+
+
+class TestADMMPrunerOfChannels(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return ADMMPruner(model, config_list, trained(model), 2, 1, base_algo="l2")
+
+
+class TestSensitivityPruner(PrunerConformance):
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        def evaluator(one: nn.Module) -> float:
+            return -float(one(self.make_input()).detach().square().mean())
+
+        return SensitivityPruner(model, config_list, evaluator, sparsity_per_iter=0.3)
+
+
+class TestNetAdaptPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+    ratio = 0.3
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        def evaluator(one: nn.Module) -> float:
+            return -float(one(self.make_input()).detach().square().mean())
+
+        return NetAdaptPruner(
+            model,
+            config_list,
+            lambda one: None,
+            evaluator,
+            sparsity_per_iteration=0.15,
+            experiment_data_dir=None,
+        )
+
+    def test_the_ratio_is_kept(self) -> None:
+        """The weights that go, those of the next layer included, are the ratio of all."""
+        pruner, masks = self._compressed()
+
+        zeros = sum(float((one["weight"] == 0).sum()) for one in masks.values())
+        sizes = [one.parameter("weight").numel() for one in pruner.get_modules_wrapper().values()]
+        assert 0 < zeros <= self.ratio * sum(sizes) * 1.01

@@ -5,11 +5,14 @@ from nni.compression.pruning.activation_pruner import (
     ActivationMeanRankPruner,
 )
 from nni.compression.pruning.admm_pruner import ADMMPruner
+from nni.compression.pruning.auto_compress_pruner import AutoCompressPruner
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
 from nni.compression.pruning.lottery_ticket_pruner import LotteryTicketPruner
+from nni.compression.pruning.net_adapt_pruner import NetAdaptPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
 from nni.compression.pruning.scheduled_pruner import AGPPruner, LinearPruner
+from nni.compression.pruning.sensitivity_pruner import SensitivityPruner
 from nni.compression.pruning.simulated_annealing_pruner import SimulatedAnnealingPruner
 from nni.compression.pruning.slim_pruner import SlimPruner
 from nni.compression.pruning.taylor_pruner import TaylorFOWeightPruner, TaylorPruner
@@ -21,13 +24,16 @@ __all__ = [
     "AGPPruner",
     "ActivationAPoZRankPruner",
     "ActivationMeanRankPruner",
+    "AutoCompressPruner",
     "FPGMPruner",
     "L1NormPruner",
     "L2NormPruner",
     "LevelPruner",
     "LinearPruner",
     "LotteryTicketPruner",
+    "NetAdaptPruner",
     "PruningScheduler",
+    "SensitivityPruner",
     "SimulatedAnnealingPruner",
     "SlimPruner",
     "TaylorFOWeightPruner",

@@ -9,7 +9,7 @@ from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.pruner import Pruner, TargetKey
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.granularity import to_blocks
-from nni.compression.masking.metrics import norms
+from nni.compression.pruning.base_algorithms import base_algorithm
 
 
 class ADMMPruner(Pruner):
@@ -26,6 +26,8 @@ class ADMMPruner(Pruner):
         iterations: number of iterations, >= 1.
         training_epochs: epochs of training in each iteration, >= 1.
         rho: weight of the distance, > 0.
+        base_algo: what is masked as one, and its metric: `level` for single weights, `l1`, `l2` or
+            `fpgm` for output channels.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
@@ -63,7 +65,10 @@ class ADMMPruner(Pruner):
         iterations: int,
         training_epochs: int,
         rho: float = 1e-4,
+        base_algo: str = "level",
     ) -> None:
+        self._algorithm = base_algorithm(base_algo)
+        self.default_granularity = self._algorithm.granularity
         check_count("iterations", iterations)
         check_count("training_epochs", training_epochs)
         if not rho > 0:
@@ -91,12 +96,12 @@ class ADMMPruner(Pruner):
         self._duals = {}
 
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:
-        """Return the L1 norms of the blocks of W + U while it trains, of W afterwards."""
+        """Return the metrics of the blocks of W + U while it trains, of W afterwards."""
         found = {}
         for key in self.own_targets():
             dual = self._duals.get(key)
             weight = self._weight(key) if dual is None else self._weight(key) + dual
-            found[key] = norms(to_blocks(weight, self._block_sizes(*key)), 1)
+            found[key] = self._algorithm.metric(to_blocks(weight, self._block_sizes(*key)))
         return found
 
     def _train(self) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from nni.compression.config.legacy import canonical, is_legacy
 from nni.compression.config.selection import SELECTION_KEYS, ModuleInfo, select
 
 Entry = Mapping[str, object]
+
+_LEGACY_KEY: Final = "total_sparsity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,26 @@ class LayerGroup:
         return [
             {"op_names": [name], self.ratio_key: sparsity, **self.settings}
             for name, sparsity in zip(self.names, sparsities, strict=True)
+        ]
+
+    def shared_entries(
+        self, total: float, limits: Sequence[float] | None = None
+    ) -> list[dict[str, object]]:
+        """Return entries by which the layers reach one sparsity together.
+
+        Args:
+            total: sparsity of the layers together.
+            limits: largest sparsity of each layer; None for those of the group.
+        """
+        limits = self.limits if limits is None else limits
+        if self.ratio_key == _LEGACY_KEY:
+            caps = dict(zip(self.names, limits, strict=True))
+            entry = {"op_names": list(self.names), self.ratio_key: total}
+            return [{**entry, "max_sparsity_per_layer": caps}]
+        shared = {self.ratio_key: total, "global_group_id": f"layers with {self.names[0]}"}
+        return [
+            {**self.settings, "op_names": [name], **shared, "max_sparse_ratio": limit}
+            for name, limit in zip(self.names, limits, strict=True)
         ]
 
 
@@ -70,7 +92,7 @@ def _legacy_groups(
         caps = cast("Mapping[str, float]", entry.get("max_sparsity_per_layer") or {})
         limits = tuple(caps.get(name, 1.0) for name in names)
         total = cast("float", entry["total_sparsity"])
-        found.append(LayerGroup(names, total, limits, "total_sparsity", {}))
+        found.append(LayerGroup(names, total, limits, _LEGACY_KEY, {}))
     return found
 
 

@@ -10,7 +10,9 @@ from typing import Final, Literal, cast
 from torch import Tensor, nn
 
 from nni.compression.base.pruner import Pruner
-from nni.compression.pruning import FPGMPruner, L1NormPruner, L2NormPruner, LevelPruner
+from nni.compression.pruning.fpgm_pruner import FPGMPruner
+from nni.compression.pruning.level_pruner import LevelPruner
+from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
 
 StopMode = Literal["minimize", "maximize", "dropped", "raised"]
 Metrics = dict[str, dict[float, float]]

@@ -90,3 +90,22 @@ def test_a_bad_argument_is_named(arguments: dict[str, Any], problem: str) -> Non
 def test_an_evaluator_is_needed() -> None:
     with pytest.raises(TypeError, match="evaluator must be a TorchEvaluator, got None"):
         ADMMPruner(model_of(), [ENTRY], None, 1, 1)  # type: ignore[arg-type]
+
+
+def test_channels_are_pruned_by_the_base_algorithm() -> None:
+    model = nn.Sequential(nn.Linear(2, 4, bias=False))
+    with torch.no_grad():
+        # The L1 norms are 3, 4, 2, 5, the L2 norms 3, 2.83, 2, 5.
+        model[0].weight.copy_(torch.tensor([[3.0, 0.0], [2.0, 2.0], [2.0, 0.0], [5.0, 0.0]]))
+    evaluator = TorchEvaluator(
+        lambda *_: None, torch.optim.SGD(model.parameters(), lr=0.1), lambda batch, one: one(batch)
+    )
+    config_list = [{"op_types": ["Linear"], "sparse_ratio": 0.5}]
+    kept = {}
+
+    for name in ("l1", "l2"):
+        pruner = ADMMPruner(model, config_list, evaluator, 1, 1, base_algo=name)
+        kept[name] = pruner.compress()[1]["0"]["weight"].any(1).tolist()
+        pruner.unwrap_model()
+
+    assert kept == {"l1": [False, True, False, True], "l2": [True, False, False, True]}

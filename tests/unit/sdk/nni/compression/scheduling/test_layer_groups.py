@@ -63,3 +63,12 @@ def test_limits_and_settings_go_with_the_layers() -> None:
         "sparse_ratio": 0.4,
         "granularity": "out_channel",
     }
+
+
+@pytest.mark.parametrize("key", ["total_sparsity", "sparse_ratio"])
+def test_entries_of_a_group_give_the_group_back(key: str) -> None:
+    (group,) = layer_groups([{"op_names": ["a", "b"], key: 0.5}], MODULES)
+
+    (again,) = layer_groups(group.shared_entries(0.3, [0.4, 1.0]), MODULES)
+
+    assert (again.names, again.total, again.limits) == (("a", "b"), 0.3, (0.4, 1.0))
