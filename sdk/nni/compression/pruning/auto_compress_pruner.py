@@ -121,18 +121,14 @@ class AutoCompressPruner:
         *,
         seed: int | None = None,
     ) -> None:
-        if not callable(trainer):
-            raise TypeError(f"trainer must be a function that trains an epoch, got {trainer!r}")
-        if evaluator is None:
-            raise TypeError("evaluator is missing: the search needs a score of each model")
-        check_callback("evaluator", evaluator)
+        _check_callbacks(trainer, evaluator)
         check_count("num_iterations", num_iterations)
         check_count("admm_num_iterations", admm_num_iterations)
         check_count("admm_epochs_per_iteration", admm_epochs_per_iteration)
         if not row > 0:
             raise ValueError(f"row must be > 0, got {row!r}")
         base_algorithm(base_algo)
-        cooling = Cooling(
+        self._cooling = Cooling(
             start_temperature, stop_temperature, cool_down_rate, perturbation_magnitude
         )
         pruning_plan(config_list, module_infos(model))  # raises if it is wrong
@@ -146,7 +142,6 @@ class AutoCompressPruner:
         self._criterion = criterion or nn.CrossEntropyLoss()
         self._rounds = num_iterations
         self._base_algo = base_algo
-        self._cooling = cooling
         self._admm = admm_num_iterations, admm_epochs_per_iteration, row
         self._folder = Path(experiment_data_dir)
         self._seed = seed
@@ -236,6 +231,14 @@ class AutoCompressPruner:
         _, masks = pruner.compress()
         pruner.unwrap_model()
         ModelSpeedup(model, self._dummy_input, masks).speedup_model()
+
+
+def _check_callbacks(trainer: object, evaluator: object) -> None:
+    if not callable(trainer):
+        raise TypeError(f"trainer must be a function that trains an epoch, got {trainer!r}")
+    if evaluator is None:
+        raise TypeError("evaluator is missing: the search needs a score of each model")
+    check_callback("evaluator", evaluator)
 
 
 def epoch_evaluator(
