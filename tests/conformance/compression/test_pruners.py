@@ -16,6 +16,7 @@ from nni.compression.pruning import (
     L1NormPruner,
     L2NormPruner,
     LevelPruner,
+    MovementPruner,
     NetAdaptPruner,
     SensitivityPruner,
     SlimPruner,
@@ -123,6 +124,13 @@ class TestTaylorFOWeightPrunerInDependencyAwareMode(PrunerConformance):
         return TaylorFOWeightPruner(
             model, config_list, trained(model), 2, "dependency_aware", self.make_input()
         )
+
+
+class TestMovementPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        return MovementPruner(model, config_list, trained(model), 1, 4)
 
 
 class TestTransformerHeadPruner(PrunerConformance):

@@ -1,6 +1,6 @@
 """Wrapper that masks and quantizes the parameters, inputs and outputs of one module."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from nni.compression.base.target_space import (
     masked,
 )
 from nni.compression.config.settings import ApplyMethod, PruningSettings
+
+MaskFunction = Callable[[Tensor], Tensor]
 
 _SUFFIX = "_mask"
 _INNER: Final = "module"
@@ -95,6 +97,7 @@ class ModuleWrapper(nn.Module):
         self.module = module
         self.module_name = module_name
         self.targets = dict(targets)
+        self._learned: dict[str, MaskFunction] = {}
         if quantizers:
             self.quantizers = nn.ModuleDict(quantizers)
         if fused:
@@ -153,6 +156,32 @@ class ModuleWrapper(nn.Module):
             raise ValueError(f"{where} must have shape {tuple(old.shape)}, got {tuple(mask.shape)}")
         with torch.no_grad():
             old.copy_(mask)  # in place: replicas and captured graphs keep their buffer
+
+    def learn_mask(self, target: str, differentiable: MaskFunction | None) -> None:
+        """Let gradients of a parameter's mask reach what the mask is learned from.
+
+        Meanwhile masked elements of the parameter keep their values, as they may come back.
+
+        Args:
+            target: name of the parameter.
+            differentiable: returns a tensor that equals the mask, which it gets, and has a
+                gradient; None for the mask itself.
+
+        Examples:
+            >>> import torch
+            >>> from torch import nn
+            >>> from nni.compression.base import ModuleWrapper
+            >>> from nni.compression.config.settings import PruningSettings
+            >>> linear, scores = nn.Linear(1, 2, bias=False), torch.zeros(2, 1, requires_grad=True)
+            >>> wrapper = ModuleWrapper(linear, "fc", {"weight": PruningSettings(sparse_ratio=0.5)})
+            >>> wrapper.learn_mask("weight", lambda mask: mask + scores - scores.detach())
+            >>> wrapper(torch.ones(1, 1)).sum().backward()
+            >>> torch.equal(scores.grad, linear.weight.detach())
+            True
+        """
+        self._learned.pop(target, None)
+        if differentiable is not None:
+            self._learned[target] = differentiable
 
     def parameter(self, target: str) -> nn.Parameter:
         """Return the parameter of a target, without its mask.
@@ -240,6 +269,8 @@ class ModuleWrapper(nn.Module):
         mask = self._buffers[target + _SUFFIX]
         method: ApplyMethod = self.targets[target].apply_method
         assert mask is not None  # parameters have a mask from the start
+        if target in self._learned:
+            return parameter * self._learned[target](mask.to(parameter.dtype))
         if method == "mul":
             # Through `.data`: a module that is used twice in a pass has saved the parameter.
             parameter.data.mul_(mask.to(parameter.dtype))

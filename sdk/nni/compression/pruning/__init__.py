@@ -9,6 +9,7 @@ from nni.compression.pruning.auto_compress_pruner import AutoCompressPruner
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
 from nni.compression.pruning.lottery_ticket_pruner import LotteryTicketPruner
+from nni.compression.pruning.movement_pruner import MovementPruner
 from nni.compression.pruning.net_adapt_pruner import NetAdaptPruner
 from nni.compression.pruning.norm_pruner import L1NormPruner, L2NormPruner
 from nni.compression.pruning.scheduled_pruner import AGPPruner, LinearPruner
@@ -31,6 +32,7 @@ __all__ = [
     "LevelPruner",
     "LinearPruner",
     "LotteryTicketPruner",
+    "MovementPruner",
     "NetAdaptPruner",
     "PruningScheduler",
     "SensitivityPruner",

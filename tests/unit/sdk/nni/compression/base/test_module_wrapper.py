@@ -246,3 +246,22 @@ def test_plain_names_of_fused_and_quantized_modules() -> None:
     assert {name for name, one in found.items() if one is not scale} == {
         *("0.weight", "1.weight", "1.bias")
     }
+
+
+def test_the_gradient_of_a_learned_mask_reaches_masked_weights_too() -> None:
+    linear, scores = nn.Linear(1, 2, bias=False), torch.zeros(2, 1, requires_grad=True)
+    wrapper = ModuleWrapper(linear, "fc", {"weight": PruningSettings(sparse_ratio=0.5)})
+    weight = linear.weight.detach().clone()
+    wrapper.set_mask("weight", torch.tensor([[0.0], [1.0]]))
+    wrapper.learn_mask("weight", lambda mask: mask + scores - scores.detach())
+
+    output = wrapper(torch.ones(1, 1))
+    output.sum().backward()
+
+    assert output[0, 0] == 0
+    assert scores.grad is not None
+    assert torch.equal(scores.grad, weight)
+    assert torch.equal(linear.weight, weight)  # the masked weight keeps its value
+    wrapper.learn_mask("weight", None)
+    wrapper(torch.ones(1, 1))
+    assert linear.weight[0, 0] == 0
