@@ -247,11 +247,9 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
 ) -> None:
     servers = [f"demo-nats-{number}" for number in range(3)]
     ports = [f"{one}.demo-nats:{port}" for one in servers for port in (4222, 6222)]
-    addresses = Addresses(
-        [*ALONE, "demo-dispatcher:7502", *ports, *(f"{one}:8222" for one in servers)]
-    )
-    addresses.put("demo-dispatcher:7502", addresses.of("dispatcher:7502"))
-    addresses.put("demo-manager:7501", addresses.of("manager:7501"))
+    addresses = Addresses([*ALONE, *ports, *(f"{one}:8222" for one in servers)])
+    for name in ("dispatcher:7502", "compressor:7504", "manager:7501"):
+        addresses.put(f"demo-{name}", addresses.of(name))
     listening(addresses)
     (folder := tmp_path / "bus").mkdir()
     objects = rendered(shared_s3)

@@ -16,7 +16,13 @@ from svc_common.errors import PermissionDeniedError
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_jetstream import JetStream
-from svc_common.messaging.permissions import BusUser, dispatcher_user, manager_user, runner_user
+from svc_common.messaging.permissions import (
+    BusUser,
+    compressor_user,
+    dispatcher_user,
+    manager_user,
+    runner_user,
+)
 from tests.support.bus_users import connected, login
 from tests.support.servers import NatsServer, nats_server
 
@@ -30,6 +36,7 @@ USERS = {
     "box-1": runner_user("box-1", "local", "box-1"),
     "pool-shared": runner_user("pool-shared", "shared"),
     "dispatcher": dispatcher_user(),
+    "compressor": compressor_user(),
 }
 POOLS = ("local", "shared", "gpu")
 CONSUMERS = tuple(subjects.pool_consumer(pool) for pool in POOLS)
@@ -86,6 +93,7 @@ TARGETS = (
     subjects.event_subject("e"),
     subjects.event_subject("forged"),
     subjects.inbox_subject("e", "dispatcher"),
+    subjects.inbox_subject("e", "compressor"),
     subjects.inbox_subject("e", "nas"),
     subjects.inbox_subject("e", "box-2"),
     subjects.task_subject("local"),
@@ -100,6 +108,7 @@ TARGETS = (
     "_INBOX.manager.probe",
     "_INBOX.box-2.probe",
     "_INBOX.dispatcher.probe",
+    "_INBOX.compressor.probe",
     "$JS.ACK.TASKS.pool-gpu.1.2.1.1.0",
     "$JS.ACK.TASKS.pool-local.1.1.1.1.0",
     "$JS.FC.EXPERIMENTS.x.y",
@@ -295,11 +304,12 @@ async def test_subject_of_another_user_is_refused(world: World, name: str) -> No
         "CONSUMER.DURABLE.CREATE.EXPERIMENTS.x",
     ],
 )
-async def test_consumer_of_the_dispatcher_cannot_be_aimed_at_a_log(
-    world: World, operation: str
+@pytest.mark.parametrize("name", ["dispatcher", "compressor"])
+async def test_consumer_of_a_service_cannot_be_aimed_at_a_log(
+    world: World, operation: str, name: str
 ) -> None:
     config = {"durable_name": "x", "filter_subject": subjects.ALL_EVENTS, "ack_policy": "none"}
-    async with connected(world.server, world.folder, "dispatcher") as connection:
+    async with connected(world.server, world.folder, name) as connection:
         for deliver, confined in itertools.product(TARGETS, (False, True)):
             with pytest.raises(PermissionDeniedError, match="to publish"):
                 await JetStream(connection, confined=confined).api(

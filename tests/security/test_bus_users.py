@@ -19,6 +19,7 @@ from tests.support.servers import NatsServer, nats_server
 
 RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}
 REFUSED = "forbids this user to publish"
+ALGORITHMS = ("dispatcher", "compressor")
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +212,7 @@ async def test_a_refused_append_leaves_the_log_as_it_was(
 ) -> None:
     await manager.events.append("e2", b"batch", expected_sequence=0, epoch=1, append_id="a")
     before = await manager.events.last("e2")
-    for user in ("box-1", "dispatcher", "pool-shared"):
+    for user in ("box-1", *ALGORITHMS, "pool-shared"):
         async with bus(server, folder, user) as intruder:
             with pytest.raises(PermissionDeniedError, match=REFUSED):
                 await intruder.events.append(
@@ -229,12 +230,31 @@ async def test_a_refused_append_leaves_the_log_as_it_was(
     "subject",
     ["$JS.API.STREAM.MSG.GET.INBOX", "$JS.API.CONSUMER.CREATE.TASKS", "$JS.API.STREAM.PURGE.INBOX"],
 )
-async def test_dispatcher_reads_nothing_but_logs(
-    server: NatsServer, folder: Path, manager: NatsBus, subject: str
+@pytest.mark.parametrize("user", ALGORITHMS)
+async def test_service_reads_nothing_but_logs(
+    server: NatsServer, folder: Path, manager: NatsBus, subject: str, user: str
 ) -> None:
-    async with connected(server, folder, "dispatcher") as connection:
+    async with connected(server, folder, user) as connection:
         with pytest.raises(PermissionDeniedError, match=REFUSED):
             await connection.request(subject, b"{}", timeout_s=5.0)
+
+
+@pytest.mark.parametrize("user", ALGORITHMS)
+async def test_service_reads_logs_and_reports_in_its_own_name(
+    server: NatsServer, folder: Path, manager: NatsBus, user: str
+) -> None:
+    experiment = f"read-by-{user}"
+    await manager.events.append(experiment, b"batch", expected_sequence=0, epoch=1, append_id="a")
+    async with bus(server, folder, user) as service:
+        read = [message.payload async for message in service.events.read(experiment, 1)]
+        await service.inbox.publish(experiment, user, b"parameters", message_id=f"own-{user}")
+        (other,) = set(ALGORITHMS) - {user}
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await service.inbox.publish(experiment, other, b"forged", message_id=f"forged-{user}")
+
+    assert read == [b"batch"]
+    inbox = manager.inbox.follow(experiment)
+    assert [message.payload for message in await anext(inbox)] == [b"parameters"]
 
 
 @pytest.mark.parametrize(
@@ -265,6 +285,7 @@ def test_files_are_for_their_owner_and_passwords_are_kept(tmp_path: Path) -> Non
         "users.conf",
         "manager.env",
         "dispatcher.env",
+        "compressor.env",
         "pool-local.env",
         "box.env",
     }
@@ -275,7 +296,8 @@ def test_files_are_for_their_owner_and_passwords_are_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "word", ["box", "b.x=local", "box=a b", "*=local", ">=local", "dispatcher=local"]
+    "word",
+    ["box", "b.x=local", "box=a b", "*=local", ">=local", "dispatcher=local", "compressor=local"],
 )
 def test_names_that_could_widen_a_subject_are_refused(
     tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-SERVICES = ("dispatcher", "manager", "trial-runner")
+SERVICES = ("compressor", "dispatcher", "manager", "trial-runner")
 HEADER = "# Made by ./dev pins from pyproject.toml and constraints.txt.\n"
 _SIBLINGS = {"nni": "sdk", "nni-proto": "proto", "nni-svc-common": "services/common"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?")
@@ -24,7 +24,7 @@ _BUILDS_WHEELS = "setuptools"
 
 
 def image_requirements(service: str) -> set[str]:
-    """Return what the image of a service needs from other projects, without what that needs."""
+    """Return direct requirements of a service's image, its extra `server` included."""
     return {_BUILDS_WHEELS, *_required(f"services/{service}", "server")}
 
 
@@ -35,7 +35,7 @@ def _required(folder: str, extras: str) -> Iterator[str]:
     optional = project.get("optional-dependencies", {})
     wanted = [*project["dependencies"]]
     for extra in filter(None, extras.split(",")):
-        wanted += optional[extra]
+        wanted += optional.get(extra, [])
     for requirement in wanted:
         match = _REQUIREMENT.match(requirement)
         assert match is not None, requirement

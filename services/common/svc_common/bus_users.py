@@ -24,6 +24,7 @@ from svc_common.environment import NNI_NATS_PASSWORD, NNI_NATS_USER
 from svc_common.errors import InvalidArgumentError, ServiceError
 from svc_common.messaging.permissions import (
     BusUser,
+    compressor_user,
     dispatcher_user,
     manager_user,
     runner_user,
@@ -64,7 +65,8 @@ def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) 
         InvalidArgumentError: a name cannot be part of a subject.
         OSError: a file cannot be read or written.
     """
-    users: list[tuple[BusUser, dict[str, str]]] = [(manager_user(), {}), (dispatcher_user(), {})]
+    services = (manager_user(), dispatcher_user(), compressor_user())
+    users: list[tuple[BusUser, dict[str, str]]] = [(user, {}) for user in services]
     users += [(runner_user(f"pool-{pool}", pool), {}) for pool in pools]
     users += [(runner_user(name, pool, name), {_RUNNER_ID: name}) for name, pool in runners.items()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from cryptography import x509
 
 from nni.version import __version__
 from svc_common.messaging.permissions import (
+    compressor_user,
     dispatcher_user,
     manager_user,
     runner_user,
@@ -235,7 +236,7 @@ def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
             url.rpartition("/")[2].partition(".")[2] or url.rpartition("/")[2] for url in buses
         ]
         if workload["metadata"]["name"].endswith("-manager"):
-            addresses.append(variables["NNI_DISPATCHER_GRPC"])
+            addresses += [variables["NNI_DISPATCHER_GRPC"], variables["NNI_COMPRESSOR_GRPC"]]
         if "NNI_REDIS_URL" in variables:
             addresses.append(urlsplit(variables["NNI_REDIS_URL"]).netloc.rpartition("@")[2])
         for address in addresses:
@@ -262,7 +263,8 @@ def test_services_get_the_commands_and_folders_of_their_images(service: str) -> 
         assert one[f"{probe}Probe"]["httpGet"] == {"path": f"/{path}z", "port": "health"}
     assert "command" not in one, "the entry point of the image"
     assert {"/tmp", image.environment["NNI_HOME"]} < mounts
-    assert f"{image.environment['HOME']}/nni-experiments" in mounts
+    shares_experiments = "/var/lib/nni/nni-experiments" in IMAGES[service].read_text()
+    assert (f"{image.environment['HOME']}/nni-experiments" in mounts) is shares_experiments
     for name, text in image.environment.items():
         assert variables.get(name, text) == text
     pod = workload["spec"]["template"]["spec"]["securityContext"]
@@ -329,6 +331,7 @@ def test_certificate_of_the_chart_holds_for_the_names_of_its_services(tmp_path: 
     expected = {
         "manager": {"demo-manager", "demo-manager.prod.svc", "nni.example.org"},
         "dispatcher": {"demo-dispatcher"},
+        "compressor": {"demo-compressor"},
         "redis": {"demo-redis"},
         "nats": {"demo-nats-0.demo-nats", "demo-nats-2.demo-nats"},
     }
@@ -350,7 +353,7 @@ def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
 
     keys = {name: secret_items(pod, "tls").get("tls.key") for name, pod in pods.items()}
 
-    own = {name: f"{name}.key" for name in ("manager", "dispatcher", "nats", "redis")}
+    own = {name: f"{name}.key" for name in ("manager", "dispatcher", "compressor", "nats", "redis")}
     assert keys == {**own, "trial-runner": None}
 
 
@@ -388,6 +391,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
             [
                 (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
                 (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
+                (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
                 (runner_user("pool-local", "local"), "$NNI_NATS_POOL_0_PASSWORD"),
                 (runner_user("pool-gpu", "gpu"), "$NNI_NATS_POOL_1_PASSWORD"),
             ]
@@ -511,16 +515,43 @@ def test_clients_learn_the_port_of_grpc_of_the_service(service: dict[str, Any], 
     assert {"name": "NNI_MANAGER_PUBLIC_GRPC", "value": port} in variables
 
 
-def test_nothing_may_call_an_agent_and_only_the_manager_calls_redis() -> None:
+def peers_of(rule: dict[str, Any], direction: str) -> list[str]:
+    """Return the components that a rule of a policy names."""
+    selectors = [one["podSelector"]["matchLabels"] for one in rule[direction]]
+    return [one.get("app.kubernetes.io/component", "") for one in selectors]
+
+
+def test_nothing_may_call_an_agent() -> None:
     policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
 
-    (redis,) = policies["demo-redis"]["spec"]["ingress"]
-    callers = [
-        one["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for one in redis["from"]
-    ]
-
     assert policies["demo-trial-runner"]["spec"]["ingress"] == []
-    assert callers == ["manager"]
+
+
+@pytest.mark.parametrize(
+    ("component", "port"), [("redis", 6379), ("dispatcher", 7502), ("compressor", 7504)]
+)
+def test_only_the_manager_calls_the_other_services(component: str, port: int) -> None:
+    policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
+
+    (rule,) = policies[f"demo-{component}"]["spec"]["ingress"]
+    calls = policies["demo-manager-egress"]["spec"]["egress"]
+
+    assert peers_of(rule, "from") == ["manager"]
+    assert rule["ports"] == [{"port": port}]
+    (called,) = (one for one in calls if one.get("ports") == rule["ports"])
+    assert peers_of(called, "to") == [component]
+
+
+def test_compressor_calls_the_bus_alone_and_holds_no_key_of_the_byte_store() -> None:
+    objects = chart_objects(VARIANTS["least"])
+    policy = named(objects, "NetworkPolicy")["demo-compressor-egress"]
+    workload = named(objects, "Deployment")["demo-compressor"]
+
+    _names, bus = policy["spec"]["egress"]
+
+    assert peers_of(bus, "to") == ["nats"]
+    assert set(secret_items(workload, "secrets").values()) == {"token", "nats-compressor-password"}
+    assert not [one for one in container(workload)["env"] if "S3" in one["name"]]
 
 
 @pytest.mark.parametrize(
@@ -530,6 +561,7 @@ def test_nothing_may_call_an_agent_and_only_the_manager_calls_redis() -> None:
         ("redis", False),
         ("manager", True),
         ("dispatcher", True),
+        ("compressor", False),
         ("trial-runner", True),
     ],
 )

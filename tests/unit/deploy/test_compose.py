@@ -16,6 +16,7 @@ from nni.version import __version__
 from nni_wire.access import load_entries
 from svc_common.environment import SECRET_VARIABLES, read_secrets
 from svc_common.messaging.permissions import (
+    compressor_user,
     dispatcher_user,
     manager_user,
     runner_user,
@@ -37,7 +38,7 @@ SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
 ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
 OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
-CERTIFIED = ("nats", "redis", "s3", "dispatcher", "manager")
+CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "manager")
 """Services that show a certificate."""
 
 
@@ -156,6 +157,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
         [
             (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
             (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
+            (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
             (runner_user("pool-local", "local"), "$NNI_NATS_POOL_PASSWORD"),
         ]
     )
@@ -199,7 +201,37 @@ def test_secrets_are_closed_to_other_users_where_user_code_runs(tmp_path: Path) 
         for inside, file in compose_secrets(service, tmp_path / "certs").items():
             if not inside.endswith(".crt"):
                 assert file.stat().st_mode & 0o777 == 0o600
-    assert "--code-user" not in read_image(IMAGES["manager"]).entrypoint
+    for service in ("compressor", "manager"):
+        assert "--code-user" not in read_image(IMAGES[service]).entrypoint
+
+
+def test_secret_of_a_newer_service_is_added_to_an_older_file_of_variables(tmp_path: Path) -> None:
+    kept = {**SECRETS}
+    del kept["NNI_NATS_COMPRESSOR_PASSWORD"]
+    # The last line has no end, as some editors leave it.
+    (tmp_path / ".env").write_text("\n".join(f"{name}={text}" for name, text in kept.items()))
+
+    subprocess.run(
+        [str(DEPLOY / "make-secrets")],
+        env={**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)},
+        check=True,
+        capture_output=True,
+    )
+
+    lines = (tmp_path / ".env").read_text().splitlines()
+    assert lines[:-1] == [f"{name}={text}" for name, text in kept.items()]
+    name, _, drawn = lines[-1].partition("=")
+    assert name == "NNI_NATS_COMPRESSOR_PASSWORD"
+    secrets = read_secrets(tmp_path / "certs" / "compressor.env")
+    assert secrets == {"NNI_TOKEN": SECRETS["NNI_TOKEN"], "NNI_NATS_PASSWORD": drawn}
+
+
+def test_compressor_reaches_the_bus_alone_and_stores_nothing() -> None:
+    service = SERVICES["compressor"]
+
+    assert service["networks"] == ["bus"]
+    assert "volumes" not in service
+    assert not [name for name in compose_environment("compressor") if "S3" in name]
 
 
 def test_names_of_an_older_certificate_are_kept_for_the_manager(tmp_path: Path) -> None:
@@ -224,6 +256,7 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
     assert users == {
         "manager": "manager",
         "dispatcher": "dispatcher",
+        "compressor": "compressor",
         "trial-runner": "pool-local",
     }
 
@@ -350,9 +383,11 @@ def test_recipes_of_the_readme_are_valid_files_that_change_agents_only() -> None
 
 
 def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -> None:
-    mounts = {name: one["volumes"] for name, one in SERVICES.items() if name in IMAGES}
+    mounts = {name: SERVICES[name].get("volumes", []) for name in IMAGES}
 
-    assert all("../examples:/code:ro" in mounts[name] for name in mounts)
+    with_code = {name for name, volumes in mounts.items() if "../examples:/code:ro" in volumes}
+
+    assert with_code == {"manager", "dispatcher", "trial-runner"}
 
 
 def test_clients_get_the_published_port_of_grpc() -> None:
@@ -398,7 +433,7 @@ def test_services_reach_the_servers_that_their_environment_names(name: str) -> N
         one.rpartition("//")[2].rpartition("@")[2].partition("/")[0].partition(":")[0]
         for key, one in environment.items()
         if key in {"NNI_NATS_URL", "NNI_S3_ENDPOINT", "NNI_REDIS_URL"}
-        or (key == "NNI_DISPATCHER_GRPC" and name == "manager")
+        or (name == "manager" and key in {"NNI_DISPATCHER_GRPC", "NNI_COMPRESSOR_GRPC"})
     }
 
     assert hosts

@@ -115,8 +115,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "nni.tlsEntries" -}}
 {{- $root := .root -}}
 {{- $kept := .kept -}}
-{{- $services := list "manager" "dispatcher" "redis" "nats" -}}
-{{- if and (get $kept "manager.crt") (not $root.Values.tls.renew) -}}
+{{- $services := list "manager" "dispatcher" "compressor" "redis" "nats" -}}
+{{- /* An earlier version had fewer services; a certificate cannot be added, for no key of the authority is kept. */ -}}
+{{- $complete := not $root.Values.tls.renew -}}
+{{- range $one := $services -}}
+{{- if not (get $kept (printf "%s.crt" $one)) -}}
+{{- $complete = false -}}
+{{- end -}}
+{{- end -}}
+{{- if $complete -}}
 ca.crt: {{ get $kept "ca.crt" }}
 {{- range $one := $services }}
 {{ $one }}.crt: {{ get $kept (printf "%s.crt" $one) }}
@@ -253,7 +260,7 @@ livenessProbe:
 
 {{/* Keys of the passwords of all users of the bus, as JSON. */}}
 {{- define "nni.busUsers" -}}
-{{- $keys := list "nats-manager-password" "nats-dispatcher-password" -}}
+{{- $keys := list "nats-manager-password" "nats-dispatcher-password" "nats-compressor-password" -}}
 {{- range $pool := .Values.runnerPools -}}
 {{- $keys = append $keys (printf "nats-pool-%s-password" $pool.name) -}}
 {{- end -}}
@@ -302,6 +309,24 @@ accounts {
         permissions: {
           publish: {allow: ["nni.inbox.*.dispatcher", "nni.api.STREAM.INFO.EXPERIMENTS", "nni.api.STREAM.MSG.GET.EXPERIMENTS", "nni.api.DIRECT.GET.EXPERIMENTS", "_INBOX.dispatcher.>"]}
           subscribe: {allow: ["nni.copy.*", "_INBOX.dispatcher.>"]}
+        }
+      }
+    ]
+  }
+  "user-compressor" {
+    imports: [
+      {service: {account: "NNI", subject: "nni.inbox.*.compressor"}}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.INFO.EXPERIMENTS"}, to: "nni.api.STREAM.INFO.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}, to: "nni.api.STREAM.MSG.GET.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.DIRECT.GET.EXPERIMENTS"}, to: "nni.api.DIRECT.GET.EXPERIMENTS"}
+      {stream: {account: "NNI", subject: "nni.copy.*"}}
+    ]
+    users: [
+      {
+        user: "compressor", password: $NNI_NATS_COMPRESSOR_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.inbox.*.compressor", "nni.api.STREAM.INFO.EXPERIMENTS", "nni.api.STREAM.MSG.GET.EXPERIMENTS", "nni.api.DIRECT.GET.EXPERIMENTS", "_INBOX.compressor.>"]}
+          subscribe: {allow: ["nni.copy.*", "_INBOX.compressor.>"]}
         }
       }
     ]
