@@ -55,7 +55,9 @@ def pruned_by_peer(model: nn.Module, images: Tensor) -> nn.Module:
     peer: Any = importlib.import_module(PEER)
     smaller = copy.deepcopy(model)
     heads = [
-        one for one in smaller.modules() if isinstance(one, nn.Linear) and one.out_features == 1000
+        one
+        for one in smaller.modules()
+        if isinstance(one, nn.Linear) and one.out_features == CLASSES
     ]
     peer.pruner.MagnitudePruner(
         smaller,
