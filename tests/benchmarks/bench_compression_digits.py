@@ -39,7 +39,8 @@ from tests.benchmarks.measure import print_header
 SEEDS: Final = 10
 DENSE_EPOCHS: Final = 15
 TUNING_EPOCHS: Final = 5
-BATCH: Final = 64
+BATCH: Final = 32
+RATE: Final = 5e-3
 TEST: Final = 450
 TRAINING_STEPS: Final = 40
 """Batches that pruners observe or train on."""
@@ -96,13 +97,17 @@ def training_step(batch: tuple[Tensor, Tensor], model: nn.Module) -> Tensor:
 
 
 def train(model: nn.Module, digits: Digits, epochs: int, rate: float) -> None:
+    """Train with a rate that falls to zero along a cosine."""
     optimizer = torch.optim.Adam(model.parameters(), rate)
+    steps = epochs * -(-len(digits.train[0]) // BATCH)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     model.train()
     for _ in range(epochs):
         for batch in digits.batches():
             optimizer.zero_grad()
             training_step(batch, model).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            schedule.step()
 
 
 def evaluator(model: nn.Module, digits: Digits) -> TorchEvaluator:
@@ -155,7 +160,7 @@ def pruned(state: dict[str, Tensor], name: str, digits: Digits, seed: int) -> tu
     _, masks = pruner.compress()
     pruner.unwrap_model()
     smaller = ModelSpeedup(model, digits.test[0][:2], masks).speedup_model()
-    train(smaller, digits, TUNING_EPOCHS, 1e-3)
+    train(smaller, digits, TUNING_EPOCHS, RATE)
     return digits.accuracy(smaller), sum(one.numel() for one in smaller.parameters())
 
 
@@ -172,7 +177,7 @@ def main(words: Sequence[str] | None = None) -> None:
         digits = Digits(seed)
         torch.manual_seed(seed)
         model = network()
-        train(model, digits, DENSE_EPOCHS, 1e-3)
+        train(model, digits, DENSE_EPOCHS, RATE)
         dense.append(digits.accuracy(model))
         state = {key: value.clone() for key, value in model.state_dict().items()}
         for name in PRUNERS:
