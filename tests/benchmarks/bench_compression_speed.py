@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from nni.compression import prune
 from nni.compression.utils import count_flops_params
-from tests.benchmarks.compression_models import REMEDY, Subject, missing_libraries
+from tests.benchmarks.compression_models import CLASSES, REMEDY, Subject, missing_libraries
 from tests.benchmarks.figures import Figure, at_least, at_most, print_figures
 from tests.benchmarks.measure import print_header
 
