@@ -10,7 +10,7 @@ from nni.compression.pruning.base_algorithms import base_algorithm
         ("level", "default", [7.0, 2.0, 6.0]),
         ("l1", "out_channel", [7.0, 2.0, 6.0]),
         ("l2", "out_channel", [5.0, 2.0, 6.0]),
-        ("fpgm", "out_channel", [7.1, 9.8, 9.7]),
+        ("fpgm", "out_channel", [7.73, 10.45, 9.93]),
     ],
 )
 def test_each_name_ranks_blocks(name: str, granularity: str, metrics: list[float]) -> None:
@@ -19,7 +19,7 @@ def test_each_name_ranks_blocks(name: str, granularity: str, metrics: list[float
     found = base_algorithm(name)
 
     assert found.granularity == granularity
-    torch.testing.assert_close(found.metric(blocks), torch.tensor(metrics), atol=0.06, rtol=0)
+    torch.testing.assert_close(found.metric(blocks), torch.tensor(metrics), atol=0.01, rtol=0)
 
 
 def test_another_name_is_refused() -> None:
