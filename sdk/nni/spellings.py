@@ -66,7 +66,10 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task:TaskResult",
         "nni.compression.scheduling.task_generator:TaskGenerator",
     ),
-    "nni.compression.pytorch": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
+    "nni.compression.pytorch": (
+        "nni.compression.speedup.model_speedup:ModelSpeedup",
+        "nni.compression.utils.compression_results:apply_compression_results",
+    ),
     "nni.compression.pytorch.pruning": (
         "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
         "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",

@@ -42,7 +42,7 @@ TABLE = {
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.compression.pruning.tools": TASKS,
-    "nni.compression.pytorch": "ModelSpeedup",
+    "nni.compression.pytorch": "ModelSpeedup apply_compression_results",
     "nni.compression.pytorch.pruning": ITERATIVE_PRUNERS,
     "nni.compression.pytorch.pruning.tools": TASKS,
     "nni.compression.pytorch.speedup": "ModelSpeedup",

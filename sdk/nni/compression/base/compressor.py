@@ -1,13 +1,16 @@
 """Base of all compressors: selects modules, wraps them and restores them."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.inspection import module_infos
 from nni.compression.base.module_wrapper import ModuleWrapper
+from nni.compression.base.parallel import is_distributed, plain_model
 from nni.compression.config.plan import pruning_plan
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 
@@ -41,6 +44,7 @@ class Compressor:
         config_list: copies of the entries.
         evaluator: see above.
         is_wrapped: whether the wrappers are in the model now.
+        is_distributed: whether the model was given in `DistributedDataParallel`.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
@@ -69,8 +73,11 @@ class Compressor:
         self.config_list: list[dict[str, object]] = []
         self.evaluator = evaluator
         self.is_wrapped = False
+        self.is_distributed = False
         self._model: nn.Module | None = None
         self._wrappers: OrderedDict[str, ModuleWrapper] = OrderedDict()
+        self._collectors: dict[int, list[RemovableHandle]] = {}
+        self._collector_numbers = count()
         if model is not None or config_list is not None:
             self.reset(model, config_list)
 
@@ -112,11 +119,14 @@ class Compressor:
             self.unwrap_model()
         if not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        self.is_distributed = is_distributed(model)
+        model = plain_model(model)
         if any(isinstance(module, ModuleWrapper) for module in model.modules()):
             raise TypeError("model holds wrappers of another compressor; call its unwrap_model()")
         if config_list is None:
             raise TypeError("config_list must be a list of dicts, got None")
         self._wrappers = OrderedDict(self._make_wrappers(model, config_list))
+        self._collectors = {}
         self._model = model
         self.config_list = [dict(entry) for entry in config_list]
         self.wrap_model()
@@ -189,6 +199,75 @@ class Compressor:
             LayerInfo(name, wrapper.module, type(wrapper.module).__name__)
             for name, wrapper in self._wrappers.items()
         ]
+
+    def set_wrappers_attribute(self, name: str, value: object) -> None:
+        """Give every wrapper an attribute that an algorithm of one's own keeps there.
+
+        Args:
+            name: name of the attribute.
+            value: a tensor becomes a buffer, each wrapper's own, and stands in the state dict;
+                anything else is a plain attribute.
+
+        Examples:
+            >>> import torch
+            >>> from torch import nn
+            >>> from nni.compression.base import Compressor
+            >>> model = nn.Sequential(nn.Linear(1, 1))
+            >>> compressor = Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> compressor.set_wrappers_attribute("steps", torch.zeros(()))
+            >>> model.state_dict()["0.steps"]
+            tensor(0.)
+        """
+        for wrapper in self._wrappers.values():
+            if isinstance(value, Tensor):
+                wrapper.register_buffer(name, value.detach().clone())
+            else:
+                setattr(wrapper, name, value)
+
+    def add_activation_collector(
+        self, collector: Callable[[ModuleWrapper, Any, Any], object]
+    ) -> int:
+        """Call a function after each forward pass of each wrapper.
+
+        Args:
+            collector: `(wrapper, inputs, output)`; a value that it returns replaces the output.
+
+        Returns:
+            A number for `remove_activation_collector`.
+
+        Examples:
+            >>> import torch
+            >>> from torch import nn
+            >>> from nni.compression.base import Compressor
+            >>> model = nn.Sequential(nn.Linear(1, 2))
+            >>> compressor = Compressor(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> def show(wrapper, inputs, output):
+            ...     print(wrapper.module_name, tuple(output.shape))
+            >>> collector = compressor.add_activation_collector(show)
+            >>> _ = model(torch.zeros(3, 1))
+            0 (3, 2)
+            >>> compressor.remove_activation_collector(collector)
+        """
+        number = next(self._collector_numbers)
+        self._collectors[number] = [
+            wrapper.register_forward_hook(collector) for wrapper in self._wrappers.values()
+        ]
+        return number
+
+    def remove_activation_collector(self, number: int) -> None:
+        """Call a function no more after forward passes.
+
+        Args:
+            number: what `add_activation_collector` returned.
+
+        Raises:
+            ValueError: no collector has this number.
+        """
+        if number not in self._collectors:
+            known = sorted(self._collectors)
+            raise ValueError(f"no activation collector has the number {number!r}, only {known}")
+        for handle in self._collectors.pop(number):
+            handle.remove()
 
     def _replace(self, by_id: Mapping[int, nn.Module]) -> None:
         """Replace modules wherever the model holds them: one may have several names."""

@@ -1,7 +1,9 @@
 """Base of all pruners: metrics of targets become masks."""
 
+import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.compressor import Compressor
+from nni.compression.base.masked_state import masked_state
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
@@ -20,6 +23,8 @@ from nni.compression.masking.granularity import block_sizes, expanded, grid, to_
 
 Masks = dict[str, dict[str, Tensor]]
 """Masks of 0 and 1 by module name and target name."""
+
+_logger = logging.getLogger(__name__)
 
 _SCALED: Final = ("sparse_ratio", "sparse_threshold", "max_sparse_ratio", "min_sparse_ratio")
 
@@ -231,24 +236,33 @@ class Pruner(Compressor):
             mask_path: file of the masks, which `ModelSpeedup` and `load_masks` read; None for no
                 file.
         """
-        was_wrapped = self.is_wrapped
-        self.unwrap_model()
-        try:
-            state = {key: value.clone() for key, value in self.bound_model.state_dict().items()}
-        finally:
-            if was_wrapped:
-                self.wrap_model()
         masks = self.get_masks()
-        for name, targets in masks.items():
-            for target, mask in targets.items():
-                if is_parameter(target):
-                    state[f"{name}.{target}"] *= mask.to(state[f"{name}.{target}"])
-        torch.save(state, model_path)
+        with self._unwrapped() as model:
+            torch.save(masked_state(model, masks), model_path)
         if mask_path is not None:
             torch.save(masks, mask_path)
 
+    def load_model_state_dict(self, model_state: Mapping[str, Tensor]) -> None:
+        """Load the state dict of an unwrapped model; masks stay as they are.
+
+        Args:
+            model_state: tensors by the names of the original model.
+
+        Raises:
+            RuntimeError: a name or a shape is another one.
+
+        Examples:
+            >>> from torch import nn
+            >>> from nni.compression.pruning import LevelPruner
+            >>> model = nn.Sequential(nn.Linear(2, 1))
+            >>> pruner = LevelPruner(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> pruner.load_model_state_dict(nn.Sequential(nn.Linear(2, 1)).state_dict())
+        """
+        with self._unwrapped() as model:
+            model.load_state_dict(model_state)
+
     def get_pruned_weights(self, dim: int = 0) -> dict[str, tuple[int, int]]:
-        """Return how many slices of each weight stay.
+        """Return how many slices of each weight stay, and log them.
 
         Args:
             dim: dimension of the slices; 0 for output channels.
@@ -262,7 +276,11 @@ class Pruner(Compressor):
             if mask is not None:
                 slices = mask.transpose(0, dim).flatten(1) if mask.dim() > 1 else mask[:, None]
                 found[name] = int(slices.any(1).sum()), slices.shape[0]
+                _logger.info("%s: %d of %d slices of dimension %d stay", name, *found[name], dim)
         return found
+
+    show_pruned_weights = get_pruned_weights
+    """The name in NNI 2.x."""
 
     def weight_blocks(self) -> Iterable[tuple[TargetKey, Tensor]]:
         """Yield the blocks of every parameter that gets a mask of its own.
@@ -282,6 +300,17 @@ class Pruner(Compressor):
             for target, settings in wrapper.targets.items()
             if settings.align is None
         ]
+
+    @contextmanager
+    def _unwrapped(self) -> Iterator[nn.Module]:
+        """Yield the model with its original modules; wrap it again if it was."""
+        was_wrapped = self.is_wrapped
+        self.unwrap_model()
+        try:
+            yield self.bound_model
+        finally:
+            if was_wrapped:
+                self.wrap_model()
 
     def _check_limits(self, max_steps: int | None, max_epochs: int | None) -> bool:
         """Return whether fine-tuning is asked for; raise ValueError if nothing can do it."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from nni.compression.base.masked_state import masked_state
 from nni.compression.pruning.named_pruners import make_pruner, with_evaluator
 from nni.compression.scheduling.callbacks import Finetuner, Scorer
 from nni.compression.scheduling.growth_generators import (
@@ -37,11 +38,7 @@ class IterativePruner(PruningScheduler):
         if best is None:
             raise RuntimeError("there is no result to export; call compress() first")
         _, model, masks, _, _ = best
-        state = model.state_dict()
-        for name, targets in masks.items():
-            for target, mask in targets.items():
-                state[f"{name}.{target}"] *= mask.to(state[f"{name}.{target}"])
-        torch.save(state, model_path)
+        torch.save(masked_state(model, masks), model_path)
         if mask_path is not None:
             torch.save(masks, mask_path)
 

@@ -3,11 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count, check_evaluator
+from nni.compression.base.parallel import mean_over_processes
+from nni.compression.base.pruner import TargetKey
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.channel_pruner import ChannelPruner, Mode
 from nni.compression.speedup.graph import Inputs
 
@@ -52,6 +55,11 @@ class TrainingPruner(ChannelPruner):
     @abstractmethod
     def observe(self) -> list[RemovableHandle]:
         """Forget earlier observations, register hooks and return them."""
+
+    def _scores(self, key: TargetKey, metric: Tensor) -> Scores:
+        # Every process sees data of its own; with the mean all of them mask the same.
+        shared = mean_over_processes(metric) if self.is_distributed else metric
+        return super()._scores(key, shared)
 
     def collect_data(self) -> None:
         """Train for the number of steps with hooks."""

@@ -1,5 +1,6 @@
 """Analysis of models for compression: size, latency, sensitivity and dependencies."""
 
+from nni.compression.utils.compression_results import apply_compression_results
 from nni.compression.utils.counter import count_flops_params
 from nni.compression.utils.dependency_groups import (
     auto_set_denpendency_group_ids,
@@ -39,6 +40,7 @@ __all__ = [
     "LatencyComparison",
     "ReshapeDependency",
     "SensitivityAnalysis",
+    "apply_compression_results",
     "auto_set_denpendency_group_ids",
     "auto_set_dependency_group_ids",
     "compare_latency",

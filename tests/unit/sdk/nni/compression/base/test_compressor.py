@@ -128,3 +128,58 @@ def test_a_model_and_a_configuration_are_given_together(
 ) -> None:
     with pytest.raises(TypeError, match="must be a"):
         Compressor(model, config_list)
+
+
+def linear_net() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+
+
+LINEAR = [{"op_types": ["Linear"], "sparse_ratio": 0.5}]
+
+
+@pytest.mark.claim("compression", 16)
+def test_collectors_are_called_until_they_are_removed() -> None:
+    model = linear_net()
+    compressor = Compressor(model, LINEAR)
+    seen: list[tuple[str, torch.Size]] = []
+
+    def collect(wrapper: ModuleWrapper, _inputs: object, output: torch.Tensor) -> None:
+        seen.append((wrapper.module_name, output.shape))
+
+    first = compressor.add_activation_collector(collect)
+    second = compressor.add_activation_collector(lambda *_: None)
+    model(torch.ones(3, 2))
+    compressor.remove_activation_collector(first)
+    model(torch.ones(3, 2))
+
+    assert seen == [("0", torch.Size([3, 2])), ("2", torch.Size([3, 1]))]
+    assert first != second
+    with pytest.raises(ValueError, match=rf"has the number {first}, only \[{second}\]"):
+        compressor.remove_activation_collector(first)
+
+
+@pytest.mark.claim("compression", 17)
+def test_attributes_of_wrappers_are_buffers_if_they_are_tensors() -> None:
+    model = linear_net()
+    compressor = Compressor(model, LINEAR)
+    start = torch.zeros(1)
+
+    compressor.set_wrappers_attribute("count", start)
+    compressor.set_wrappers_attribute("rate", 0.5)
+
+    first, second = compressor.get_modules_wrapper().values()
+    first.count += 1
+    state = model.state_dict()
+    assert (state["0.count"], state["2.count"], start) == (1, 0, 0)
+    assert not any(name.endswith("rate") for name in state)
+    assert second.rate == 0.5
+
+
+def test_another_model_has_no_collectors_of_the_one_before() -> None:
+    compressor = Compressor(linear_net(), LINEAR)
+    number = compressor.add_activation_collector(lambda *_: None)
+
+    compressor.reset(linear_net(), LINEAR)
+
+    with pytest.raises(ValueError, match="no activation collector has the number"):
+        compressor.remove_activation_collector(number)

@@ -178,3 +178,28 @@ def test_a_metric_of_another_shape_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"metric of 0\.weight must have shape \(20, 1, 5, 5\)"):
         Wrong(conv_net(), [{"op_names": ["0"], "sparse_ratio": 0.5}]).compress()
+
+
+def test_a_state_dict_of_the_unwrapped_model_is_loaded() -> None:
+    model, other = conv_net(), conv_net()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.fill_(2)
+    pruner = L1NormPruner(model, HALF)
+    pruner.compress()
+
+    pruner.load_model_state_dict(other.state_dict())
+
+    assert pruner.is_wrapped
+    pruner.unwrap_model()
+    assert all(bool((one == 2).all()) for one in model.parameters())
+
+
+def test_remaining_slices_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    pruner = L1NormPruner(conv_net(), [{"op_names": ["0"], "sparse_ratio": 0.5}])
+    pruner.compress()
+
+    with caplog.at_level("INFO"):
+        assert pruner.show_pruned_weights() == {"0": (10, 20)}
+
+    assert "0: 10 of 20 slices of dimension 0 stay" in caplog.text
