@@ -1,5 +1,6 @@
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
-# Trials can import only packages of the image: derive an image with those that yours need.
+# Trials can import only packages of the image: derive an image with those that yours need. Steps of
+# compression jobs need --build-arg EXTRA=compression, which adds torch and safetensors.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
@@ -7,9 +8,12 @@ RUN python -m venv /opt/nni
 # requirements.txt is made by ./dev pins. Secrets of the build, if given, are settings of pip and
 # authorities of this network, of which the image keeps nothing.
 COPY services/trial-runner/requirements.txt requirements.txt
+COPY services/trial-runner/requirements-compression.txt requirements-compression.txt
+ARG EXTRA=
 RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
     --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \
-    /opt/nni/bin/pip install --no-cache-dir --require-hashes --requirement requirements.txt
+    /opt/nni/bin/pip install --no-cache-dir --require-hashes \
+        --requirement "requirements${EXTRA:+-$EXTRA}.txt"
 COPY proto proto
 COPY sdk sdk
 COPY services/common services/common

@@ -12,7 +12,9 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from safetensors.numpy import load_file
 
+from nni.compression.remote import submit_job
 from tests.support import wait
 from tests.support.compose_deployment import (
     ALONE,
@@ -23,6 +25,7 @@ from tests.support.compose_deployment import (
     encrypted,
     listening,
 )
+from tests.support.compression_job import job_of, write_code
 from tests.support.deployment import (
     IMAGES,
     chart_objects,
@@ -88,16 +91,33 @@ def run_to_end(deployment: Deployment, experiment: str) -> None:
     assert all(len(job["finalMetricData"]) == 1 for job in jobs)
 
 
-@pytest.mark.timeout(180)
-def test_compose_file_describes_a_system_that_works(shared_s3: S3Server, tmp_path: Path) -> None:
+@pytest.mark.timeout(240)
+def test_compose_file_describes_a_system_that_works(
+    shared_s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with compose_deployment(tmp_path, shared_s3, [code_folder(tmp_path)]) as deployment:
-        codes = run_compose(tmp_path, deployment)
+        run_compose(tmp_path, deployment)
+        for name, text in deployment.processes.client_variables(TOKEN).items():
+            monkeypatch.setenv(name, text)
+        pruned = compress(tmp_path)
+        codes = {name: deployment.processes.stop(name) for name in reversed(ORDER)}
 
     assert codes == dict.fromkeys(ORDER, 0)
+    weights = load_file(pruned / "masks.safetensors")["0|weight"]
+    assert int(weights.sum()) == weights.size // 2
 
 
-def run_compose(folder: Path, deployment: ComposeDeployment) -> dict[str, int]:
-    """Run an experiment in the parts, the manager restarted in mid-run; give the exit codes."""
+def compress(folder: Path) -> Path:
+    """Prune a model like a user on another machine; return the files of the one step."""
+    code = write_code(folder / "elsewhere")
+    with submit_job(job_of(1, speedup=False), code, name="halved") as job:
+        status = job.wait()
+        assert status.complete, status
+        return job.fetch(folder / "pruned")
+
+
+def run_compose(folder: Path, deployment: ComposeDeployment) -> None:
+    """Run an experiment in the parts, the manager restarted in mid-run."""
     processes = deployment.processes
     created = processes.call("POST", "/experiment", TOKEN, experiment_in(folder))
     experiment = created["experiment_id"]
@@ -106,7 +126,6 @@ def run_compose(folder: Path, deployment: ComposeDeployment) -> dict[str, int]:
     assert processes.stop("manager") == 0
     processes.start(deployment.parts["manager"])
     run_to_end(processes, experiment)
-    return {name: processes.stop(name) for name in reversed(ORDER)}
 
 
 def rendered(s3: S3Server) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Packages of the images by hash: `python -m tests.support.image_requirements UV` writes them.
 
-`services/*/requirements.txt` has the versions of `constraints.txt` with the hashes of all files,
+`services/*/requirements*.txt` have the versions of `constraints.txt` with the hashes of all files,
 for all machines that the packages support.
 """
 
@@ -17,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SERVICES = ("compressor", "dispatcher", "manager", "trial-runner")
+EXTRAS = (("trial-runner", "compression"),)
+"""Images that a build argument gives the packages of an extra of the library."""
 HEADER = "# Made by ./dev pins from pyproject.toml and constraints.txt.\n"
 _SIBLINGS = {"nni": "sdk", "nni-proto": "proto", "nni-svc-common": "services/common"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?")
@@ -26,6 +28,11 @@ _BUILDS_WHEELS = "setuptools"
 def image_requirements(service: str) -> set[str]:
     """Return direct requirements of a service's image, its extra `server` included."""
     return {_BUILDS_WHEELS, *_required(f"services/{service}", "server")}
+
+
+def extra_requirements(extra: str) -> set[str]:
+    """Return what an extra of the library needs from other projects."""
+    return set(_required("sdk", extra))
 
 
 def _required(folder: str, extras: str) -> Iterator[str]:
@@ -47,23 +54,30 @@ def _required(folder: str, extras: str) -> Iterator[str]:
 
 
 def write_requirements(uv: str) -> None:
-    """Write `requirements.txt` of each service that has an image, with the program `uv`."""
+    """Write the requirements of each image, with the program `uv`."""
     for service in SERVICES:
-        with tempfile.NamedTemporaryFile("w", suffix=".in") as file:
-            file.write("\n".join(sorted(image_requirements(service))))
-            file.flush()
-            made = subprocess.run(
-                [
-                    *(uv, "pip", "compile", "--quiet", "--no-config", "--native-tls"),
-                    *("--python-version", "3.11", "--universal", "--generate-hashes"),
-                    *("--no-header", "--no-annotate", "--constraint", "constraints.txt", file.name),
-                ],
-                cwd=ROOT,
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout
-        (ROOT / "services" / service / "requirements.txt").write_text(HEADER + made)
+        _write("requirements.txt", service, image_requirements(service), uv)
+    for service, extra in EXTRAS:
+        wanted = image_requirements(service) | extra_requirements(extra)
+        _write(f"requirements-{extra}.txt", service, wanted, uv)
+
+
+def _write(name: str, service: str, wanted: set[str], uv: str) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".in") as file:
+        file.write("\n".join(sorted(wanted)))
+        file.flush()
+        made = subprocess.run(
+            [
+                *(uv, "pip", "compile", "--quiet", "--no-config", "--native-tls"),
+                *("--python-version", "3.11", "--universal", "--generate-hashes"),
+                *("--no-header", "--no-annotate", "--constraint", "constraints.txt", file.name),
+            ],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    (ROOT / "services" / service / name).write_text(HEADER + made)
 
 
 if __name__ == "__main__":

@@ -168,14 +168,20 @@ class Deployment:
         except HTTPError as error:
             raise AssertionError(f"{error.code}: {error.read().decode()}") from error
 
-    def nnictl(self, *words: str, token: str) -> "subprocess.CompletedProcess[str]":
-        """Run `nnictl` like a user on another machine."""
-        variables = {
+    def client_variables(self, token: str) -> dict[str, str]:
+        """Return the environment of a client on another machine, apart from `PATH`."""
+        return {
             "HOME": str(self.folder / "client"),
             "NNI_HOME": str(self.folder / "client" / "nni"),
             "NNI_ENDPOINT": f"https://{self.addresses.of('manager:8080')}",
             "NNI_TOKEN": token,
             "NNI_CA_FILE": str(self.ca),
+        }
+
+    def nnictl(self, *words: str, token: str) -> "subprocess.CompletedProcess[str]":
+        """Run `nnictl` like a user on another machine."""
+        variables = {
+            **self.client_variables(token),
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
         }
         return subprocess.run(

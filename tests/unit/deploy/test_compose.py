@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import ssl
 import subprocess
 from datetime import timedelta
@@ -40,6 +41,19 @@ SERVICES: dict[str, Any] = read_compose()["services"]
 OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
 CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "manager")
 """Services that show a certificate."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with what `make-secrets` has made, for tests that change nothing there."""
+    folder = tmp_path_factory.mktemp("made")
+    make_secrets(folder)
+    return folder
+
+
+def make_secrets(folder: Path) -> None:
+    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(folder)}
+    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
 
 
 def test_file_keeps_the_specification() -> None:
@@ -90,11 +104,9 @@ def test_one_command_makes_all_secrets_and_keeps_them(tmp_path: Path) -> None:
     ]
 
 
-def test_certificates_satisfy_strict_verification_and_end_within_years(tmp_path: Path) -> None:
-    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
-    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+def test_certificates_satisfy_strict_verification_and_end_within_years(made: Path) -> None:
     authority, *services = (
-        x509.load_pem_x509_certificate((tmp_path / "certs" / f"{name}.crt").read_bytes())
+        x509.load_pem_x509_certificate((made / "certs" / f"{name}.crt").read_bytes())
         for name in ("ca", *CERTIFIED)
     )
 
@@ -192,31 +204,26 @@ def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
     assert keys == {name: [f"certs/{name}.key"] for name in CERTIFIED} | {"trial-runner": []}
 
 
-def test_secrets_are_closed_to_other_users_where_user_code_runs(tmp_path: Path) -> None:
-    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
-    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
-
+def test_secrets_are_closed_to_other_users_where_user_code_runs(made: Path) -> None:
     for service in ("dispatcher", "trial-runner"):
         assert "--code-user" in read_image(IMAGES[service]).entrypoint
-        for inside, file in compose_secrets(service, tmp_path / "certs").items():
+        for inside, file in compose_secrets(service, made / "certs").items():
             if not inside.endswith(".crt"):
                 assert file.stat().st_mode & 0o777 == 0o600
     for service in ("compressor", "manager"):
         assert "--code-user" not in read_image(IMAGES[service]).entrypoint
 
 
-def test_secret_of_a_newer_service_is_added_to_an_older_file_of_variables(tmp_path: Path) -> None:
+def test_secret_of_a_newer_service_is_added_to_an_older_file_of_variables(
+    tmp_path: Path, made: Path
+) -> None:
+    shutil.copytree(made / "certs", tmp_path / "certs")
     kept = {**SECRETS}
     del kept["NNI_NATS_COMPRESSOR_PASSWORD"]
     # The last line has no end, as some editors leave it.
     (tmp_path / ".env").write_text("\n".join(f"{name}={text}" for name, text in kept.items()))
 
-    subprocess.run(
-        [str(DEPLOY / "make-secrets")],
-        env={**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)},
-        check=True,
-        capture_output=True,
-    )
+    make_secrets(tmp_path)
 
     lines = (tmp_path / ".env").read_text().splitlines()
     assert lines[:-1] == [f"{name}={text}" for name, text in kept.items()]
@@ -232,6 +239,15 @@ def test_compressor_reaches_the_bus_alone_and_stores_nothing() -> None:
     assert service["networks"] == ["bus"]
     assert "volumes" not in service
     assert not [name for name in compose_environment("compressor") if "S3" in name]
+
+
+def test_agent_is_built_with_the_extra_that_is_asked_for() -> None:
+    built = [
+        read_compose(variables)["services"]["trial-runner"]["build"]["args"]
+        for variables in (SECRETS, {**SECRETS, "RUNNER_EXTRA": "compression"})
+    ]
+
+    assert built == [{"EXTRA": ""}, {"EXTRA": "compression"}]
 
 
 def test_names_of_an_older_certificate_are_kept_for_the_manager(tmp_path: Path) -> None:
@@ -261,10 +277,10 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
     }
 
 
-def test_agents_have_no_secret_but_their_own(tmp_path: Path) -> None:
+def test_agents_have_no_secret_but_their_own(tmp_path: Path, made: Path) -> None:
+    shutil.copytree(made / "certs", tmp_path / "certs")
     (tmp_path / ".env").write_text("".join(f"{name}={text}\n" for name, text in SECRETS.items()))
-    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
-    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
+    make_secrets(tmp_path)
     mounted = compose_secrets("trial-runner", tmp_path / "certs")
     given = set(read_secrets(mounted["/run/secrets/service.env"]).values())
 
@@ -342,11 +358,9 @@ def test_agent_gets_the_gpus_of_the_machine(wanted: str | None, count: str | int
     assert agent["environment"]["NNI_RUNNER_POOL"] == "local"
 
 
-def test_minio_takes_the_place_of_the_object_store_with_the_same_account(tmp_path: Path) -> None:
-    variables = {**os.environ, "NNI_DEPLOY_FOLDER": str(tmp_path)}
-    subprocess.run([str(DEPLOY / "make-secrets")], env=variables, check=True, capture_output=True)
-    account = _lines(tmp_path / "certs" / "minio.env")
-    services = read_secrets(tmp_path / "certs" / "manager.env")
+def test_minio_takes_the_place_of_the_object_store_with_the_same_account(made: Path) -> None:
+    account = _lines(made / "certs" / "minio.env")
+    services = read_secrets(made / "certs" / "manager.env")
     merged = read_compose(override=(DEPLOY / "compose.minio.yaml").read_text())["services"]
     store, manager = merged["s3"], merged["manager"]["environment"]
 

@@ -8,7 +8,11 @@ from threading import Thread
 import pytest
 
 from tests.support.deployment import IMAGES, ROOT, read_image
-from tests.support.image_requirements import image_requirements
+from tests.support.image_requirements import (
+    EXTRAS,
+    extra_requirements,
+    image_requirements,
+)
 from tests.support.ports import free_port
 
 
@@ -46,8 +50,8 @@ def test_image_installs_its_service_and_every_sibling_it_needs(service: str) -> 
 def test_image_copies_what_it_installs_and_only_what_exists(service: str) -> None:
     image = read_image(IMAGES[service])
 
-    pins = f"services/{service}/requirements.txt"
-    assert {f"./{source}" for source in image.copied if source != pins} == {
+    pins = re.compile(rf"services/{service}/requirements(-[a-z]+)?\.txt")
+    assert {f"./{source}" for source in image.copied if not pins.fullmatch(source)} == {
         one.partition("[")[0] for one in image.installed
     }
     assert all((ROOT / source).exists() for source in image.copied)
@@ -57,7 +61,7 @@ def test_image_copies_what_it_installs_and_only_what_exists(service: str) -> Non
 def test_change_of_the_sources_installs_no_package_of_others_again(service: str) -> None:
     text = IMAGES[service].read_text()
 
-    packages = text.index("--require-hashes --requirement requirements.txt")
+    packages = text.index("--require-hashes")
     assert text.index(f"COPY services/{service}/requirements.txt") < packages
     assert all(packages < text.index(f"COPY {one} ") for one in ("proto", "services/common"))
     # Own packages need no network.
@@ -185,9 +189,12 @@ def test_build_context_holds_no_more_than_the_images_copy() -> None:
     assert let_in == copied
 
 
-@pytest.mark.parametrize("service", IMAGES)
-def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(service: str) -> None:
-    text = (ROOT / "services" / service / "requirements.txt").read_text()
+@pytest.mark.parametrize(("service", "extra"), [*((one, "") for one in IMAGES), *EXTRAS])
+def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(
+    service: str, extra: str
+) -> None:
+    name = f"requirements{extra and f'-{extra}'}.txt"
+    text = (ROOT / "services" / service / name).read_text()
     entries = re.split(r"\n(?=[A-Za-z0-9])", text.partition("\n")[2].strip())
     tested = {
         line.partition("==")[0].lower().replace("_", "-"): line.partition("==")[2]
@@ -195,10 +202,25 @@ def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(serv
         if "==" in line
     }
     pinned = dict(re.split(r"==", entry.split()[0].rstrip(";"), maxsplit=1) for entry in entries)
-    needed = {re.split(r"[\[<>=]", one)[0].lower() for one in image_requirements(service)}
+    wanted = image_requirements(service) | (extra_requirements(extra) if extra else set())
+    needed = {re.split(r"[\[<>=]", one)[0].lower() for one in wanted}
 
     assert all("--hash=sha256:" in entry for entry in entries)
     # Others are needed on other systems only, e.g. colorama.
     assert {name: tested.get(name, version) for name, version in pinned.items()} == pinned
     assert needed <= set(pinned)
     assert "--require-hashes" in IMAGES[service].read_text()
+
+
+def test_agent_has_the_packages_of_compression_jobs_if_its_build_argument_says_so() -> None:
+    text = IMAGES["trial-runner"].read_text()
+    files = {
+        extra: (ROOT / "services/trial-runner" / f"requirements{extra}.txt").read_text()
+        for extra in ("", "-compression")
+    }
+
+    assert "ARG EXTRA=\n" in text, "the image is small unless more is asked for"
+    assert '--requirement "requirements${EXTRA:+-$EXTRA}.txt"' in text
+    assert "\ntorch==" in files["-compression"]
+    assert "\nsafetensors==" in files["-compression"]
+    assert "\ntorch==" not in files[""]
