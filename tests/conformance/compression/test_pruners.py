@@ -12,6 +12,7 @@ from nni.compression.pruning import (
     ActivationAPoZRankPruner,
     ActivationMeanRankPruner,
     ADMMPruner,
+    AMCPruner,
     FPGMPruner,
     L1NormPruner,
     L2NormPruner,
@@ -199,3 +200,32 @@ class TestNetAdaptPruner(PrunerConformance):
         zeros = sum(float((one["weight"] == 0).sum()) for one in masks.values())
         sizes = [one.parameter("weight").numel() for one in pruner.get_modules_wrapper().values()]
         assert 0 < zeros <= self.ratio * sum(sizes) * 1.01
+
+
+class TestAMCPruner(PrunerConformance):
+    op_types = ("Conv2d", "Linear")
+
+    def config_list(self) -> list[Entry]:
+        return [{"op_types": list(self.op_types)}]
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Pruner:
+        def evaluator(batches: list[Tensor], one: nn.Module) -> float:
+            return 100 - float(one(batches[0]).detach().square().mean())
+
+        return AMCPruner(
+            model,
+            config_list,
+            evaluator,
+            [self.make_input()],
+            channel_round=2,
+            warmup=1,
+            train_episode=2,
+            output_dir=None,
+        )
+
+    def test_the_ratio_is_kept(self) -> None:
+        """The operations that stay are at most the part that is asked for."""
+        pruner, _ = self._compressed()
+
+        assert isinstance(pruner, AMCPruner)
+        assert all(result.flops_ratio <= 0.5 for result in pruner.history)

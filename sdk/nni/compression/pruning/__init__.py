@@ -5,6 +5,7 @@ from nni.compression.pruning.activation_pruner import (
     ActivationMeanRankPruner,
 )
 from nni.compression.pruning.admm_pruner import ADMMPruner
+from nni.compression.pruning.amc_pruner import AMCPruner
 from nni.compression.pruning.auto_compress_pruner import AutoCompressPruner
 from nni.compression.pruning.fpgm_pruner import FPGMPruner
 from nni.compression.pruning.level_pruner import LevelPruner
@@ -23,6 +24,7 @@ from nni.compression.scheduling.pruning_scheduler import PruningScheduler
 __all__ = [
     "ADMMPruner",
     "AGPPruner",
+    "AMCPruner",
     "ActivationAPoZRankPruner",
     "ActivationMeanRankPruner",
     "AutoCompressPruner",

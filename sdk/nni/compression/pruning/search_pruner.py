@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
+from nni.compression.config.settings import Granularity
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.base_algorithms import base_algorithm
@@ -30,6 +31,7 @@ class SearchPruner(Pruner):
         config_list: modules and one ratio for all; not changed.
         base_algo: `level`, `l1`, `l2` or `fpgm`.
         evaluator: an evaluator that trains after the search; None if `compress` gets no limits.
+        granularity: blocks that are masked as one; None for those of `base_algo`.
 
     Raises:
         ConfigListError: the configuration breaks a rule.
@@ -45,10 +47,11 @@ class SearchPruner(Pruner):
         config_list: Sequence[Mapping[str, object]] | None,
         base_algo: str = "l1",
         evaluator: TorchEvaluator | None = None,
+        granularity: Granularity | None = None,
     ) -> None:
         self._algorithm = base_algorithm(base_algo)
         self.base_algo = base_algo
-        self.default_granularity = self._algorithm.granularity
+        self.default_granularity = granularity or self._algorithm.granularity
         self._sparsities: Mapping[str, float] = {}
         super().__init__(model, config_list, evaluator)
 
