@@ -12,6 +12,15 @@ from typing import Final
 _NAMED_HOMES: Final = 2
 """Largest number of homes that a docstring names; of more it names their package."""
 
+_QUANTIZERS: Final = (
+    "nni.compression.quantization.legacy_adapters:LegacyBNNQuantizer as BNNQuantizer",
+    "nni.compression.quantization.legacy_adapters:LegacyDoReFaQuantizer as DoReFaQuantizer",
+    "nni.compression.quantization.legacy_adapters:LegacyLsqQuantizer as LsqQuantizer",
+    "nni.compression.quantization.legacy_adapters:LegacyNaiveQuantizer as NaiveQuantizer",
+    "nni.compression.quantization.legacy_adapters:LegacyObserverQuantizer as ObserverQuantizer",
+    "nni.compression.quantization.legacy_adapters:LegacyQATQuantizer as QAT_Quantizer",
+)
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.algorithms.compression.v2.pytorch.pruning": (
         "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
@@ -29,6 +38,8 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task:TaskResult",
         "nni.compression.scheduling.task_generator:TaskGenerator",
     ),
+    "nni.algorithms.compression.pytorch.quantization": _QUANTIZERS,
+    "nni.algorithms.compression.pytorch.quantization.quantizers": _QUANTIZERS,
     "nni.algorithms.hpo.batch_tuner": ("nni.hpo.tuners.batch:BatchTuner",),
     "nni.algorithms.hpo.bohb_advisor": ("nni.hpo.advisors.bohb:BOHB",),
     "nni.algorithms.hpo.curvefitting_assessor": (
@@ -67,8 +78,14 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task_generator:TaskGenerator",
     ),
     "nni.compression.pytorch": (
+        "nni.compression.quantization.legacy_quantizer:LegacyQuantizer as Quantizer",
         "nni.compression.speedup.model_speedup:ModelSpeedup",
         "nni.compression.utils.compression_results:apply_compression_results",
+    ),
+    "nni.compression.pytorch.compressor": (
+        "nni.compression.quantization.legacy_quantizer:LegacyQuantizer as Quantizer",
+        "nni.compression.quantization.quant_grad:QuantGrad",
+        "nni.compression.quantization.quant_grad:QuantType",
     ),
     "nni.compression.pytorch.pruning": (
         "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
@@ -85,6 +102,10 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task:Task",
         "nni.compression.scheduling.task:TaskResult",
         "nni.compression.scheduling.task_generator:TaskGenerator",
+    ),
+    "nni.compression.pytorch.quantization": _QUANTIZERS,
+    "nni.compression.pytorch.quantization.settings": (
+        "nni.compression.config.quantization_defaults:set_quant_scheme_dtype",
     ),
     "nni.compression.pytorch.speedup": ("nni.compression.speedup.model_speedup:ModelSpeedup",),
     "nni.compression.pytorch.utils": (

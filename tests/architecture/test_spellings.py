@@ -42,7 +42,18 @@ TABLE = {
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.compression.pruning.tools": TASKS,
-    "nni.compression.pytorch": "ModelSpeedup apply_compression_results",
+    "nni.algorithms.compression.pytorch.quantization": (
+        "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
+    ),
+    "nni.algorithms.compression.pytorch.quantization.quantizers": (
+        "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
+    ),
+    "nni.compression.pytorch": "ModelSpeedup Quantizer apply_compression_results",
+    "nni.compression.pytorch.compressor": "Quantizer QuantGrad QuantType",
+    "nni.compression.pytorch.quantization": (
+        "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
+    ),
+    "nni.compression.pytorch.quantization.settings": "set_quant_scheme_dtype",
     "nni.compression.pytorch.pruning": ITERATIVE_PRUNERS,
     "nni.compression.pytorch.pruning.tools": TASKS,
     "nni.compression.pytorch.speedup": "ModelSpeedup",

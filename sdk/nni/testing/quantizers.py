@@ -7,6 +7,7 @@ import copy
 import io
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,6 +62,14 @@ class QuantizerConformance(ABC):
         compress: Any = getattr(quantizer, "compress", None)
         if compress is not None:
             compress()
+
+    def calibration_of(self, quantizer: Quantizer) -> Mapping[str, Mapping[str, object]]:
+        """Return what `export_model` is to save; by default `get_calibration_config`.
+
+        Args:
+            quantizer: one that has run.
+        """
+        return quantizer.get_calibration_config()
 
     def make_model(self) -> nn.Module:
         """Return a new model, always with the same parameters."""
@@ -217,7 +226,7 @@ class QuantizerConformance(ABC):
         calibration = torch.load(tmp_path / "calibration.pth", weights_only=True)
 
         assert list(saved) == list(self.make_model().state_dict())
-        assert calibration == quantizer.get_calibration_config()
+        assert calibration == self.calibration_of(quantizer)
         assert not quantizer.is_wrapped
 
     def _compressed(self) -> Quantizer:

@@ -161,7 +161,7 @@ class Compressor:
         """
         if not self.is_wrapped:
             for wrapper in self._all_wrappers():
-                wrapper.follow_mode()
+                wrapper.enter_model()
             self._replace({id(one.module): one for one in self._all_wrappers()})
             self.is_wrapped = True
         return self.bound_model
@@ -173,6 +173,8 @@ class Compressor:
             The model, with the modules and parameters that it had before.
         """
         if self.is_wrapped:
+            for wrapper in self._all_wrappers():
+                wrapper.leave_model()
             self._replace({id(one): one.module for one in self._all_wrappers()})
             self.is_wrapped = False
         return self.bound_model

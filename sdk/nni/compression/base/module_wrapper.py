@@ -20,6 +20,7 @@ from nni.compression.base.target_space import (
     is_parameter,
     masked,
 )
+from nni.compression.config.quantization_settings import FIRST_INPUT, FIRST_OUTPUT
 from nni.compression.config.settings import ApplyMethod, PruningSettings
 
 MaskFunction = Callable[[Tensor], Tensor]
@@ -27,6 +28,12 @@ MaskFunction = Callable[[Tensor], Tensor]
 _SUFFIX = "_mask"
 _INNER: Final = "module"
 _FUSED: Final = "fused_modules"
+_SCALE_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "weight": ("weight_", ""),
+    FIRST_INPUT: ("input_",),
+    FIRST_OUTPUT: ("output_",),
+}
+"""Beginnings of the names under which NNI 2.x documents the scale of a target."""
 _EMPTY: Final[Mapping[str, type[nn.Module]]] = {
     "quantizers": nn.ModuleDict,
     _FUSED: nn.ModuleList,
@@ -102,7 +109,9 @@ class ModuleWrapper(nn.Module):
             self.quantizers = nn.ModuleDict(quantizers)
         if fused:
             self.fused_modules = nn.ModuleList(fused)
-        self.follow_mode()
+        self._published: list[str] = []
+        self.training = module.training
+        self.quantizers.train(module.training)
         for target in self.targets:
             if not is_parameter(target):
                 self.register_buffer(target + _SUFFIX, None)
@@ -111,11 +120,24 @@ class ModuleWrapper(nn.Module):
             ones = torch.ones_like(parameter, requires_grad=False)
             self.register_buffer(target + _SUFFIX, ones)
 
-    def follow_mode(self) -> None:
-        """Take over from the wrapped module whether it is in training mode."""
+    def enter_model(self) -> None:
+        """Take over the mode of the wrapped module, and make scales readable there.
+
+        While the wrapper is in a model the module has `weight_scale`, `weight_zero_point` and the
+        same of `input` and `output`, as NNI 2.x documents; `scale` and `zero_point` are those of
+        the weight. An attribute of the module's own is left as it is.
+        """
         self.training = self.module.training
         self.quantizers.train(self.training)
         self.fused_modules.training = self.training
+        self._published = [name for name in self._scales() if not hasattr(self.module, name)]
+        self._publish()
+
+    def leave_model(self) -> None:
+        """Remove the scales from the wrapped module."""
+        for name in self._published:
+            self.module.__dict__.pop(name, None)
+        self._published = []
 
     def mask(self, target: str) -> Tensor | None:
         """Return the mask of a target; None for an input or output without one.
@@ -253,6 +275,26 @@ class ModuleWrapper(nn.Module):
             if saved is not None and self._buffers[target + _SUFFIX] is None:
                 self._buffers[target + _SUFFIX] = torch.ones_like(saved)
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of torch
+        """Move to another device or dtype, where buffers are other tensors."""
+        moved = super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
+        self._publish()
+        return moved
+
+    def _publish(self) -> None:
+        scales = self._scales()
+        self.module.__dict__.update({name: scales[name] for name in self._published})
+
+    def _scales(self) -> dict[str, Tensor]:
+        """Return scales and zero points by their names in NNI 2.x."""
+        found: dict[str, Tensor] = {}
+        for target, quantizer in self.quantizers.items():
+            assert isinstance(quantizer, TargetQuantizer)  # no other is added
+            for prefix in _SCALE_PREFIXES.get(target, ()):
+                found[f"{prefix}scale"] = quantizer.scale
+                found[f"{prefix}zero_point"] = quantizer.zero_point
+        return found
 
     def _changes_parameter(self, name: str) -> bool:
         folded = name in {"weight", "bias"} and self._batch_norm is not None

@@ -11,7 +11,9 @@ from torch import nn
 from nni.compression.base.compressor import Compressor, Entry
 from nni.compression.base.folding import folding_problem
 from nni.compression.base.inspection import module_infos
+from nni.compression.base.model_runs import call_model, eval_mode
 from nni.compression.base.module_wrapper import FusedModule, ModuleWrapper
+from nni.compression.base.onnx_export import check_onnx_arguments, export_onnx
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_defaults import TENSOR_KINDS, TensorKind
 from nni.compression.config.quantization_plan import (
@@ -198,7 +200,12 @@ class Quantizer(Compressor):
         self.load_calibration_config(calibration_config)
 
     def export_model(
-        self, model_path: str | Path, calibration_path: str | Path | None = None
+        self,
+        model_path: str | Path,
+        calibration_path: str | Path | None = None,
+        onnx_path: str | Path | None = None,
+        input_shape: Sequence[int] | None = None,
+        device: torch.device | str | None = None,
     ) -> CalibrationConfig:
         """Unwrap the model, and save its state dict and the calibration.
 
@@ -208,16 +215,90 @@ class Quantizer(Compressor):
             model_path: file of the state dict; keys and values are those of a model that was never
                 quantized, batch norms included.
             calibration_path: file of the calibration; None for no file.
+            onnx_path: file of the unwrapped model in ONNX, without quantization; None for no file.
+            input_shape: shape of its input; needed for `onnx_path`.
+            device: device of the model; None for the CPU.
 
         Returns:
             The calibration, as `get_calibration_config`.
+
+        Raises:
+            ValueError: `onnx_path` is given without `input_shape`; nothing is written then.
         """
+        check_onnx_arguments(onnx_path, input_shape)
         calibration = self.get_calibration_config()
-        self.unwrap_model()
-        torch.save(self.bound_model.state_dict(), model_path)
-        if calibration_path is not None:
-            torch.save(calibration, calibration_path)
+        model = self.unwrap_model()
+        self.export_model_save(
+            *(model, model_path, calibration, calibration_path, onnx_path, input_shape, device)
+        )
         return calibration
+
+    def export_model_save(
+        self,
+        model: nn.Module,
+        model_path: str | Path,
+        calibration_config: Mapping[str, object] | None = None,
+        calibration_path: str | Path | None = None,
+        onnx_path: str | Path | None = None,
+        input_shape: Sequence[int] | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        """Save a model, a calibration and the model in ONNX.
+
+        Args:
+            model: an unwrapped model.
+            model_path: file of its state dict.
+            calibration_config: the calibration; None for none.
+            calibration_path: file of the calibration; None for no file.
+            onnx_path: file of the model in ONNX; None for no file.
+            input_shape: shape of the input; needed for `onnx_path`.
+            device: device of the model; None for the CPU.
+
+        Raises:
+            ValueError: `onnx_path` is given without `input_shape`; nothing is written then.
+        """
+        check_onnx_arguments(onnx_path, input_shape)
+        torch.save(model.state_dict(), model_path)
+        if calibration_path is not None and calibration_config is not None:
+            torch.save(calibration_config, calibration_path)
+        if onnx_path is not None and input_shape is not None:
+            example = torch.zeros(*input_shape, device=torch.device(device or "cpu"))
+            export_onnx(model, (example,), onnx_path)
+
+    def record_shape(self, model: nn.Module, dummy_input: object) -> None:
+        """Run the model once, so that statistics by channel get their shapes.
+
+        No range counts as observed by it. `DataParallel` needs it for inputs and outputs with a
+        scale for each channel.
+
+        Args:
+            model: the model, wrapped.
+            dummy_input: its example input, on its device, or a tuple of them.
+        """
+        fresh = [
+            (quantizer, quantizer.training)
+            for _, quantizer in self.target_quantizers()
+            if isinstance(quantizer, RangeQuantizer) and not int(quantizer.observations)
+        ]
+        with eval_mode(model), torch.no_grad():
+            for quantizer, _ in fresh:
+                quantizer.training = True
+            call_model(model, dummy_input)
+        for quantizer, training in fresh:
+            quantizer.training = training
+            quantizer.observations.zero_()
+
+    def find_conv_bn_patterns(self, model: nn.Module, dummy_input: object) -> list[tuple[str, str]]:
+        """Return each convolution with the batch norm that directly follows it.
+
+        Args:
+            model: an unwrapped model.
+            dummy_input: its example input, on its device, or a tuple of them.
+
+        Returns:
+            Dotted names of convolution and batch norm.
+        """
+        return batch_norm_pairs(model, dummy_input)
 
     def _make_wrappers(
         self, model: nn.Module, config_list: Sequence[Entry]
@@ -258,9 +339,10 @@ class Quantizer(Compressor):
             raise ConfigListError(
                 "config_list fuse_names", f"cannot join {', '.join((name, *fused))}: {problem}"
             )
+        fused_types = tuple(type(one).__name__ for one in followers)
         quantizers = {
             target: self._target_quantizer(
-                settings, TargetPlace(name, target, type(module).__name__)
+                settings, TargetPlace(name, target, type(module).__name__, fused_types)
             )
             for target, settings in targets.items()
         }

@@ -26,6 +26,8 @@ class TargetPlace:
     """Name of the target."""
     module_type: str = ""
     """Class name of the module."""
+    fused_types: tuple[str, ...] = ()
+    """Class names of the modules that are fused with it, in order."""
 
     @property
     def where(self) -> str:
@@ -136,5 +138,5 @@ class TargetQuantizer(nn.Module, ABC):
         for name, buffer in self._buffers.items():
             saved = state_dict.get(prefix + name)
             if buffer is not None and saved is not None and saved.shape != buffer.shape:
-                self._buffers[name] = buffer.new_zeros(saved.shape)
+                buffer.resize_(saved.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)

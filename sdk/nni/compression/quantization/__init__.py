@@ -11,12 +11,20 @@ if TYPE_CHECKING:
         quant_scheme_dtype,
         set_quant_scheme_dtype,
     )
+    from nni.compression.quantization.bnn_quantizer import BNNQuantizer
+    from nni.compression.quantization.dorefa_quantizer import DoReFaQuantizer
+    from nni.compression.quantization.lsq_plus_quantizer import LsqPlusQuantizer
+    from nni.compression.quantization.lsq_quantizer import LsqQuantizer
     from nni.compression.quantization.naive_quantizer import NaiveQuantizer
     from nni.compression.quantization.observer_quantizer import ObserverQuantizer
     from nni.compression.quantization.ptq_quantizer import PtqQuantizer
     from nni.compression.quantization.qat_quantizer import QATQuantizer
 
 __all__ = [
+    "BNNQuantizer",
+    "DoReFaQuantizer",
+    "LsqPlusQuantizer",
+    "LsqQuantizer",
     "NaiveQuantizer",
     "ObserverQuantizer",
     "PtqQuantizer",
@@ -26,6 +34,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BNNQuantizer": "nni.compression.quantization.bnn_quantizer",
+    "DoReFaQuantizer": "nni.compression.quantization.dorefa_quantizer",
+    "LsqPlusQuantizer": "nni.compression.quantization.lsq_plus_quantizer",
+    "LsqQuantizer": "nni.compression.quantization.lsq_quantizer",
     "NaiveQuantizer": "nni.compression.quantization.naive_quantizer",
     "ObserverQuantizer": "nni.compression.quantization.observer_quantizer",
     "PtqQuantizer": "nni.compression.quantization.ptq_quantizer",

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.folding import folding_problem, is_batch_norm
+from nni.compression.base.model_runs import call_model, eval_mode
 
 _LAYERS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -37,8 +38,8 @@ def batch_norm_pairs(model: nn.Module, dummy_input: object) -> list[tuple[str, s
     """
     names = {id(module): name for name, module in model.named_modules()}
     record = _Record()
-    with _hooks(model, record), _eval_mode(model), torch.no_grad(), _UseCounter(record):
-        record.count_uses(_call(model, dummy_input))
+    with _hooks(model, record), eval_mode(model), torch.no_grad(), _UseCounter(record):
+        record.count_uses(call_model(model, dummy_input))
     return [
         (names[id(layer)], names[id(norm)])
         for layer, norm in record.pairs()
@@ -126,20 +127,3 @@ def _hooks(model: nn.Module, record: _Record) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextmanager
-def _eval_mode(model: nn.Module) -> Iterator[None]:
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
-def _call(model: nn.Module, inputs: object) -> object:
-    if isinstance(inputs, dict):
-        return model(**inputs)
-    return model(*inputs) if isinstance(inputs, tuple | list) else model(inputs)

@@ -230,23 +230,30 @@ def learned_step_scale(value: Tensor, qmax: int) -> Tensor:
     """Return the initial scale of learned step size quantization: 2 mean|x| / sqrt(qmax).
 
     Args:
-        value: any shape, not empty.
+        value: `(..., elements)`, not empty; the elements share a scale.
         qmax: largest integer, >= 1.
 
+    Returns:
+        `(...)`, > 0.
+
     Source: Esser et al., Learned Step Size Quantization, 2020, section 2.1.
+
+    Examples:
+        >>> learned_step_scale(torch.tensor([-2.0, 2.0]), 4)
+        tensor(2.)
     """
-    scale = 2 * value.detach().abs().mean() / math.sqrt(qmax)
+    scale = 2 * value.detach().abs().mean(-1) / math.sqrt(qmax)
     return scale.clamp(min=SCALE_FLOOR)
 
 
 def learned_step(value: Tensor, scale: Tensor, limits: IntegerRange) -> Tensor:
     """Return values rounded by a scale that is learned: the scale gets a gradient, too.
 
-    The gradient of the scale is multiplied by 1 / sqrt(elements * qmax).
+    The gradient of a scale is multiplied by 1 / sqrt(elements that share it * qmax).
 
     Args:
         value: any shape.
-        scale: without dimensions, > 0.
+        scale: a shape that broadcasts to that of `value`, > 0.
         limits: range of the integers; the zero point is 0.
 
     Returns:
@@ -254,10 +261,39 @@ def learned_step(value: Tensor, scale: Tensor, limits: IntegerRange) -> Tensor:
 
     Source: Esser et al., Learned Step Size Quantization, 2020, equations 1 to 3 and section 2.2.
     """
-    factor = 1 / math.sqrt(value.numel() * limits.qmax)
-    scale = _with_gradient_factor(scale, factor)
+    scale = _with_gradient_factor(scale, _step_factor(value, scale, limits))
     clamped = (value / scale).clamp(limits.qmin, limits.qmax)
     return _rounded_straight_through(clamped) * scale
+
+
+def learned_affine_step(
+    value: Tensor, scale: Tensor, zero_point: Tensor, limits: IntegerRange
+) -> Tensor:
+    """Return values rounded by a scale and a zero point that are both learned.
+
+    The gradient of the zero point is minus the scale where a value is out of range, and 0
+    elsewhere. Both gradients are multiplied as in `learned_step`.
+
+    Args:
+        value: any shape.
+        scale: a shape that broadcasts to that of `value`, > 0.
+        zero_point: likewise; it need not be a whole number.
+        limits: range of the integers.
+
+    Returns:
+        A tensor of the shape of `value`.
+
+    Source: Bhalgat et al., LSQ+: Improving Low-Bit Quantization through Learnable Offsets and
+        Better Initialization, 2020, section 3.1.
+
+    Departures: the offset of the paper is -scale * zero_point here, and the zero point is rounded,
+        because runtimes add an integer.
+    """
+    factor = _step_factor(value, scale, limits)
+    scale = _with_gradient_factor(scale, factor)
+    zero_point = _rounded_straight_through(_with_gradient_factor(zero_point, factor))
+    clamped = (value / scale + zero_point).clamp(limits.qmin, limits.qmax)
+    return (_rounded_straight_through(clamped) - zero_point) * scale
 
 
 def dorefa_weight(weight: Tensor, bits: int) -> Tensor:
@@ -277,6 +313,46 @@ def dorefa_weight(weight: Tensor, bits: int) -> Tensor:
     part = squashed / (2 * squashed.detach().abs().max().clamp(min=SCALE_FLOOR)) + 0.5
     levels = (1 << bits) - 1
     return 2 * _rounded_straight_through(part * levels) / levels - 1
+
+
+def dorefa_activation(value: Tensor, bits: int) -> Tensor:
+    """Return activations of 2^bits levels in [0, 1]; no gradient passes outside of that range.
+
+    Args:
+        value: any shape.
+        bits: from 1 to 32.
+
+    Source: Zhou et al., DoReFa-Net, 2016, equation 11.
+
+    Examples:
+        >>> dorefa_activation(torch.tensor([-1.0, 0.4, 2.0]), 2)
+        tensor([0.0000, 0.3333, 1.0000])
+    """
+    levels = (1 << bits) - 1
+    return _rounded_straight_through(value.clamp(0, 1) * levels) / levels
+
+
+def dorefa_gradient(gradient: Tensor, bits: int, noise: Tensor) -> Tensor:
+    """Return gradients of 2^bits levels between plus and minus their largest magnitude.
+
+    Args:
+        gradient: `(samples, ...)`; each sample has a range of its own.
+        bits: from 1 to 32.
+        noise: of the shape of `gradient`, uniform in [-0.5, 0.5], which makes the rounding
+            unbiased.
+
+    Source: Zhou et al., DoReFa-Net, 2016, equation 12.
+
+    Examples:
+        >>> dorefa_gradient(torch.tensor([[-1.0, 0.1, 1.0]]), 1, torch.zeros(1, 3))
+        tensor([[-1.,  1.,  1.]])
+    """
+    levels = (1 << bits) - 1
+    others = list(range(1, gradient.dim()))
+    largest = gradient.abs().amax(others, keepdim=True) if others else gradient.abs()
+    largest = largest.clamp(min=torch.finfo(gradient.dtype).tiny)
+    part = gradient / (2 * largest) + 0.5 + noise / levels
+    return 2 * largest * (torch.round(part.clamp(0, 1) * levels) / levels - 0.5)
 
 
 def binarized(value: Tensor) -> Tensor:
@@ -331,6 +407,10 @@ def folded_batch_norm(
 
 def _rounded_straight_through(value: Tensor) -> Tensor:
     return value + (torch.round(value) - value).detach()
+
+
+def _step_factor(value: Tensor, scale: Tensor, limits: IntegerRange) -> float:
+    return 1 / math.sqrt(value.numel() / scale.numel() * limits.qmax)
 
 
 def _with_gradient_factor(value: Tensor, factor: float) -> Tensor:

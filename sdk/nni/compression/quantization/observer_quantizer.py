@@ -96,6 +96,7 @@ class ObserverQuantizer(Quantizer):
             if place.is_parameter:
                 parameter = self._wrappers[place.module_name].parameter(place.target)
                 parameter.data.copy_(quantizer(parameter.detach()))
+                quantizer.load({"scale": quantizer.scale.tolist()})  # the range of the integers
         return self.bound_model
 
 

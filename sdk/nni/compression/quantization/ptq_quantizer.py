@@ -1,7 +1,6 @@
 """Quantizer of a trained model by the ranges of an evaluation: post-training quantization."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_evaluator
 from nni.compression.base.compressor import Entry
+from nni.compression.base.model_runs import eval_mode
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
@@ -96,7 +96,7 @@ class PtqQuantizer(Quantizer):
             RuntimeError: the evaluator has no `evaluating_func`.
         """
         self.wrap_model()
-        with self._eval_mode(), torch.no_grad():
+        with eval_mode(self.bound_model), torch.no_grad():
             self._observe("always")
             try:
                 self._evaluate([])
@@ -144,16 +144,6 @@ class PtqQuantizer(Quantizer):
             bias = _bias_of(self._wrappers[name])
             assert bias is not None  # chosen so above
             bias.sub_(error.mean(bias))
-
-    @contextmanager
-    def _eval_mode(self) -> Iterator[None]:
-        training = [module for module in self.bound_model.modules() if module.training]
-        self.bound_model.eval()
-        try:
-            yield
-        finally:
-            for module in training:
-                module.training = True
 
 
 class MeanError:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.masking.granularity import block_sizes, expanded, to_blocks
+from nni.compression.quantization.blocks import shared_blocks, spread
 from nni.compression.quantization.numerics import (
     moving_average,
     scale_and_zero_point,
@@ -120,7 +120,8 @@ class RangeQuantizer(TargetQuantizer):
         Args:
             value: any shape, not empty.
         """
-        smallest, largest = self._range(value)
+        blocks = shared_blocks(value, self.settings, self.place)
+        smallest, largest = blocks.amin(-1), blocks.amax(-1)
         if smallest.shape != self.smallest.shape:
             self._resize(smallest.shape)
         self.smallest.copy_(self._averaged(self.smallest, smallest, torch.minimum))
@@ -144,7 +145,9 @@ class RangeQuantizer(TargetQuantizer):
 
     def _simulated(self, value: Tensor) -> Tensor:
         wide = value if value.dtype == torch.float64 else value.float()
-        scale, zero_point = self._spread(self.scale, wide), self._spread(self.zero_point, wide)
+        scale, zero_point = (
+            spread(one, wide, self.settings, self.place) for one in (self.scale, self.zero_point)
+        )
         clipping = self.settings.apply_method == "qat_clamp_round"
         simulate = simulated_with_clipped_gradient if clipping else simulated
         return simulate(wide, scale, zero_point, self.integer).to(value.dtype)
@@ -155,27 +158,6 @@ class RangeQuantizer(TargetQuantizer):
         )
         self.scale.copy_(scale)
         self.zero_point.copy_(zero_point)
-
-    def _range(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the ends of the range of each block, shaped like the scale."""
-        if self.settings.granularity == "default":
-            return value.amin(), value.amax()
-        blocks = to_blocks(value, self._sizes(value))
-        return blocks.amin(-1), blocks.amax(-1)
-
-    def _sizes(self, value: Tensor) -> tuple[int, ...]:
-        transposed = self.place.module_type.startswith("ConvTranspose")
-        granularity = self.settings.granularity
-        if self.place.is_parameter and value.dim() == 1 and isinstance(granularity, str):
-            return (1,)  # a vector has one value for each channel
-        return block_sizes(granularity, value.shape, transposed=transposed)
-
-    def _spread(self, statistic: Tensor, value: Tensor) -> Tensor:
-        """Return a scale or zero point in a shape that broadcasts to that of the value."""
-        pairs = zip(statistic.shape, value.shape, strict=False)
-        if statistic.dim() == 0 or all(one in {1, size} for one, size in pairs):
-            return statistic
-        return expanded(statistic, self._sizes(value))
 
     def _averaged(
         self, tracked: Tensor, observed: Tensor, widest: Callable[[Tensor, Tensor], Tensor]
@@ -193,10 +175,9 @@ class RangeQuantizer(TargetQuantizer):
 
     def _resize(self, shape: torch.Size) -> None:
         """Give the statistics another shape; what was observed before is forgotten."""
-        for name in ("scale", "zero_point", "smallest", "largest"):
-            old = self._buffers[name]
-            assert old is not None  # registered in the constructor
-            self._buffers[name] = old.new_ones(shape) if name == "scale" else old.new_zeros(shape)
+        for statistic in (self.scale, self.zero_point, self.smallest, self.largest):
+            statistic.resize_(shape).zero_()
+        self.scale.fill_(1)
         self.observations.zero_()
 
     def _has_no_channels(self, value: Tensor) -> bool:

@@ -244,3 +244,51 @@ def test_truncation_towards_zero_passes_the_gradient() -> None:
 
     assert found.tolist() == [-1, 0, 2]
     assert gradient.tolist() == [1, 1, 1]
+
+
+def test_learned_scales_of_several_blocks() -> None:
+    value = torch.tensor([[1.0, -1.0], [3.0, -3.0]], requires_grad=True)
+    scale = numerics.learned_step_scale(value, 4)[:, None].requires_grad_()
+
+    found = numerics.learned_step(value, scale, IntegerRange(-4, 4))
+    (gradient,) = torch.autograd.grad(found.sum(), scale)
+
+    assert scale.tolist() == [[1], [3]]
+    assert torch.equal(found, value)
+    assert gradient.shape == (2, 1)
+
+
+def test_a_learned_zero_point_has_the_gradient_of_clipped_values() -> None:
+    value = torch.tensor([-5.0, 0.4, 9.0])
+    scale = torch.tensor(0.5, requires_grad=True)
+    zero = torch.tensor(1.0, requires_grad=True)
+    limits = IntegerRange(-4, 4)
+
+    found = numerics.learned_affine_step(value, scale, zero, limits)
+    gradients = torch.autograd.grad(found.sum(), (scale, zero))
+
+    factor = 1 / math.sqrt(3 * 4)
+    assert found.tolist() == [-2.5, 0.5, 1.5]
+    assert float(gradients[1]) == pytest.approx(-0.5 * 2 * factor)
+    # Clipped: q - z, which is -5 and 3. Inside: round(x / s + z) - z - x / s = 1 - 0.8.
+    assert float(gradients[0]) == pytest.approx((-5 + 3 + 0.2) * factor)
+
+
+def test_activations_of_few_levels_are_clamped() -> None:
+    value = torch.tensor([-1.0, 0.2, 0.4, 2.0], requires_grad=True)
+
+    found = numerics.dorefa_activation(value, 2)
+    (gradient,) = torch.autograd.grad(found.sum(), value)
+
+    assert found.tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1])
+    assert gradient.tolist() == [0, 1, 1, 0]
+
+
+def test_gradients_of_few_levels_have_a_range_for_each_sample() -> None:
+    gradient = torch.tensor([[1.0, 0.3], [-10.0, 0.0]])
+
+    found = numerics.dorefa_gradient(gradient, 8, torch.zeros(2, 2))
+
+    assert torch.allclose(found, gradient, atol=20 / 255)
+    assert float(found[0, 1]) == pytest.approx(0.3, abs=2 / 255)
+    assert numerics.dorefa_gradient(torch.zeros(2), 2, torch.zeros(2)).abs().max() < 1e-30
