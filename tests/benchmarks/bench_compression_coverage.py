@@ -101,7 +101,8 @@ def measure(subject: Subject) -> Outcome:
     error = max(
         relative_error(outputs_of(twin, one), outputs_of(smaller, one)) for one in (images, other)
     )
-    before, after = parameters_outside_classifier(model), parameters_outside_classifier(smaller)
+    classes = outputs_of(model, images)[-1].shape[-1]
+    before, after = (parameters_outside_classifier(one, classes) for one in (model, smaller))
     return Outcome(
         subject.name,
         error=error,

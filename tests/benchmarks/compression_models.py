@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 REMEDY: Final = "pip install --no-deps torchvision==0.28.0 timm"
-CLASSES: Final = 1000
 DECODABLE: Final = 2**22
 """Elements of a tensor that a random permutation keeps distinct in float32."""
 
@@ -200,6 +199,6 @@ def present_by_indices(full: Tensor, part: Tensor) -> Tensor:
     return mask
 
 
-def parameters_outside_classifier(model: nn.Module) -> int:
+def parameters_outside_classifier(model: nn.Module, classes: int) -> int:
     """Return the number of elements of all parameters but those with one row for each class."""
-    return sum(one.numel() for one in model.parameters() if one.shape[:1] != (CLASSES,))
+    return sum(one.numel() for one in model.parameters() if one.shape[:1] != (classes,))

@@ -6,37 +6,17 @@ that is not enough, the sizes in single calls of the forward are replaced (`Size
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
+from nni.compression.speedup.following import changed_sizes
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo
-from nni.compression.speedup.size_arguments import SizeAdapter
+from nni.compression.speedup.size_arguments import SizeAdapter, SizedCall
 from nni.compression.speedup.slots import Flags
-
-
-def changed_sizes(dependencies: Dependencies, removed: Flags, value: int) -> dict[int, int]:
-    """Return the new size of each axis of a value that shrinks.
-
-    Args:
-        dependencies: Units of the model.
-        removed: By representative: whether the unit goes.
-        value: Index of a value of the graph.
-
-    Returns:
-        Size by axis.
-    """
-    found = {}
-    for block in dependencies.value_blocks.get(value, []):
-        dead = removed[dependencies.roots[block.ids]]
-        if dead.any():
-            kept = np.moveaxis(~dead, block.axis, -1).sum(axis=-1)
-            found[block.axis] = int(kept.min())
-    return found
 
 
 @dataclass
@@ -166,24 +146,33 @@ class Adaptation:
         return {old: min(new) for old, new in pairs.items() if len(new) == 1}
 
     def _adapt_calls(self, path: str) -> bool:
-        """Replace the sizes in the calls of a module that runs once."""
+        """Replace the sizes in the calls of a module, if all of its runs agree."""
         graph = self.dependencies.graph
-        if graph.runs.get(path, 0) != 1:
-            return False
-        changes = {}
         calls = [one for one in graph.calls if path in one.modules]
+        count, rest = divmod(len(calls), max(graph.runs.get(path, 0), 1))
+        if rest:
+            return False
+        runs = [
+            self._call_changes(path, calls[first : first + count])
+            for first in range(0, len(calls), max(count, 1))
+        ]
+        if not runs or not runs[0] or any(one != runs[0] for one in runs):
+            return False
+        adapter = SizeAdapter(runs[0])
+        self._adapters[path] = adapter
+        self._handles[path] = adapter.attach(self.model.get_submodule(path))
+        return True
+
+    def _call_changes(
+        self, path: str, calls: Sequence[SizedCall]
+    ) -> dict[int, list[dict[int, int]]]:
+        """Return the new sizes of the calls of one run, by their place."""
+        changes = {}
         for place, call in enumerate(calls):
-            if call.modules[-1] == path:
-                shapes = [
-                    changed_sizes(self.dependencies, self.removed, one) for one in call.outputs
-                ]
-                if any(shapes):
-                    changes[place] = shapes
-        if changes:
-            adapter = SizeAdapter(changes)
-            self._adapters[path] = adapter
-            self._handles[path] = adapter.attach(self.model.get_submodule(path))
-        return bool(changes)
+            shapes = [changed_sizes(self.dependencies, self.removed, one) for one in call.outputs]
+            if call.modules[-1] == path and any(shapes):
+                changes[place] = shapes
+        return changes
 
 
 def module_changes(

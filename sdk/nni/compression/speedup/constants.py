@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nni.compression.speedup.following import Position
 from nni.compression.speedup.graph import Inputs, OperationGraph, run, unchanged
 from nni.compression.speedup.slots import Flags
 
@@ -27,8 +28,6 @@ _BATCH_NORMS: Final = {
     "aten.native_batch_norm", "aten._native_batch_norm_legit_no_training",
     "aten.cudnn_batch_norm", "aten._batch_norm_no_update",
 }  # fmt: skip
-_OPTIONAL: Final = "aten.detach"
-"""Operation that torch adds to new tensors in some contexts only."""
 _PRODUCTS: Final = {"aten.mm", "aten.addmm"}
 
 
@@ -59,10 +58,9 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, graph: OperationGraph, wanted: set[int], probe: Probe) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._graph = graph
+        self._position = Position(graph)
         self._wanted = wanted
         self._probe = probe
-        self._place = -1
         self._tainted: set[int] = set()
         self._alive: list[Tensor] = []
 
@@ -75,7 +73,7 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:  # noqa: ANN401
         del types
         op = str(func.overloadpacket)
-        if not self._advance(op):
+        if self._position.advance(op) is None:
             return func(*args, **(kwargs or {}))
         inputs = [one for one in pytree.tree_leaves([args, kwargs]) if isinstance(one, Tensor)]
         tainted = any(id(one) in self._tainted for one in inputs)
@@ -89,19 +87,6 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 elif tainted:
                     one.fill_(NAN)
         return output
-
-    def _advance(self, op: str) -> bool:
-        """Move to the node of an operation; return False for an unrecorded detach."""
-        nodes = self._graph.nodes
-        self._place += 1
-        while self._place < len(nodes) and nodes[self._place].op == _OPTIONAL != op:
-            self._place += 1
-        if self._place < len(nodes) and nodes[self._place].op == op:
-            return True
-        self._place -= 1
-        if op != _OPTIONAL:
-            raise RuntimeError("the model does not repeat its operations")
-        return False
 
     def _computed(
         self, op: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -127,7 +112,7 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         transposed, groups, padding = rest[3], rest[5], rest[1]
         live = weight != 0
         flags = live.reshape(*live.shape[:2], -1).any(dim=2)
-        if self._place in self._wanted:
+        if self._position.place in self._wanted:
             matrix = _by_input(flags, groups, transposed=transposed)
             self._arrive(image.transpose(0, 1).flatten(1), matrix, padded=any(padding))
         unknown = image.isnan()
@@ -148,7 +133,7 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             swapped = True
         else:
             swapped = False
-        if self._place in self._wanted:
+        if self._position.place in self._wanted:
             self._arrive(left.t(), (right != 0).numpy(force=True), padded=False)
         unknown = left.isnan()
         clean, weight = left.nan_to_num(nan=0.0), right
@@ -163,7 +148,7 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Store the constants of a contraction; `rows` has one row per contracted index."""
         same = (rows == rows[:, :1]).all(dim=1)
         values = torch.where(same, rows[:, 0], NAN).double().numpy(force=True)
-        self._probe.arrivals[self._place] = Arrivals(values, weights, padded)
+        self._probe.arrivals[self._position.place] = Arrivals(values, weights, padded)
 
     def _batch_norm(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -223,7 +208,7 @@ def probe_constants(
         The constants by node.
 
     Raises:
-        RuntimeError: the run differs from the recorded one.
+        DivergedError: the run differs from the recorded one.
 
     Examples:
         >>> import torch

@@ -38,7 +38,18 @@ def convolution(state: Propagation, node: Node) -> None:
     if bias is not None:
         own = state.line(node, bias, 0)
         state.join(node, outs, own, _FIXED)
-    state.put(node.outputs[0], found)
+    state.put(node.outputs[0], [*_batches(state, node, image), *found])
+
+
+def _batches(state: Propagation, node: Node, image: Ref) -> list[Block]:
+    """Return the block of the batch axis, which may hold heads; its rows must be equal."""
+    block = state.at(image, 0)
+    if block is None:
+        return []
+    if block.rows():
+        state.freeze(node, block.ids, "rows with different channels are convolved")
+        return []
+    return [block]
 
 
 def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None:
@@ -57,6 +68,7 @@ def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None
         for ids in (stored, channels):
             if ids is not None:
                 state.freeze(node, ids, _FIXED)
+        state.freeze_axes(node, weight, [0, 1], _FIXED)
         # Frozen channels still tell which layers they reach.
         return None if transposed or computed else stored
     outs = state.slots.new(groups * out_width) if transposed else stored

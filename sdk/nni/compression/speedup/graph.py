@@ -8,6 +8,7 @@ and module paths are.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -162,17 +163,24 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         del types
         named = self._named(func, args, kwargs or {})
         output = func(*args, **(kwargs or {}))
-        outputs = []
-        for tensor in output if isinstance(output, list | tuple) else [output]:
-            if isinstance(tensor, Tensor):
-                found = self._indices.get(id(tensor))
-                outputs.append(self._add(tensor, computed=True) if found is None else found)
+        found = output if isinstance(output, list | tuple) else [output]
+        outputs = [self._output(tensor) for tensor in found if isinstance(tensor, Tensor)]
         op = str(func.overloadpacket)
         where = self._stack[-1] if self._stack else ""
         pointwise = torch.Tag.pointwise in func.tags
         node = Node(len(self._graph.nodes), op, named, outputs, where, pointwise)
         self._graph.nodes.append(node)
         return output
+
+    def _output(self, tensor: Tensor) -> int:
+        """Return the value of an output: a new one, or the one that was changed in place.
+
+        An operation such as `transpose_` gives a tensor another shape; that is a new value, too.
+        """
+        found = self._indices.get(id(tensor))
+        if found is None or self._graph.values[found].shape != tuple(tensor.shape):
+            return self._add(tensor, computed=True)
+        return found
 
     def _named(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
         found: dict[str, Any] = {}
@@ -221,11 +229,21 @@ class _CallRecorder(TorchFunctionMode):
 
 @contextmanager
 def module_stack(
-    model: nn.Module, stack: list[str], runs: dict[str, int] | None = None
+    model: nn.Module,
+    stack: list[str],
+    runs: dict[str, int] | None = None,
+    *,
+    after_errors: bool = True,
 ) -> Iterator[None]:
     """Keep the paths of the modules that run on a stack, and count their runs.
 
     Recurrent modules run without fused kernels meanwhile, so that their gates are operations.
+
+    Args:
+        model: The model.
+        stack: List for the paths, outermost first.
+        runs: Dict for the number of runs by path.
+        after_errors: Whether a module that raised an error leaves the stack.
     """
     names = {id(module): name for name, module in model.named_modules()}
     fused: bool = torch._C._get_mkldnn_enabled()  # noqa: SLF001 - as torch.backends.mkldnn does
@@ -246,8 +264,9 @@ def module_stack(
     with ExitStack() as exits:
         before = module_hooks.register_module_forward_pre_hook(enter)
         exits.callback(before.remove)
-        after = module_hooks.register_module_forward_hook(leave, always_call=True)
+        after = module_hooks.register_module_forward_hook(leave, always_call=after_errors)
         exits.callback(after.remove)
+        exits.callback(set_fused, fused)
         yield
 
 
@@ -256,7 +275,12 @@ def unchanged(model: nn.Module, *, training: bool = False) -> Iterator[None]:
     """Switch the mode of all modules; restore flags, buffers and attributes at the end."""
     modules = list(model.modules())
     attributes = [dict(module.__dict__) for module in modules]
-    registries = [(dict(module._buffers), dict(module._modules)) for module in modules]  # noqa: SLF001
+    containers = [
+        (value, copy.copy(value))
+        for saved in attributes
+        for value in saved.values()
+        if type(value) in {dict, list}
+    ]
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -267,20 +291,23 @@ def unchanged(model: nn.Module, *, training: bool = False) -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for module, saved, (own, children) in zip(modules, attributes, registries, strict=True):
+        for module, saved in zip(modules, attributes, strict=True):
             module.__dict__.clear()
             module.__dict__.update(saved)
-            _refill(module._buffers, own)  # noqa: SLF001
-            _refill(module._modules, children)  # noqa: SLF001
+        for container, content in containers:
+            _refill(container, content)
         with torch.no_grad():
             for buffer, value in buffers:
                 buffer.copy_(value)
 
 
-def _refill(registry: dict[str, Any], saved: dict[str, Any]) -> None:
-    if registry != saved:
-        registry.clear()
-        registry.update(saved)
+def _refill(container: dict[Any, Any] | list[Any], content: Any) -> None:  # noqa: ANN401 - the same
+    """Give a container its former content; registries of modules and caches are such."""
+    container.clear()
+    if isinstance(container, dict):
+        container.update(content)
+    else:
+        container.extend(content)
 
 
 def capture(model: nn.Module, inputs: Inputs, *, training: bool = False) -> OperationGraph:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import nn
 
+from nni.compression.speedup.caches import clear_caches
 from nni.compression.speedup.graph import Inputs, OperationGraph, capture
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, Sink, propagate
@@ -147,6 +148,22 @@ class Dependencies:
         units = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
         return units[~self.frozen[units]]
 
+    def units_of_node(self, index: int) -> Ids:
+        """Return the removable units of the inputs and outputs of an operation.
+
+        Args:
+            index: Index of its node.
+
+        Returns:
+            Representatives.
+        """
+        node = self.graph.nodes[index]
+        values = [*node.inputs(), *node.outputs]
+        blocks = [block for one in values for block in self.value_blocks.get(one, [])]
+        found = [self.roots[block.ids].ravel() for block in blocks]
+        units = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        return units[~self.frozen[units]]
+
 
 def summarise(state: Propagation) -> Dependencies:
     """Return the units that a propagation found."""
@@ -185,7 +202,8 @@ def find_dependencies(
     """Return the dependency groups of a model.
 
     Args:
-        model: The model, which runs once in eval mode and is the same afterwards.
+        model: The model, which runs once in eval mode and is the same afterwards; its caches of
+            tensors are cleared.
         inputs: Example inputs: a tensor, a list or tuple, or a dict by name.
         allow_norm_change: Whether axes that a LayerNorm or GroupNorm normalises may shrink, which
             changes the statistics and so the function.
@@ -207,6 +225,7 @@ def find_dependencies(
         [4]
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+    clear_caches(model, inputs)
     graph = capture(model, inputs)
     state = propagate(graph, RULES, allow_norm_change=allow_norm_change, deadline=deadline)
     return summarise(state)

@@ -249,7 +249,10 @@ def _rules() -> dict[str, Rule]:
         index: "index",
         index_select: "index_select",
         glu: "glu",
-        elementwise: "copy_ masked_fill masked_fill_ _prelu_kernel rrelu_with_noise where",
+        # what torch does not tag as elementwise, though it is
+        elementwise: "copy_ masked_fill masked_fill_ _prelu_kernel rrelu_with_noise where "
+        "rrelu_with_noise_functional hardswish hardswish_ log_sigmoid_forward mish_ polar complex "
+        "rsub",
     }
     return {f"aten.{name}": rule for rule, names in table.items() for name in names.split()}
 

@@ -152,6 +152,8 @@ def take_slice(state: Propagation, node: Node) -> None:
     shape = state.shape(source)
     axis = node.args["dim"] % len(shape)
     start, end = node.args["start"] or 0, node.args["end"]
+    if state.shape(node.outputs[0])[axis] == 1:
+        state.freeze_axes(node, source, [axis], "single indices are taken from it")
     whole = slice(start, None if end is None or end >= END else end, node.args["step"])
     state.put(node.outputs[0], _indexed(state, source, axis, whole))
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from nni.compression.speedup.caches import independent_copy
 from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import ChannelGroup, Dependencies, find_dependencies
 from nni.compression.speedup.removal import Undo
 from nni.compression.speedup.report import SpeedupReport
 from nni.compression.speedup.selection import balanced, components
-from nni.compression.speedup.shrinking import outputs_of, shrink
+from nni.compression.speedup.shrinking import shrink
 from nni.compression.speedup.slots import Flags
 
 Scores = npt.NDArray[np.float64]
@@ -44,31 +46,27 @@ def l1_scores(model: nn.Module, dependencies: Dependencies) -> Scores:
     return scores
 
 
-def masked_outputs(
-    model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags
-) -> list[Tensor]:
-    """Return the outputs of a model whose parameters are zero for the removed units.
+@contextmanager
+def masked(model: nn.Module, dependencies: Dependencies, removed: Flags) -> Iterator[None]:
+    """Set the parameters of removed units to zero, and restore them at the end.
 
     Args:
-        model: The model, which is the same afterwards.
-        inputs: Example inputs.
+        model: The model.
         dependencies: Its units.
         removed: By representative: whether the unit is masked.
-
-    Returns:
-        The floating-point outputs.
     """
     undo = Undo()
     try:
         for name, tensor in model.named_parameters():
-            data = tensor.detach()
+            before = tensor.detach()
+            data = before
             for block in dependencies.blocks.get(name, []):
                 dead = removed[dependencies.roots[block.ids]]
                 if dead.any():
                     data = data.masked_fill(torch.from_numpy(dead).to(data.device), 0)
-            if data is not tensor.detach():
+            if data is not before:
                 undo.replace(tensor, data)
-        return outputs_of(model, inputs)
+        yield
     finally:
         undo.restore()
 
@@ -167,7 +165,7 @@ def prune(
         raise ValueError(f"sparsity must be at least 0 and below 1, but is {sparsity}")
     if round_to < 1:
         raise ValueError(f"round_to must be at least 1, but is {round_to}")
-    smaller = copy.deepcopy(model)
+    smaller = independent_copy(model)
     start = time.process_time()
     dependencies = find_dependencies(
         smaller, example_inputs, allow_norm_change=allow_norm_change, time_limit_s=time_limit_s
@@ -182,7 +180,7 @@ def prune(
         example_inputs,
         dependencies,
         wanted,
-        lambda removed: masked_outputs(smaller, example_inputs, dependencies, removed),
+        lambda removed: masked(smaller, dependencies, removed),
     )
     after = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
     report = SpeedupReport(

@@ -7,19 +7,26 @@ again from the original tensors. So a removal always ends with a model that runs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as module_hooks
 
 from nni.compression.speedup.adaptation import Adaptation
-from nni.compression.speedup.graph import Inputs, run, tensors_in, unchanged
+from nni.compression.speedup.following import (
+    DeviationError,
+    check_sizes,
+    first_difference,
+    kept_sums,
+)
+from nni.compression.speedup.graph import Inputs, module_stack, run, tensors_in, unchanged
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo, remove
 from nni.compression.speedup.selection import largest_balanced
-from nni.compression.speedup.slots import Flags
+from nni.compression.speedup.slots import Flags, Ids
 
 TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-4}
 """Largest accepted error by type of the outputs."""
@@ -88,35 +95,41 @@ def tolerance(outputs: list[Tensor]) -> float:
     return max((TOLERANCES.get(one.dtype, COARSE_TOLERANCE) for one in outputs), default=0.0)
 
 
-def failing_module(model: nn.Module, inputs: Inputs) -> tuple[str, str] | None:
-    """Return the module whose forward raises, and the message; None if the model runs.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Reason why a smaller model is not accepted."""
+
+    path: str
+    """Module whose forward was running."""
+    message: str
+    node: int | None = None
+    """Operation that differs from the recorded one, where it is known."""
+    runs: bool = False
+    """Whether the model runs, and computes something else."""
+
+
+def failure_of(
+    model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags
+) -> Failure | None:
+    """Return where a smaller model fails or has unexpected sizes; None if it runs.
 
     Args:
         model: The model.
         inputs: Inputs of its forward.
+        dependencies: Its units.
+        removed: By representative: whether the unit was removed.
 
     Returns:
-        The path of the innermost module and the text of the error.
+        The innermost module and the first line of the error.
     """
-    names = {id(module): name for name, module in model.named_modules()}
     stack: list[str] = []
-
-    def enter(module: nn.Module, _inputs: object) -> None:
-        stack.append(names.get(id(module), stack[-1] if stack else ""))
-
-    def leave(_module: nn.Module, _inputs: object, _output: object) -> None:
-        stack.pop()
-
-    before = module_hooks.register_module_forward_pre_hook(enter)
-    after = module_hooks.register_module_forward_hook(leave)
     try:
-        with unchanged(model):
-            run(model, inputs)
+        with module_stack(model, stack, after_errors=False):
+            check_sizes(model, inputs, dependencies, removed)
+    except DeviationError as error:
+        return Failure(error.node.module, str(error), error.node.index)
     except Exception as error:  # noqa: BLE001 - code of users raises anything
-        return (stack[-1] if stack else "", str(error).split("\n", 1)[0])
-    finally:
-        before.remove()
-        after.remove()
+        return Failure(stack[-1] if stack else "", str(error).split("\n", 1)[0])
     return None
 
 
@@ -125,7 +138,7 @@ def shrink(
     inputs: Inputs,
     dependencies: Dependencies,
     wanted: Flags,
-    reference: Callable[[Flags], list[Tensor]],
+    masked: Callable[[Flags], AbstractContextManager[None]],
     prepare: Callable[[Flags, Undo], None] | None = None,
 ) -> Shrinking:
     """Remove units from a model; take back what the model cannot do without.
@@ -135,7 +148,7 @@ def shrink(
         inputs: Example inputs.
         dependencies: Its units; those that turn out to be needed are frozen.
         wanted: By representative: whether the unit should go.
-        reference: Function from the units to the outputs of the masked model.
+        masked: Context in which the model, with its original sizes, has zeros for units.
         prepare: Function that changes the model just before the units are removed.
 
     Returns:
@@ -147,41 +160,60 @@ def shrink(
     removed = wanted & ~dependencies.frozen
     for _ in range(MAX_ATTEMPTS):
         removed = largest_balanced(dependencies.balances, removed)
-        expected = reference(removed)
+        with masked(removed):
+            expected = outputs_of(model, inputs)
         undo = Undo()
         if prepare is not None:
             prepare(removed, undo)
         remove(model, dependencies, removed, undo)
         adaptation = Adaptation(model, dependencies, removed)
         failure, error = _tested(model, inputs, expected, adaptation)
-        if not removed.any() or (failure is None and _accepted(dependencies, expected, error)):
+        if failure is None or not removed.any():
             return Shrinking(removed, error, adaptation.changes(undo))
+        sums = kept_sums(model, inputs, dependencies) if failure.runs else {}
         adaptation.restore_all()
         undo.restore()
-        _step_back(dependencies, removed, failure, error)
+        if sums:
+            with masked(removed):
+                node = first_difference(kept_sums(model, inputs, dependencies, removed), sums)
+            failure = replace(failure, node=node)
+        dependencies.freeze(*_causes(dependencies, removed, failure))
         removed &= ~dependencies.frozen
     raise RuntimeError(f"no removal was accepted in {MAX_ATTEMPTS} attempts")
 
 
 def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) -> bool:
     """Return whether an error is rounding, or wanted because norms changed."""
-    return bool(dependencies.changed_norms) or error <= tolerance(expected)
+    finite = error < float("inf")
+    return (finite and bool(dependencies.changed_norms)) or error <= tolerance(expected)
 
 
 def _tested(
     model: nn.Module, inputs: Inputs, expected: list[Tensor], adaptation: Adaptation
-) -> tuple[tuple[str, str] | None, float]:
+) -> tuple[Failure | None, float]:
     """Run a smaller model; adapt modules that fail until it runs, or no means is left."""
+    dependencies, removed = adaptation.dependencies, adaptation.removed
+    failure = None
     for _ in range(MAX_ATTEMPTS):
-        failure = failing_module(model, inputs)
+        error = _error(model, inputs, expected)
+        if _accepted(dependencies, expected, error):
+            return None, error
+        failure = failure_of(model, inputs, dependencies, removed)
         if failure is None:
-            error = relative_error(expected, outputs_of(model, inputs))
-            exact = _accepted(adaptation.dependencies, expected, error)
-            if exact or not adaptation.escalate():
-                return None, error
-        elif not _advanced(adaptation, failure[0]):
+            failure = Failure("", f"the outputs would differ by {error:.1e}", runs=True)
+            if not adaptation.escalate():
+                return failure, error
+        elif not _advanced(adaptation, failure.path):
             return failure, float("inf")
     return failure, float("inf")
+
+
+def _error(model: nn.Module, inputs: Inputs, expected: list[Tensor]) -> float:
+    """Return the error of a smaller model; infinity if the model fails."""
+    try:
+        return relative_error(expected, outputs_of(model, inputs))
+    except Exception:  # noqa: BLE001 - code of users raises anything
+        return float("inf")
 
 
 def _advanced(adaptation: Adaptation, path: str) -> bool:
@@ -193,17 +225,35 @@ def _advanced(adaptation: Adaptation, path: str) -> bool:
     return True
 
 
-def _step_back(
-    dependencies: Dependencies, removed: Flags, failure: tuple[str, str] | None, error: float
-) -> None:
-    """Freeze the units of a failing module, or of the module around it, or all of them."""
-    if failure is None:
-        dependencies.freeze(dependencies.free(), f"the outputs would differ by {error:.1e}")
-        return
-    path, message = failure
+def _causes(dependencies: Dependencies, removed: Flags, failure: Failure) -> tuple[Ids, str]:
+    """Return the units whose removal explains a failure, and the reason for the report."""
+    if failure.node is not None:
+        for node in range(failure.node, -1, -1):  # or the last operation before it that shrinks
+            units = dependencies.units_of_node(node)
+            if removed[units].any():
+                described = dependencies.graph.nodes[failure.node].describe()
+                where = f" ({described})" if failure.runs else ""
+                return units, f"{failure.message}{where}"
+    if failure.runs:
+        return _first_units(dependencies, removed), f"{failure.message} by rounding"
+    path = failure.path
     units = dependencies.units_of_module(path)
     while path and not removed[units].any():
         path = path.rpartition(".")[0]
         units = dependencies.units_of_module(path)
     units = units if removed[units].any() else dependencies.free()
-    dependencies.freeze(units, f"{failure[0] or 'the model'} does not run with fewer: {message}")
+    return units, f"{failure.path or 'the model'} does not run with fewer: {failure.message}"
+
+
+def _first_units(dependencies: Dependencies, removed: Flags) -> Ids:
+    """Return the units that the model uses first, with a quarter of the removed ones.
+
+    Without any operation that differs, an error is the rounding of early operations, which the
+    later ones have amplified.
+    """
+    found: Ids = np.zeros(0, dtype=np.int64)
+    for node in range(len(dependencies.graph.nodes)):
+        found = np.union1d(found, dependencies.units_of_node(node))
+        if removed[found].sum() >= removed.sum() / 4:
+            return found
+    return dependencies.free()

@@ -61,10 +61,11 @@ def with_sizes(
     if name in {"split", "split_with_sizes"}:
         dim = named.get("dim", found[_DIM_PLACE] if len(found) > _DIM_PLACE else 0)
         axis = dim % found[0].dim()
-        sizes = [one[axis] for one in shapes if axis in one]
-        if len(sizes) == len(shapes):
-            return [found[0], sizes, dim], {}
-        return found, named
+        before = _split_sizes(found[1] if len(found) > 1 else named, len(shapes))
+        if before is None:
+            return found, named
+        sizes = [one.get(axis, size) for one, size in zip(shapes, before, strict=True)]
+        return [found[0], sizes, dim], {}
     first = 0 if name in _CREATING else 1
     offset = 0
     if name == "unflatten":
@@ -80,6 +81,15 @@ def with_sizes(
         if 0 <= axis - offset < len(sizes) and sizes[axis - offset] != -1:
             sizes[axis - offset] = size
     return [*found[:first], tuple(sizes), *rest], named
+
+
+def _split_sizes(given: Any, count: int) -> list[Any] | None:  # noqa: ANN401 - sizes of any form
+    """Return the sizes that a split was called with; None if their number differs."""
+    if isinstance(given, Mapping):
+        keys = ("split_size_or_sections", "split_size", "split_sizes")
+        given = next(given[one] for one in keys if one in given)
+    sizes = [given] * count if isinstance(given, int) else list(given)
+    return sizes if len(sizes) == count else None
 
 
 class _Rewriting(TorchFunctionMode):

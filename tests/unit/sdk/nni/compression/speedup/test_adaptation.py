@@ -3,10 +3,9 @@
 import pickle
 
 import torch
+from torch import Tensor, nn
 
-from nni.compression.speedup.adaptation import changed_sizes
-from nni.compression.speedup.groups import find_dependencies
-from nni.compression.speedup.pruning import choose_units, l1_scores, prune
+from nni.compression.speedup.pruning import prune
 from tests.unit.sdk.nni.compression.attention_model import encoder, tokens
 from tests.unit.sdk.nni.compression.models import build, randomised
 
@@ -35,15 +34,45 @@ def test_sizes_that_are_computed_are_replaced_in_calls() -> None:
     assert torch.equal(copied(tokens.repeat(3, 1)), smaller(tokens.repeat(3, 1)))
 
 
-def test_new_sizes_of_values_follow_the_removed_units() -> None:
-    model, inputs = build("plain")
-    dependencies = find_dependencies(model, inputs)
-    removed = choose_units(dependencies, l1_scores(model, dependencies), 0.5)
-    [flat] = [
-        node.outputs[0] for node in dependencies.graph.nodes if node.op.endswith("_unsafe_view")
-    ] or [node.outputs[0] for node in dependencies.graph.nodes if node.op == "aten.view"]
+def test_calls_of_a_module_that_runs_twice_are_replaced_in_both_runs() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(6, 24), nn.Linear(24, 5)
+            self.inner = Halves()
 
-    assert changed_sizes(dependencies, removed, flat) == {1: 96}
+        def forward(self, features: Tensor) -> Tensor:
+            return self.last(self.inner(self.inner(self.first(features))))
+
+    class Halves(nn.Module):
+        def forward(self, features: Tensor) -> Tensor:
+            first, second, third = torch.split(features, [8, 8, 8], dim=1)
+            return torch.cat([third, first.relu(), second], dim=1)
+
+    model = randomised(Twice())
+
+    smaller, report = prune(model, torch.randn(2, 6), 0.5)
+
+    assert smaller.first.out_features == 12
+    assert report.error <= 1e-4
+
+
+def test_only_the_parts_of_a_split_that_shrink_get_new_sizes() -> None:
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(6, 20), nn.Linear(8, 5)
+
+        def forward(self, features: Tensor) -> Tensor:
+            fixed, free = torch.split(self.first(features), [12, 8], dim=1)
+            return self.last(free) + fixed.softmax(1).sum(1, keepdim=True)
+
+    model = randomised(Parts())
+
+    smaller, report = prune(model, torch.randn(2, 6), 0.5)
+
+    assert (smaller.first.out_features, smaller.last.in_features) == (16, 4)
+    assert report.error <= 1e-4
 
 
 def test_a_module_that_runs_with_a_wrong_number_of_heads_is_adapted() -> None:

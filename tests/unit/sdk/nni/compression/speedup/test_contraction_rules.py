@@ -47,3 +47,31 @@ def test_tokens_cannot_be_removed_by_a_product_of_activations() -> None:
 
     assert dependencies.groups() == []
     assert "two activations are multiplied" in dependencies.reasons()["left.weight"]
+
+
+def test_heads_on_the_batch_axis_pass_a_convolution() -> None:
+    class Pooled(nn.Module):
+        """Queries by head, each pooled by the same convolution."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 12), nn.Linear(12, 5)
+            self.pool = nn.Conv2d(3, 3, 2, groups=3)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            heads = self.first(tokens).unflatten(-1, (4, 3)).permute(0, 2, 3, 1)
+            pooled = self.pool(heads.reshape(-1, 3, 2, 2)).reshape(-1, 12)
+            return self.last(pooled)
+
+    dependencies = find_dependencies(Pooled(), torch.zeros(1, 4, 3))
+
+    assert [len(group.units) for group in dependencies.groups()] == [4]
+
+
+def test_a_grouped_convolution_of_a_fixed_input_keeps_its_kernel() -> None:
+    model = nn.Conv2d(8, 8, 1, groups=2)
+
+    dependencies = find_dependencies(model, torch.zeros(1, 8, 2, 2))
+
+    assert dependencies.groups() == []
+    assert dependencies.reasons().keys() == {"weight", "bias"}

@@ -52,6 +52,17 @@ def test_flags_buffers_and_cached_attributes_are_restored() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+def test_an_operation_in_place_that_changes_the_shape_makes_a_new_value() -> None:
+    class Turned(nn.Module):
+        def forward(self, features: Tensor) -> Tensor:
+            return (features + 1).transpose_(0, 1).relu_()
+
+    graph = capture(Turned(), torch.zeros(2, 3))
+
+    assert [graph.values[node.outputs[0]].shape for node in graph.nodes] == [(2, 3), (3, 2), (3, 2)]
+    assert graph.nodes[1].outputs == graph.nodes[2].outputs == graph.outputs
+
+
 def test_recurrent_layers_are_recorded_as_operations() -> None:
     ops = {node.op for node in capture(nn.LSTM(3, 4), torch.zeros(2, 1, 3)).nodes}
 

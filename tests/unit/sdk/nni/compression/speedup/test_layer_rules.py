@@ -34,6 +34,8 @@ def free_units(middle: Callable[[Tensor], Tensor], width: int = 8) -> int:
     "middle",
     [
         functional.relu,
+        functional.hardswish,
+        functional.logsigmoid,
         nn.BatchNorm2d(8),
         nn.InstanceNorm2d(8, affine=True),
         nn.MaxPool2d(2),

@@ -84,6 +84,7 @@ def test_pixel_shuffle_unites_the_channels_of_a_pixel() -> None:
         lambda one: one.flip(0),
         lambda one: one.roll(1, 0),
         lambda one: one[0],
+        lambda one: one[2:3],
         lambda one: one[torch.tensor([1, 0])],
         lambda one: one.index_select(0, torch.tensor([1])),
         lambda one: one.unbind(0)[1],

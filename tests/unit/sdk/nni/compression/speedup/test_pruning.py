@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nni.compression.speedup.groups import find_dependencies
-from nni.compression.speedup.pruning import choose_units, l1_scores, masked_outputs, prune
+from nni.compression.speedup.pruning import choose_units, l1_scores, masked, prune
 from tests.unit.sdk.nni.compression.models import NAMES, build
 
 
@@ -38,16 +38,17 @@ def test_reported_error_is_measured_against_weights_times_masks() -> None:
     model, inputs = build("residual")
     dependencies = find_dependencies(model, inputs)
     removed = choose_units(dependencies, l1_scores(model, dependencies), 0.5)
-    masked = copy.deepcopy(model)
-    for name, parameter in masked.named_parameters():
+    twin = copy.deepcopy(model)
+    for name, parameter in twin.named_parameters():
         for block in dependencies.blocks[name]:
             keep = ~removed[dependencies.roots[block.ids]]
             parameter.data *= torch.from_numpy(keep).float()
 
     smaller, _ = prune(model, inputs, 0.5)
 
-    assert torch.allclose(smaller(inputs), masked(inputs), rtol=1e-4, atol=1e-5)
-    assert torch.equal(masked_outputs(model, inputs, dependencies, removed)[0], masked(inputs))
+    assert torch.allclose(smaller(inputs), twin(inputs), rtol=1e-4, atol=1e-5)
+    with masked(model, dependencies, removed):
+        assert torch.equal(model(inputs), twin(inputs))
 
 
 def test_units_with_the_smallest_norm_go() -> None:

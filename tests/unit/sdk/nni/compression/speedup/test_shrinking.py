@@ -1,11 +1,15 @@
 """Removal with proof: what does not run, or computes something else, is taken back."""
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from nni.compression.speedup import shrinking
+from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.pruning import prune
-from nni.compression.speedup.shrinking import failing_module, relative_error, tolerance
+from nni.compression.speedup.shrinking import failure_of, relative_error, tolerance
 
 
 class Stubborn(nn.Module):
@@ -56,13 +60,38 @@ def test_a_module_that_computes_something_else_keeps_its_width() -> None:
 
 
 def test_the_innermost_failing_module_is_found() -> None:
-    model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Linear(2, 3)))
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 3)))
+    dependencies = find_dependencies(model, torch.zeros(1, 2))
+    none = np.zeros(len(dependencies.roots), dtype=bool)
 
-    found = failing_module(model, torch.zeros(1, 2))
+    assert failure_of(model, torch.zeros(1, 2), dependencies, none) is None
+    model[0][1].weight.data = torch.zeros(3, 2)
+    found = failure_of(model, torch.zeros(1, 2), dependencies, none)
 
     assert found is not None
-    assert found[0] == "0.1"
-    assert failing_module(nn.Linear(2, 3), torch.zeros(1, 2)) is None
+    assert found.path == "0.1"
+
+
+def test_only_the_operation_that_computes_something_else_keeps_its_width() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+        def forward(self, features: Tensor) -> Tensor:
+            for place, layer in enumerate(self.layers):
+                features = functional.relu(layer(features))
+                if place == 1:
+                    features = features * features.shape[1] ** -0.5
+            return features
+
+    torch.manual_seed(0)
+
+    smaller, report = prune(Scaled().eval(), torch.randn(2, 8), 0.5)
+
+    assert [one.out_features for one in smaller.layers] == [4, 8, 4, 8]
+    assert "the outputs would differ by" in report.fixed["layers.1.bias"]
+    assert "(mul in the model itself)" in report.fixed["layers.1.bias"]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +114,17 @@ def test_outputs_of_other_shapes_are_wrong() -> None:
 def test_tolerance_follows_the_type() -> None:
     assert tolerance([torch.zeros(1)]) == 1e-4
     assert tolerance([torch.zeros(1, dtype=torch.bfloat16)]) == 5e-2
+
+
+def test_units_of_early_operations_stay_where_rounding_grows_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(shrinking.TOLERANCES, torch.float32, 0.0)
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 64), *(nn.Linear(64, 64) for _ in range(3)), nn.Linear(64, 5)]
+    model = nn.Sequential(*layers).eval()
+
+    _, report = prune(model, torch.randn(4, 3), 0.5)
+
+    assert report.error == 0.0
+    assert report.fixed["0.bias"].endswith("by rounding")
