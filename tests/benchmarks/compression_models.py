@@ -17,8 +17,11 @@ import torch
 from torch import Tensor, nn
 
 REMEDY: Final = "pip install --no-deps torchvision==0.28.0 timm"
+CLASSES: Final = 1000
+"""Classes of the classifiers of torchvision."""
 DECODABLE: Final = 2**22
 """Elements of a tensor that a random permutation keeps distinct in float32."""
+MATRIX_RANK: Final = 2
 
 _TIMM: Final = {
     106: "tinynet_e",
@@ -186,17 +189,30 @@ def present_by_indices(full: Tensor, part: Tensor) -> Tensor:
         part: The same tensor without some indices of its axes.
 
     Returns:
-        1 and 0: the indices of each axis that hold the most values of the part.
+        1 and 0: the indices of each axis that hold the most values of the part; those of the second
+        axis of a kernel are found for each filter.
     """
-    found = torch.isin(full, part)
+    present = torch.isin(full, part).float()
     mask = torch.ones_like(full)
     for axis, (before, after) in enumerate(zip(full.shape, part.shape, strict=True)):
         if before != after:
             others = [one for one in range(full.dim()) if one != axis]
-            counts = found.float().mean(dim=others)
+            counts = present.mean(dim=others)
             kept = torch.zeros_like(counts).index_fill_(0, counts.topk(after).indices, 1.0)
             mask *= kept.reshape([-1 if one == axis else 1 for one in range(full.dim())])
+    if full.dim() > MATRIX_RANK and (present * mask).sum() < mask.sum():
+        return _kept_by_row(full, part, present)
     return mask
+
+
+def _kept_by_row(full: Tensor, part: Tensor, present: Tensor) -> Tensor:
+    """Return the elements of a kernel that stay; filters of different groups may keep others."""
+    rows = present.flatten(1).mean(dim=1).topk(len(part)).indices.sort().values
+    found = torch.zeros_like(full)
+    for row, values in zip(rows.tolist(), part, strict=True):
+        counts = torch.isin(full[row], values).flatten(1).float().mean(dim=1)
+        found[row, counts.topk(part.shape[1]).indices] = 1.0
+    return found
 
 
 def parameters_outside_classifier(model: nn.Module, classes: int) -> int:

@@ -42,3 +42,13 @@ def test_repeated_values_of_a_large_tensor_are_separated_by_their_indices() -> N
     found = compression_models.present_by_indices(full, part)
 
     assert found.tolist() == [[0, 1, 1], [0, 0, 0], [0, 1, 1]]
+
+
+def test_filters_of_a_large_kernel_may_keep_different_channels() -> None:
+    full = torch.arange(64.0).reshape(4, 4, 2, 2)
+    part = torch.stack([full[0, [0, 1]], full[2, [2, 3]]])
+
+    found = compression_models.present_by_indices(full, part)
+
+    assert found[:, :, 0, 0].tolist() == [[1, 1, 0, 0], [0] * 4, [0, 0, 1, 1], [0] * 4]
+    assert torch.equal(found, found[:, :, :1, :1].expand_as(found))
