@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nni.compression.speedup.following import Position
+from nni.compression.speedup.following import RecordedPosition
 from nni.compression.speedup.graph import Inputs, OperationGraph, run, unchanged
 from nni.compression.speedup.slots import Flags
 
@@ -58,7 +58,7 @@ class _ProbeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, graph: OperationGraph, wanted: set[int], probe: Probe) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._position = Position(graph)
+        self._position = RecordedPosition(graph)
         self._wanted = wanted
         self._probe = probe
         self._tainted: set[int] = set()

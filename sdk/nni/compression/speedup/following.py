@@ -32,7 +32,7 @@ class DivergedError(RuntimeError):
     """A run performs other operations than the recorded one."""
 
 
-class Position:
+class RecordedPosition:
     """Place of a run in its recorded graph."""
 
     def __init__(self, graph: OperationGraph) -> None:
@@ -72,7 +72,7 @@ class _Following(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, graph: OperationGraph, visit: Callable[[Node, list[Any]], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._position = Position(graph)
+        self._position = RecordedPosition(graph)
         self._visit = visit
         self._lost = False
 

@@ -96,7 +96,7 @@ def tolerance(outputs: list[Tensor]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ShrinkFailure:
     """Reason why a smaller model is not accepted."""
 
     path: str
@@ -110,7 +110,7 @@ class Failure:
 
 def failure_of(
     model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags
-) -> Failure | None:
+) -> ShrinkFailure | None:
     """Return where a smaller model fails or has unexpected sizes; None if it runs.
 
     Args:
@@ -127,9 +127,9 @@ def failure_of(
         with module_stack(model, stack, after_errors=False):
             check_sizes(model, inputs, dependencies, removed)
     except DeviationError as error:
-        return Failure(error.node.module, str(error), error.node.index)
+        return ShrinkFailure(error.node.module, str(error), error.node.index)
     except Exception as error:  # noqa: BLE001 - code of users raises anything
-        return Failure(stack[-1] if stack else "", str(error).split("\n", 1)[0])
+        return ShrinkFailure(stack[-1] if stack else "", str(error).split("\n", 1)[0])
     return None
 
 
@@ -190,7 +190,7 @@ def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) 
 
 def _tested(
     model: nn.Module, inputs: Inputs, expected: list[Tensor], adaptation: Adaptation
-) -> tuple[Failure | None, float]:
+) -> tuple[ShrinkFailure | None, float]:
     """Run a smaller model; adapt modules that fail until it runs, or no means is left."""
     dependencies, removed = adaptation.dependencies, adaptation.removed
     failure = None
@@ -200,7 +200,7 @@ def _tested(
             return None, error
         failure = failure_of(model, inputs, dependencies, removed)
         if failure is None:
-            failure = Failure("", f"the outputs would differ by {error:.1e}", runs=True)
+            failure = ShrinkFailure("", f"the outputs would differ by {error:.1e}", runs=True)
             if not adaptation.escalate():
                 return failure, error
         elif not _advanced(adaptation, failure.path):
@@ -225,7 +225,7 @@ def _advanced(adaptation: Adaptation, path: str) -> bool:
     return True
 
 
-def _causes(dependencies: Dependencies, removed: Flags, failure: Failure) -> tuple[Ids, str]:
+def _causes(dependencies: Dependencies, removed: Flags, failure: ShrinkFailure) -> tuple[Ids, str]:
     """Return the units whose removal explains a failure, and the reason for the report."""
     if failure.node is not None:
         for node in range(failure.node, -1, -1):  # or the last operation before it that shrinks

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nni.compression.speedup.following import (
     DeviationError,
     DivergedError,
-    Position,
+    RecordedPosition,
     changed_sizes,
     check_sizes,
     first_difference,
@@ -90,7 +90,7 @@ def test_sums_that_are_not_finite_are_not_compared() -> None:
 
 
 def test_a_run_with_other_operations_has_no_position() -> None:
-    position = Position(capture(nn.ReLU(), torch.zeros(1)))
+    position = RecordedPosition(capture(nn.ReLU(), torch.zeros(1)))
 
     node = position.advance("aten.relu")
     assert node is not None
