@@ -27,7 +27,8 @@ def test_server_accepts_the_configuration(tmp_path: Path) -> None:
     shutil.copytree(CONFIG.parent, folder)
     (folder / "passwords.conf").write_text(
         "".join(
-            f'NNI_NATS_{user}_PASSWORD: "secret"\n' for user in ("MANAGER", "DISPATCHER", "POOL")
+            f'NNI_NATS_{user}_PASSWORD: "secret"\n'
+            for user in ("MANAGER", "DISPATCHER", "COMPRESSOR", "POOL")
         )
     )
 
