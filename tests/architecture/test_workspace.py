@@ -34,6 +34,10 @@ def test_distribution_has_the_one_version(folder: Path) -> None:
     assert project(folder)["version"] == version()
 
 
+UNPINNED = {"deepspeed"}
+"""Dependencies that cannot be installed where the tests run, so that no version is tested."""
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
 def test_distribution_asks_for_its_siblings_at_the_same_version(folder: Path) -> None:
     wanted = project(folder)
@@ -58,4 +62,5 @@ def test_every_dependency_is_pinned_in_the_constraints(folder: Path) -> None:
 
     names = {re.split(r"[\[<>=]", one)[0].lower() for one in requirements}
 
-    assert {name for name in names if name != "nni" and not name.startswith("nni-")} <= pinned
+    foreign = {name for name in names if name != "nni" and not name.startswith("nni-")}
+    assert foreign - UNPINNED <= pinned

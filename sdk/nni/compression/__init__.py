@@ -7,13 +7,31 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nni.compression.evaluators.deepspeed_evaluator import DeepspeedTorchEvaluator
+    from nni.compression.evaluators.evaluator import Evaluator
+    from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
+    from nni.compression.evaluators.lightning_evaluator import LightningEvaluator
     from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+    from nni.compression.evaluators.transformers_evaluator import TransformersEvaluator
     from nni.compression.speedup.pruning import prune
 
-__all__ = ["TorchEvaluator", "prune"]
+__all__ = [
+    "DeepspeedTorchEvaluator",
+    "Evaluator",
+    "LegacyEvaluator",
+    "LightningEvaluator",
+    "TorchEvaluator",
+    "TransformersEvaluator",
+    "prune",
+]
 
 _HOMES = {
+    "DeepspeedTorchEvaluator": "nni.compression.evaluators.deepspeed_evaluator",
+    "Evaluator": "nni.compression.evaluators.evaluator",
+    "LegacyEvaluator": "nni.compression.evaluators.legacy_evaluator",
+    "LightningEvaluator": "nni.compression.evaluators.lightning_evaluator",
     "TorchEvaluator": "nni.compression.evaluators.torch_evaluator",
+    "TransformersEvaluator": "nni.compression.evaluators.transformers_evaluator",
     "prune": "nni.compression.speedup.pruning",
 }
 

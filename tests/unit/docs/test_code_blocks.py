@@ -53,6 +53,9 @@ WITH_COMMANDS = [
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=ids(WITH_PYTHON))
 @pytest.mark.timeout(120)
+# Lightning 2.6 calls functions of torch 2.13 that are deprecated, and advises more processes.
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning")
 def test_python_blocks_of_a_page_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Checks of arguments that several compressors take."""
 
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 
 
 def check_count(name: str, value: object) -> None:
@@ -29,5 +29,7 @@ def check_evaluator(value: object) -> None:
     Raises:
         TypeError: it is none.
     """
-    if not isinstance(value, TorchEvaluator):
-        raise TypeError(f"evaluator must be a TorchEvaluator, got {value!r}")
+    if not isinstance(value, Evaluator):
+        raise TypeError(
+            f"evaluator must be an Evaluator, such as TorchEvaluator(...), got {value!r}"
+        )

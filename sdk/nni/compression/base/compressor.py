@@ -12,7 +12,7 @@ from nni.compression.base.inspection import module_infos
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.parallel import is_distributed, plain_model
 from nni.compression.config.plan import pruning_plan
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 
 Entry = Mapping[str, object]
 
@@ -68,7 +68,7 @@ class Compressor:
         self,
         model: nn.Module | None,
         config_list: Sequence[Entry] | None,
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.config_list: list[dict[str, object]] = []
         self.evaluator = evaluator

@@ -17,7 +17,7 @@ from nni.compression.base.masked_state import masked_state
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores, allocate
 from nni.compression.masking.granularity import block_sizes, expanded, grid, to_blocks
 
@@ -103,7 +103,7 @@ class Pruner(Compressor):
         """
         return []
 
-    def patch(self, evaluator: TorchEvaluator) -> None:
+    def patch(self, evaluator: Evaluator) -> None:
         """Change the training while the model is observed; by default nothing.
 
         Args:

@@ -24,7 +24,7 @@ from nni.compression.config.quantization_plan import (
 )
 from nni.compression.config.quantization_settings import FIRST_INPUT, QuantizationSettings
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.batch_norm_pairs import batch_norm_pairs
 from nni.compression.quantization.calibration import (
     CalibrationConfig,
@@ -86,7 +86,7 @@ class Quantizer(Compressor):
         self,
         model: nn.Module,
         config_list: Sequence[Entry],
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         *,
         dummy_input: object = None,
     ) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nni.compression import pruning
 from nni.compression.base.pruner import Pruner
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.job import step_files
 from nni.compression.job.description import JobDescription, JobError
 from nni.compression.job.factories import load_factory
@@ -79,10 +79,10 @@ def _model(job: JobDescription, code_directory: Path) -> nn.Module:
     return model
 
 
-def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> TorchEvaluator:
+def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> Evaluator:
     make = load_factory(job.evaluator.reference, "evaluator.factory", code_directory)
     evaluator = make(model, **job.evaluator.kwargs)
-    if not isinstance(evaluator, TorchEvaluator):
+    if not isinstance(evaluator, Evaluator):
         raise JobError("evaluator.factory", f"must return an evaluator, got {evaluator!r}")
     if job.speedup is not None and evaluator.get_dummy_input() is None:
         raise JobError("evaluator.factory", "must set dummy_input, which a speedup needs")
@@ -111,7 +111,7 @@ def _prune(
     folder: Path,
     pruner_class: type[Pruner],
     model: nn.Module,
-    evaluator: TorchEvaluator,
+    evaluator: Evaluator,
 ) -> StepResult:
     pruner = pruner_class(model, job.config_list, evaluator=evaluator, **job.arguments)
     pruner.ratio_factor = ratio_factor(job.schedule, step.number, job.iterations)
@@ -143,7 +143,7 @@ def _speed_up(
     previous: Path,
     folder: Path,
     model: nn.Module,
-    evaluator: TorchEvaluator,
+    evaluator: Evaluator,
 ) -> StepResult:
     assert job.speedup is not None, "the job has this step"
     inputs: Any = evaluator.get_dummy_input()
@@ -176,7 +176,7 @@ def _speed_up(
     return result
 
 
-def _evaluated(evaluator: TorchEvaluator, model: nn.Module) -> float:
+def _evaluated(evaluator: Evaluator, model: nn.Module) -> float:
     evaluator.bind_model(model)
     try:
         return evaluator.evaluate()

@@ -12,7 +12,7 @@ from torch.utils.hooks import RemovableHandle
 from nni.compression.base.pruner import TargetKey
 from nni.compression.base.target_space import first_output
 from nni.compression.config.settings import ConfigListError
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.metrics import channel_means, nonzero_shares
 from nni.compression.pruning.channel_pruner import Mode
 from nni.compression.pruning.training_pruner import TrainingPruner
@@ -53,7 +53,7 @@ class ActivationPruner(TrainingPruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator,
+        evaluator: Evaluator,
         training_steps: int,
         activation: Activation = "relu",
         mode: Mode = "normal",

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.pruner import Pruner, TargetKey
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.granularity import to_blocks
 from nni.compression.pruning.base_algorithms import base_algorithm
 
@@ -61,7 +61,7 @@ class ADMMPruner(Pruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator,
+        evaluator: Evaluator,
         iterations: int,
         training_epochs: int,
         rho: float = 1e-4,

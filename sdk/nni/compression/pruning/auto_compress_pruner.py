@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nni.compression.base.arguments import check_count
 from nni.compression.base.inspection import module_infos
 from nni.compression.config.plan import pruning_plan
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
 from nni.compression.pruning.admm_pruner import ADMMPruner
 from nni.compression.pruning.base_algorithms import base_algorithm
 from nni.compression.pruning.search_pruner import OptimizeMode, check_mode
@@ -243,7 +243,7 @@ def _check_callbacks(trainer: object, evaluator: object) -> None:
 
 def epoch_evaluator(
     trainer: Trainer, optimizer: torch.optim.Optimizer, criterion: Callable[..., Tensor]
-) -> TorchEvaluator:
+) -> LegacyEvaluator:
     """Return an evaluator of a trainer of NNI 1.x, which gets the number of the epoch.
 
     Args:
@@ -256,4 +256,4 @@ def epoch_evaluator(
     def train(model: nn.Module, one: torch.optim.Optimizer, loss: Callable[..., Tensor]) -> None:
         trainer(model, optimizer=one, criterion=loss, epoch=next(epochs))
 
-    return TorchEvaluator.from_trainer(train, optimizer, criterion)
+    return LegacyEvaluator(train, optimizer, criterion)

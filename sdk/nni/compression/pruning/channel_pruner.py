@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nni.compression.base.arguments import check_evaluator
 from nni.compression.base.pruner import Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, Granularity
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores, allocate
 from nni.compression.masking.shared_channels import ChannelScores, shared_channels
 from nni.compression.speedup.dependency import (
@@ -83,7 +83,7 @@ class ChannelPruner(Pruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         mode: Mode = "normal",
         dummy_input: Inputs | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 
 Trainer = Callable[..., object]
 
@@ -17,7 +17,7 @@ Trainer = Callable[..., object]
 class EpochTraining:
     """Callbacks of NNI 2.x, or an evaluator, which train the model and run it on data."""
 
-    evaluator: TorchEvaluator | None = None
+    evaluator: Evaluator | None = None
     """Used where there is no trainer or forward runner."""
     trainer: Trainer | None = None
     """`(model, optimizer, criterion, epoch)`; trains one epoch."""
@@ -67,7 +67,7 @@ class EpochTraining:
 
 
 @contextmanager
-def _bound(evaluator: TorchEvaluator, model: nn.Module) -> Iterator[None]:
+def _bound(evaluator: Evaluator, model: nn.Module) -> Iterator[None]:
     evaluator.bind_model(model)
     try:
         yield

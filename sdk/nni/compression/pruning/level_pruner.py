@@ -6,7 +6,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nni.compression.base.pruner import Pruner, TargetKey
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.metrics import norms
 
 
@@ -44,7 +44,7 @@ class LevelPruner(Pruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         mode: Literal["normal"] = "normal",
     ) -> None:
         if mode != "normal":

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import check_number
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.masking.granularity import expanded, grid, to_blocks
 from nni.compression.scheduling.growth import agp_part
@@ -68,7 +68,7 @@ class MovementPruner(Pruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator,
+        evaluator: Evaluator,
         warmup_step: int,
         cooldown_begin_step: int,
         regular_scale: float = 1.0,
@@ -172,7 +172,7 @@ class MovementPruner(Pruner):
             self.ratio_factor = agp_part(min(self._steps - self.warmup_step, growth), growth)
             self.update_masks(self.generate_masks())
 
-    def _regularised(self, loss: Tensor) -> Tensor:
+    def _regularised(self, loss: Tensor, _batch: object) -> Tensor:
         """Add the mean of the sigmoids, once the masks grow."""
         if self._steps <= self.warmup_step:
             return loss

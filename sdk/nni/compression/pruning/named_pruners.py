@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nni.compression.base.pruner import Pruner
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
+from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
 from nni.compression.pruning.activation_pruner import (
     ActivationAPoZRankPruner,
     ActivationMeanRankPruner,
@@ -64,8 +65,7 @@ def make_pruner(name: str, params: Mapping[str, Any] | None = None) -> Pruner:
 def current_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of a pruner of NNI 2.x as those of NNI 3.0.
 
-    `trainer`, `optimizer` and `criterion` become an evaluator; a number of epochs of `SlimPruner`
-    becomes the epochs of this evaluator.
+    `trainer`, `optimizer` and `criterion` become an evaluator.
 
     Args:
         params: named arguments; those of NNI 3.0 stay as they are.
@@ -84,11 +84,8 @@ def current_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in _CALLBACKS if name not in found]
     if missing:
         raise TypeError(f"{', '.join(given)} need {', '.join(missing)} too")
-    callbacks = {name: found.pop(name) for name in _CALLBACKS}
-    if "training_epochs" in found and "iterations" not in found:
-        callbacks["epochs"] = found.pop("training_epochs")
-        found["training_steps"] = 1  # the trainer counts epochs
-    return {"evaluator": TorchEvaluator.from_trainer(**callbacks), **found}
+    trainer, optimizer, criterion = (found.pop(name) for name in _CALLBACKS)
+    return {"evaluator": LegacyEvaluator(trainer, optimizer, criterion), **found}
 
 
 def with_evaluator(params: Mapping[str, Any] | None, evaluator: object) -> dict[str, Any]:
@@ -104,6 +101,6 @@ def with_evaluator(params: Mapping[str, Any] | None, evaluator: object) -> dict[
     """
     found = dict(params or {})
     trains = {"evaluator", *_CALLBACKS} & found.keys()
-    if isinstance(evaluator, TorchEvaluator) and not trains:
+    if isinstance(evaluator, Evaluator) and not trains:
         found["evaluator"] = evaluator
     return found

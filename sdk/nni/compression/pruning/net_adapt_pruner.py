@@ -10,7 +10,7 @@ from typing import Final
 
 from torch import Tensor, nn
 
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.pruning.search_pruner import OptimizeMode, SearchPruner, check_mode
 from nni.compression.scheduling.callbacks import (
     Finetuner,
@@ -112,7 +112,7 @@ class NetAdaptPruner(SearchPruner):
         self._step = sparsity_per_iteration
         self._folder = None if experiment_data_dir is None else Path(experiment_data_dir)
         self.history: list[tuple[str, float, float]] = []
-        trained = evaluator if isinstance(evaluator, TorchEvaluator) else None
+        trained = evaluator if isinstance(evaluator, Evaluator) else None
         super().__init__(model, config_list, base_algo, trained)
         for one in (short_term_fine_tuner, evaluator):
             learn_names(one, model)

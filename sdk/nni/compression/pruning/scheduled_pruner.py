@@ -7,7 +7,7 @@ from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count
 from nni.compression.base.pruner import Masks, Pruner
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.scheduling.growth import agp_part, linear_part
 
 
@@ -37,7 +37,7 @@ class ScheduledPruner(ABC):
         pruner: Pruner,
         interval_steps: int,
         total_times: int,
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
         if not isinstance(pruner, Pruner):
             raise TypeError(f"pruner must be a pruner, such as L1NormPruner(...), got {pruner!r}")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import Granularity
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.base_algorithms import base_algorithm
 
@@ -46,7 +46,7 @@ class SearchPruner(Pruner):
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
         base_algo: str = "l1",
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         granularity: Granularity | None = None,
     ) -> None:
         self._algorithm = base_algorithm(base_algo)

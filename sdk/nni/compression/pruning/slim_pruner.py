@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.arguments import check_count
 from nni.compression.base.pruner import TargetKey
 from nni.compression.config.settings import check_number
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.metrics import norms
 from nni.compression.pruning.channel_pruner import Mode
 from nni.compression.pruning.training_pruner import TrainingPruner
@@ -25,10 +26,11 @@ class SlimPruner(TrainingPruner):
         model: an unwrapped model; its modules are replaced by wrappers.
         config_list: modules of type BatchNorm2d and ratios.
         evaluator: trains the model.
-        training_steps: number of steps with the penalty, >= 1.
+        training_steps: number of steps with the penalty, >= 1; None if `training_epochs` says it.
         regular_scale: weight of the penalty, >= 0.
         mode: `global`: the layers of an entry reach its ratio together, each keeps a channel
             unless `max_sparse_ratio` is 1; `normal`: each layer reaches its ratio.
+        training_epochs: number of epochs with the penalty, >= 1, instead of `training_steps`.
 
     Raises:
         ConfigListError: the configuration breaks a rule, or selects other modules.
@@ -66,21 +68,32 @@ class SlimPruner(TrainingPruner):
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator,
-        training_steps: int,
+        evaluator: Evaluator,
+        training_steps: int | None = None,
         regular_scale: float = 1e-4,
         mode: Mode = "global",
+        *,
+        training_epochs: int | None = None,
     ) -> None:
+        if (training_steps is None) == (training_epochs is None):
+            raise ValueError(
+                "exactly one of training_steps and training_epochs must be given, got "
+                f"{training_steps!r} and {training_epochs!r}"
+            )
+        if training_epochs is not None:
+            check_count("training_epochs", training_epochs)
         if mode not in {"normal", "global"}:
             raise ValueError(f"mode must be 'normal' or 'global', got {mode!r}")
         check_number(regular_scale, "regular_scale", ">= 0", lambda one: one >= 0)
         self.regular_scale = regular_scale
-        super().__init__(model, config_list, evaluator, training_steps, mode)
+        self.training_epochs = training_epochs
+        steps = 1 if training_steps is None else training_steps
+        super().__init__(model, config_list, evaluator, steps, mode)
 
     def observe(self) -> list[RemovableHandle]:  # noqa: D102 - see the base
         return []
 
-    def patch(self, evaluator: TorchEvaluator) -> None:
+    def patch(self, evaluator: Evaluator) -> None:
         """Add the penalty to the loss.
 
         Args:
@@ -91,7 +104,7 @@ class SlimPruner(TrainingPruner):
     def calculate_metrics(self) -> dict[TargetKey, Tensor]:  # noqa: D102 - see the base
         return {key: norms(blocks, 1) for key, blocks in self.weight_blocks()}
 
-    def _penalised(self, loss: Tensor) -> Tensor:
+    def _penalised(self, loss: Tensor, _batch: object) -> Tensor:
         scales = [
             self._wrappers[name].parameter(target).abs().sum()
             for name, target in self.own_targets()

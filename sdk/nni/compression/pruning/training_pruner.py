@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.parallel import mean_over_processes
 from nni.compression.base.pruner import TargetKey
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.pruning.channel_pruner import ChannelPruner, Mode
 from nni.compression.speedup.graph import Inputs
@@ -37,11 +37,14 @@ class TrainingPruner(ChannelPruner):
         ValueError: an argument is out of range.
     """
 
+    training_epochs: int | None = None
+    """Number of epochs to observe instead of `training_steps`, for some algorithms of NNI 2.x."""
+
     def __init__(
         self,
         model: nn.Module | None,
         config_list: Sequence[Mapping[str, object]] | None,
-        evaluator: TorchEvaluator,
+        evaluator: Evaluator,
         training_steps: int,
         mode: Mode = "normal",
         dummy_input: Inputs | None = None,
@@ -68,6 +71,9 @@ class TrainingPruner(ChannelPruner):
         try:
             evaluator.register_hooks(self.observe())
             self.patch(evaluator)
-            evaluator.train(max_steps=self.training_steps)
+            if self.training_epochs is None:
+                evaluator.train(max_steps=self.training_steps)
+            else:
+                evaluator.train(max_epochs=self.training_epochs)
         finally:
             evaluator.unbind_model()

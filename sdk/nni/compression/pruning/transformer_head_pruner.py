@@ -10,7 +10,7 @@ from nni.compression.base.arguments import check_count, check_evaluator
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.pruner import Masks, Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, Granularity
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.masking.allocation import Scores
 from nni.compression.masking.heads import head_norms, lowest_heads, lowest_heads_of_all
 from nni.compression.pruning.attention_groups import attention_groups, check_projections
@@ -106,7 +106,7 @@ class TransformerHeadPruner(Pruner):
         criterion: Callable[..., Tensor] | None = None,
         forward_runner: Callable[[nn.Module], object] | None = None,
         *,
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
         check_count("head_hidden_dim", head_hidden_dim)
         check_count("num_iterations", num_iterations)

@@ -18,7 +18,7 @@ from nni.compression.base.quantizer import Quantizer
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.base.target_space import first_output
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.calibration import CalibrationConfig
 from nni.compression.quantization.range_quantizer import Average, Observing, RangeQuantizer
 
@@ -70,7 +70,7 @@ class PtqQuantizer(Quantizer):
         self,
         model: nn.Module,
         config_list: Sequence[Entry],
-        evaluator: TorchEvaluator,
+        evaluator: Evaluator,
         is_bias_correction: bool = False,  # noqa: FBT001, FBT002 - documented position
         *,
         dummy_input: object = None,

@@ -8,7 +8,7 @@ from torch import nn
 from nni.compression.base.compressor import Entry
 from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings, check_start_step
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.range_quantizer import RangeQuantizer
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
@@ -61,7 +61,7 @@ class QATQuantizer(TrainingQuantizer):
         self,
         model: nn.Module,
         config_list: Sequence[Entry],
-        evaluator: TorchEvaluator | None = None,
+        evaluator: Evaluator | None = None,
         quant_start_step: int = 0,
         *,
         dummy_input: object = None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from torch import nn
 
 from nni.compression.base.quantizer import Quantizer
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.calibration import CalibrationConfig
 
 
@@ -52,9 +52,7 @@ class TrainingQuantizer(Quantizer):
         """Return the parameters that the algorithm learns, for the optimizer; None for none."""
         return None
 
-    def _train(
-        self, evaluator: TorchEvaluator, max_steps: int | None, max_epochs: int | None
-    ) -> None:
+    def _train(self, evaluator: Evaluator, max_steps: int | None, max_epochs: int | None) -> None:
         evaluator.bind_model(self.bound_model)
         try:
             group = self.parameter_group()

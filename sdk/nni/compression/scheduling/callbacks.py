@@ -5,11 +5,11 @@ from typing import Any
 
 from torch import nn
 
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 
-Finetuner = Callable[[nn.Module], Any] | TorchEvaluator
+Finetuner = Callable[[nn.Module], Any] | Evaluator
 """`(model)`, which trains the model in place; or an evaluator, which fine-tunes it."""
-Scorer = Callable[[nn.Module], float] | TorchEvaluator
+Scorer = Callable[[nn.Module], float] | Evaluator
 """`(model) -> float`, larger is better; or an evaluator, which evaluates it."""
 
 
@@ -23,7 +23,7 @@ def check_callback(name: str, value: object) -> None:
     Raises:
         TypeError: it is something else.
     """
-    if value is not None and not callable(value) and not isinstance(value, TorchEvaluator):
+    if value is not None and not callable(value) and not isinstance(value, Evaluator):
         raise TypeError(f"{name} must be a function of the model or an evaluator, got {value!r}")
 
 
@@ -37,7 +37,7 @@ def learn_names(evaluator: object, model: nn.Module) -> None:
     Raises:
         ValueError: its optimizers have parameters that the model lacks.
     """
-    if isinstance(evaluator, TorchEvaluator):
+    if isinstance(evaluator, Evaluator):
         evaluator.bind_model(model)
         evaluator.unbind_model()
 
@@ -49,7 +49,7 @@ def finetune(finetuner: Finetuner, model: nn.Module) -> None:
         finetuner: function or evaluator.
         model: the model, which may be wrapped.
     """
-    if not isinstance(finetuner, TorchEvaluator):
+    if not isinstance(finetuner, Evaluator):
         finetuner(model)
         return
     finetuner.bind_model(model)
@@ -69,7 +69,7 @@ def score(scorer: Scorer, model: nn.Module) -> float:
     Raises:
         TypeError: the function returns no number.
     """
-    if not isinstance(scorer, TorchEvaluator):
+    if not isinstance(scorer, Evaluator):
         found = scorer(model)
         try:
             return float(found)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nni.compression.base.pruner import Masks, Pruner
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.scheduling.callbacks import (
     Finetuner,
     Scorer,
@@ -87,7 +87,7 @@ class PruningScheduler:
             raise TypeError(f"task_generator must be a TaskGenerator, got {task_generator!r}")
         check_callback("finetuner", finetuner)
         check_callback("evaluator", evaluator)
-        if isinstance(evaluator, TorchEvaluator):
+        if isinstance(evaluator, Evaluator):
             finetuner = evaluator if finetuner is None else finetuner
             evaluator = evaluator if evaluator.can_evaluate else None
         if dummy_input is None:
@@ -221,5 +221,5 @@ def _both(earlier: Masks, later: Masks) -> dict[str, dict[str, Tensor]]:
 
 
 def _dummy_input(*candidates: object) -> object:
-    found = [one.get_dummy_input() for one in candidates if isinstance(one, TorchEvaluator)]
+    found = [one.get_dummy_input() for one in candidates if isinstance(one, Evaluator)]
     return next((one for one in found if one is not None), None)

@@ -164,7 +164,7 @@ def test_nothing_selected_masks_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"evaluator": None}, TypeError, "evaluator must be a TorchEvaluator"),
+        ({"evaluator": None}, TypeError, "evaluator must be an Evaluator"),
         ({"warmup_step": -1}, ValueError, "warmup_step must be >= 1, got -1"),
         ({"warmup_step": 0.5}, TypeError, "warmup_step must be an int"),
         ({"cooldown_begin_step": 0}, ValueError, "cooldown_begin_step must be >= 1, got 0"),

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from nni.compression.evaluators.torch_evaluator import TorchEvaluator
+from nni.compression.evaluators.legacy_evaluator import LegacyEvaluator
 from nni.compression.pruning.named_pruners import (
     PRUNERS,
     current_arguments,
@@ -73,7 +73,7 @@ def test_callbacks_are_given_together() -> None:
 
 
 def test_an_evaluator_is_added_unless_the_pruner_has_its_own() -> None:
-    evaluator = TorchEvaluator.from_trainer(**Trainer().params())
+    evaluator = LegacyEvaluator(*Trainer().params().values())
 
     assert with_evaluator(None, evaluator) == {"evaluator": evaluator}
     assert with_evaluator({"evaluator": 1}, evaluator) == {"evaluator": 1}

@@ -69,3 +69,26 @@ def test_each_layer_has_its_ratio_in_normal_mode() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ConfigListError, match="regular_scale must be a number >= 0, got -1"):
         pruner_of(net([1.0]), regular_scale=-1)
+
+
+@pytest.mark.parametrize("given", [{}, {"training_steps": 1, "training_epochs": 1}])
+def test_the_training_has_one_length(given: dict[str, Any]) -> None:
+    model = net([1.0, 2.0])
+    evaluator = TorchEvaluator(lambda *_: None, SGD(model.parameters(), lr=0.1), lambda *_: None)
+
+    with pytest.raises(ValueError, match="exactly one of training_steps and training_epochs"):
+        SlimPruner(model, [{"op_types": ["BatchNorm2d"], "sparse_ratio": 0.5}], evaluator, **given)
+
+
+def test_epochs_pass_to_the_evaluator() -> None:
+    model = net([1.0, 2.0])
+    limits: list[tuple[Any, Any]] = []
+
+    def train(*arguments: Any) -> None:
+        limits.append(arguments[-2:])
+
+    evaluator = TorchEvaluator(train, SGD(model.parameters(), lr=0.1), lambda *_: None)
+    config_list = [{"op_types": ["BatchNorm2d"], "sparse_ratio": 0.5}]
+    SlimPruner(model, config_list, evaluator, training_epochs=3).compress()
+
+    assert limits == [(None, 3)]
