@@ -1,19 +1,23 @@
 """Pruner that prunes insensitive convolutions more than sensitive ones."""
 
+from __future__ import annotations
+
 import csv
 import inspect
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
 
 from nni.compression.base.pruner import Masks
 from nni.compression.pruning.search_pruner import SearchPruner
-from nni.compression.utils.sensitivity_analysis import Metrics, SensitivityAnalysis
+
+if TYPE_CHECKING:
+    from nni.compression.utils.sensitivity_analysis import Metrics, SensitivityAnalysis
 
 _logger = logging.getLogger(__name__)
 
@@ -154,6 +158,9 @@ class SensitivityPruner(SearchPruner):
 
     def search(self) -> None:
         """Prune iteration by iteration."""
+        # The analysis prunes with pruners of this package, which is being imported until then.
+        from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
+
         analysis = SensitivityAnalysis(
             self.unwrap_model(),
             self._evaluate,

@@ -25,7 +25,7 @@ def test_first_scales_and_zero_points() -> None:
     entry = {**ALL[0], "target_settings": {"_input_": {"quant_dtype": "uint8"}}}
     quantizer = LsqPlusQuantizer(model(), [entry])
 
-    found = [float(one) for one in quantizer.parameter_group()["params"]]  # type: ignore[attr-defined]
+    found = [float(one.detach()) for one in quantizer.parameter_group()["params"]]  # type: ignore[attr-defined]
 
     assert found == [pytest.approx(0.01), 0, pytest.approx(0.01), 128]
 
