@@ -32,7 +32,8 @@ class _StepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepKind.Val
     STEP_KIND_SPEEDUP: _StepKind.ValueType  # 2
     """Removes what is masked."""
 
-class StepKind(_StepKind, metaclass=_StepKindEnumTypeWrapper): ...
+class StepKind(_StepKind, metaclass=_StepKindEnumTypeWrapper):
+    """What a step does."""
 
 STEP_KIND_UNSPECIFIED: StepKind.ValueType  # 0
 STEP_KIND_PRUNE: StepKind.ValueType  # 1
