@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,21 @@ def until_running(statuses: Iterator[JobStatus], step: int) -> None:
         pass
 
 
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Folder with the code of the job; the interpreter forgets its module afterwards."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield write_code(tmp_path / "code")
+    sys.modules.pop(MODULE, None)
+
+
 @pytest.mark.timeout(180)
 def test_job_whose_services_are_killed_gives_the_same_tensors(
-    nnictl: Nnictl, tmp_path: Path
+    nnictl: Nnictl, tmp_path: Path, code: Path
 ) -> None:
     from nni.compression.job import run_job
 
-    code, job = write_code(tmp_path / "code"), job_of(2)
+    job = job_of(2)
     job_id = submit(nnictl, job, code)
     assert "compressor" in nnictl.shape.pids()
     with RemoteJob(job_id) as remote:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nni_proto.experiment.v1 import config_pb2, experiment_service_pb2
 from nni_wire.values import to_value
+from tests.support.compression_job import job_of
 from tests.support.fuzzing.calls import (
     CALL_TIMEOUT_S,
     DELIBERATE,
@@ -72,7 +73,7 @@ def servers(site: Site) -> Iterator[Servers]:
         "ListRunners", experiment_service_pb2.ListRunnersRequest()
     )
     runners = listed.read(experiment_service_pb2.ListRunnersResponse).runners
-    addresses = (endpoint["grpc"], site.dispatcher_address(), runners[0].grpc_address)
+    addresses = (endpoint["grpc"], *site.algorithm_addresses(), runners[0].grpc_address)
     opened = {
         service: open_server(address, token)
         for address in addresses
@@ -132,6 +133,8 @@ def valid_requests(site: Site, method: MethodDescriptor) -> list[Message]:
     if method.name == "ValidateAlgorithms":
         config = config_of(site)
         return [kind(tuner=config.tuner, search_space=config.search_space)]
+    if method.name == "ValidateJob":
+        return [kind(job=to_value(job_of(2)))]
     names = kind.DESCRIPTOR.fields_by_name
     created = []
     for experiment in site.ids:

@@ -108,11 +108,13 @@ def methods_of(services: Iterable[str]) -> list[MethodDescriptor]:
 
 
 def served_by(address: str, token: str) -> list[str]:
-    """Return the full names of the services of a server."""
+    """Return the full names of the services of a server, which may have to start first."""
     with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
         request = reflection_pb2.ServerReflectionRequest(list_services="")
-        (answer,) = stub.ServerReflectionInfo(iter([request]), metadata=bearer(token), timeout=10)
+        (answer,) = stub.ServerReflectionInfo(
+            iter([request]), metadata=bearer(token), timeout=30, wait_for_ready=True
+        )
     return [service.name for service in answer.list_services_response.service]
 
 

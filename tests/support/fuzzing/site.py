@@ -43,9 +43,10 @@ class Site:
         """Return addresses and token of the installation."""
         return self.shape.endpoint()
 
-    def dispatcher_address(self) -> str:
-        """Return `host:port` of the dispatcher, from the manager's environment."""
-        return self.shape.variables_of("manager")["NNI_DISPATCHER_GRPC"]
+    def algorithm_addresses(self) -> tuple[str, str]:
+        """Return `host:port` of dispatcher and compressor, from the manager's environment."""
+        variables = self.shape.variables_of("manager")
+        return variables["NNI_DISPATCHER_GRPC"], variables["NNI_COMPRESSOR_GRPC"]
 
     def remove(self, experiment_id: str) -> None:
         """Stop and delete an experiment."""

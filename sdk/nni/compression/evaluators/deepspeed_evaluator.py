@@ -45,11 +45,7 @@ class DeepspeedTorchEvaluator(Evaluator):
         TypeError: an optimizer or scheduler is none.
 
     Examples:
-        ```python
-        from nni.compression import DeepspeedTorchEvaluator
-
-        evaluator = DeepspeedTorchEvaluator(training_func, training_step, "ds_config.json")
-        ```
+        See `docs/compression-evaluators.md`, which makes one of the engine of DeepSpeed.
     """
 
     def __init__(  # noqa: PLR0913 - the documented arguments of NNI 3.0

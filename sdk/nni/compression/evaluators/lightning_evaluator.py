@@ -36,13 +36,7 @@ class LightningEvaluator(Evaluator):
         TypeError: `trainer` is no traced Trainer of Lightning.
 
     Examples:
-        ```python
-        import nni, pytorch_lightning
-        from nni.compression import LightningEvaluator
-
-        trainer = nni.trace(pytorch_lightning.Trainer)(max_epochs=3, logger=False)
-        evaluator = LightningEvaluator(trainer, data_module)
-        ```
+        See `docs/compression-evaluators.md`, which makes one of a traced trainer of Lightning.
     """
 
     def __init__(

@@ -47,14 +47,7 @@ class TransformersEvaluator(Evaluator):
         ValueError: `trainer` was given `model_init`, or optimizers of another model.
 
     Examples:
-        ```python
-        import nni, transformers
-        from nni.compression import TransformersEvaluator
-
-        arguments = transformers.TrainingArguments("build", max_steps=100, report_to="none")
-        trainer = nni.trace(transformers.Trainer)(model, arguments, train_dataset=dataset)
-        evaluator = TransformersEvaluator(trainer)
-        ```
+        See `docs/compression-evaluators.md`, which makes one of a traced trainer of transformers.
     """
 
     def __init__(self, trainer: "Trainer", dummy_input: object = None) -> None:

@@ -7,6 +7,7 @@ import grpc.aio
 from nni.compression.job.description import JobDescription, JobError
 from nni.compression.job.steps import StepKind as StepName
 from nni.compression.job.steps import all_steps
+from nni_proto.common.v1 import value_pb2
 from nni_proto.compression.v1 import compression_service_pb2 as pb
 from nni_proto.compression.v1 import compression_service_pb2_grpc as pb_grpc
 from nni_wire.values import from_value
@@ -28,9 +29,23 @@ class CompressionServicer(pb_grpc.CompressionServiceServicer):
         """Check the description of a job and return its steps."""
         del context
         try:
-            job = JobDescription.of(from_value(request.job))
+            job = JobDescription.of(_decoded(request.job))
         except JobError as error:
             field = "job" if error.field == "job" else f"job.{error.field}"
             raise InvalidArgumentError(field, error.problem) from error
         steps = [pb.JobStep(number=step.number, kind=_KINDS[step.kind]) for step in all_steps(job)]
         return pb.ValidateJobResponse(steps=steps)
+
+
+def _decoded(value: value_pb2.Value) -> object:
+    """Return a value as JSON; raise InvalidArgumentError if it has no such form.
+
+    Raises:
+        InvalidArgumentError: it refers to the byte store, or a number in it is none.
+    """
+    try:
+        return from_value(value)
+    except (LookupError, ValueError) as error:
+        raise InvalidArgumentError(
+            "job", "must be a JSON value in the request itself", remedy=str(error)
+        ) from error

@@ -80,7 +80,7 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
         "compressor",
         "runner",
     }
-    assert len({password for _, password in logins.values()}) == 3
+    assert len({password for _, password in logins.values()}) == len(SERVICES)
     for user, password in logins.values():
         assert f'user: "{user}", password: "{password}"' in bus_config(PLAN)
 

@@ -44,3 +44,11 @@ async def test_refusal_names_the_field(job: object, field: str) -> None:
         await validate(job)
 
     assert refusal.value.field == field
+
+
+async def test_job_in_the_byte_store_is_refused() -> None:
+    request = pb.ValidateJobRequest()
+    request.job.map_value.entries.add(key="model").value.blob_value.sha256 = "ab" * 32
+
+    with pytest.raises(InvalidArgumentError, match="must be a JSON value in the request itself"):
+        await CompressionServicer().ValidateJob(request, CONTEXT)
