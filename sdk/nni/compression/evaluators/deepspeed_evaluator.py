@@ -46,6 +46,11 @@ class DeepspeedTorchEvaluator(Evaluator):
 
     Examples:
         See `docs/compression-evaluators.md`, which makes one of the engine of DeepSpeed.
+
+        >>> from nni.compression import DeepspeedTorchEvaluator
+        >>> DeepspeedTorchEvaluator(print, print, "ds_config.json", optimizer="Adam")
+        Traceback (most recent call last):
+        TypeError: optimizer must be a Optimizer or None, got 'Adam'
     """
 
     def __init__(  # noqa: PLR0913 - the documented arguments of NNI 3.0

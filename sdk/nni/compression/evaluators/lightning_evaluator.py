@@ -37,6 +37,11 @@ class LightningEvaluator(Evaluator):
 
     Examples:
         See `docs/compression-evaluators.md`, which makes one of a traced trainer of Lightning.
+
+        >>> from nni.compression import LightningEvaluator
+        >>> LightningEvaluator("trainer")
+        Traceback (most recent call last):
+        TypeError: trainer must be a Trainer of pytorch_lightning ...
     """
 
     def __init__(

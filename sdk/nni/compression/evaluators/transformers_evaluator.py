@@ -48,6 +48,11 @@ class TransformersEvaluator(Evaluator):
 
     Examples:
         See `docs/compression-evaluators.md`, which makes one of a traced trainer of transformers.
+
+        >>> from nni.compression import TransformersEvaluator
+        >>> TransformersEvaluator("trainer")
+        Traceback (most recent call last):
+        TypeError: trainer must be made by nni.trace(transformers.Trainer)(...), because each ...
     """
 
     def __init__(self, trainer: "Trainer", dummy_input: object = None) -> None:
