@@ -219,30 +219,21 @@ class ManagerClient(Connection):
     ) -> Generator[pb.FollowEventsResponse]:
         """Yield the events of an experiment with their positions and times.
 
+        A stream that breaks because the manager is restarted is taken up where it broke.
+
         Args:
             experiment_id: the experiment.
             after: only events behind this one; None: all.
             follow: yield later ones, too, without an end.
-
-        A stream that breaks because the manager is restarted is taken up where it broke.
         """
         request = pb.FollowEventsRequest(experiment_id=experiment_id, after=after, follow=follow)
-        away_since: float | None = None
-        while True:
-            stream = self._experiments.FollowEvents(
-                request, timeout=None if follow else CALL_TIMEOUT_S, metadata=self._metadata
-            )
-            try:
-                for item in stream:
-                    yield item
-                    request.after.CopyFrom(item.position)
-                    away_since = None
-            except grpc.RpcError as error:
-                away_since = self._retry_or_raise(error, away_since)
-            else:
-                return
-            finally:
-                stream.cancel()
+
+        def go_on(item: pb.FollowEventsResponse) -> None:
+            request.after.CopyFrom(item.position)
+
+        yield from self._resumed(
+            lambda: self._experiments.FollowEvents, request, go_on, follow=follow
+        )
 
     def follow_logs(
         self,
@@ -264,15 +255,38 @@ class ManagerClient(Connection):
             follow=follow,
             offset=offset,
         )
+
+        def go_on(piece: pb.FollowLogsResponse) -> None:
+            request.offset = piece.offset + len(piece.data)
+
+        pieces = self._resumed(lambda: self._experiments.FollowLogs, request, go_on, follow=follow)
+        for piece in pieces:
+            yield piece.data
+
+    def _resumed(
+        self,
+        method: Callable[[], Any],
+        request: object,
+        go_on: Callable[[Any], None],
+        *,
+        follow: bool,
+    ) -> Generator[Any]:
+        """Yield what a call streams; one that breaks is made again from where it broke.
+
+        Args:
+            method: returns the method; a restarted manager may have another address.
+            request: of the call.
+            go_on: changes the request so that the next stream begins behind an answer.
+            follow: whether the stream has no end of its own.
+        """
         away_since: float | None = None
         while True:
-            stream = self._experiments.FollowLogs(
-                request, timeout=None if follow else CALL_TIMEOUT_S, metadata=self._metadata
-            )
+            timeout_s = None if follow else CALL_TIMEOUT_S
+            stream = method()(request, timeout=timeout_s, metadata=self._metadata)
             try:
-                for piece in stream:
-                    yield piece.data
-                    request.offset = piece.offset + len(piece.data)
+                for item in stream:
+                    yield item
+                    go_on(item)
                     away_since = None
             except grpc.RpcError as error:
                 away_since = self._retry_or_raise(error, away_since)
