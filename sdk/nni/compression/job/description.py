@@ -15,6 +15,22 @@ ScheduleName = Literal["agp", "linear"]
 _REFERENCE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z", re.ASCII)
 _CLASS_NAME: Final = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
+ALGORITHMS: Final = (
+    "ADMMPruner",
+    "ActivationAPoZRankPruner",
+    "ActivationMeanRankPruner",
+    "FPGMPruner",
+    "L1NormPruner",
+    "L2NormPruner",
+    "LevelPruner",
+    "MovementPruner",
+    "SlimPruner",
+    "TaylorFOWeightPruner",
+    "TaylorPruner",
+    "TransformerHeadPruner",
+)
+"""Pruners that a step can run; a description is checked without importing them. Others search by
+themselves and take functions as arguments, which JSON cannot hold."""
 _SCHEDULES: Final = ("agp", "linear")
 _ITERATIONS_LIMIT: Final = 10_000
 
@@ -71,7 +87,7 @@ class JobDescription:
         evaluator: function that takes the model and returns an evaluator with an
             `evaluating_func`.
         config_list: entries as for a pruner; ratios are those after the last iteration.
-        algorithm: name of a class in `nni.compression.pruning`.
+        algorithm: name of a class in `nni.compression.pruning`, one of `ALGORITHMS`.
         arguments: its arguments beside model, configuration and evaluator.
         weights: SHA-256 of the file of safetensors `<SHA-256>.safetensors` in the code directory,
             with the parameters to start from; None: those of the factory.
@@ -145,9 +161,7 @@ class JobDescription:
             model=_factory(model, "model"),
             evaluator=_factory(evaluator, "evaluator"),
             config_list=_config_list(given["config_list"]),
-            algorithm=_text(
-                algorithm["name"], "algorithm.name", _CLASS_NAME, "the name of a pruner's class"
-            ),
+            algorithm=_algorithm(algorithm["name"]),
             arguments=_free(algorithm.get("arguments", {}), "algorithm.arguments"),
             weights=_weights(model.get("weights")),
             schedule=_schedule_name(schedule.get("name", "agp")),
@@ -190,6 +204,16 @@ def _text(value: object, field: str, pattern: re.Pattern[str], rule: str) -> str
     if not isinstance(value, str) or not pattern.match(value):
         raise JobError(field, f"must be {rule}, got {value!r}")
     return value
+
+
+def _algorithm(value: object) -> str:
+    name = _text(value, "algorithm.name", _CLASS_NAME, "the name of a pruner's class")
+    if name not in ALGORITHMS:
+        close = difflib.get_close_matches(name, ALGORITHMS, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(ALGORITHMS)
+        raise JobError("algorithm.name", f"must be one of {known}, got {name!r}{hint}")
+    return name
 
 
 def _number(value: object, field: str, least: int, most: int) -> int:

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -90,18 +90,11 @@ def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> E
 
 
 def _pruner_class(job: JobDescription) -> type[Pruner]:
-    found: Any = getattr(pruning, job.algorithm, None)
-    if not _is_pruner(found):
-        known = ", ".join(name for name in pruning.__all__ if _is_pruner(getattr(pruning, name)))
-        raise JobError("algorithm.name", f"must be one of {known}; got {job.algorithm!r}")
+    found: type[Pruner] = getattr(pruning, job.algorithm)
     unknown = set(job.arguments) - set(inspect.signature(found).parameters)
     if unknown:
         raise JobError(f"algorithm.arguments.{min(unknown)}", f"is no argument of {job.algorithm}")
-    return cast("type[Pruner]", found)
-
-
-def _is_pruner(found: object) -> bool:
-    return isinstance(found, type) and issubclass(found, Pruner)
+    return found
 
 
 def _prune(
@@ -130,7 +123,7 @@ def _prune(
             for name, targets in masks.items()
             for target, mask in targets.items()
         },
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=_size(model),
     )
     step_files.save_model(model, folder)
     step_files.save_step(folder, job.digest, masks, result)
@@ -159,13 +152,13 @@ def _speed_up(
     speedup.speedup_model()
     report = speedup.report
     assert report is not None, "the speedup is done"
-    flops, parameters, _ = count_flops_params(model, inputs, verbose=False)
+    flops, _, _ = count_flops_params(model, inputs, verbose=False)
     latency = compare_latency(before, model, inputs)
     result = StepResult(
         number=step.number,
         kind=step.kind,
         metric=_evaluated(evaluator, model),
-        parameters=int(parameters),
+        parameters=_size(model),
         flops=int(flops),
         error=report.error,
         latency_before_ms=latency.before.median_ms,
@@ -182,6 +175,11 @@ def _evaluated(evaluator: Evaluator, model: nn.Module) -> float:
         return evaluator.evaluate()
     finally:
         evaluator.unbind_model()
+
+
+def _size(model: nn.Module) -> int:
+    """Return the number of elements of all parameters, those of norms included."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _masked_part(mask: Tensor) -> float:

@@ -1,14 +1,18 @@
 import hashlib
+import inspect
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression import pruning
+from nni.compression.base.pruner import Pruner
+from nni.compression.job.description import ALGORITHMS, JobDescription, JobError
 from nni.compression.job.step_files import empty_folder
 from nni.compression.job.step_run import run_step
-from nni.compression.job.steps import Step
+from nni.compression.job.steps import Step, step_of
+from nni.compression.pruning.search_pruner import SearchPruner
 from tests.support.compression_job import MODULE, description
 
 FIRST = Step(1, "prune")
@@ -16,9 +20,13 @@ FIRST = Step(1, "prune")
 
 def refused(code: Path, folder: Path, **changes: object) -> JobError:
     """Return the error of the first step of a job with these fields."""
-    job = JobDescription.of(description(**changes))
-    with pytest.raises(JobError) as caught:
+
+    def run() -> None:
+        job = JobDescription.of(description(**changes))
         run_step(job, FIRST, None, empty_folder(folder), code)
+
+    with pytest.raises(JobError) as caught:
+        run()
     return caught.value
 
 
@@ -104,3 +112,39 @@ def test_what_factories_draw_does_not_change_the_training(tmp_path: Path, code: 
     assert path.is_file()
     for name in ("model.safetensors", "masks.safetensors", "random.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_every_named_algorithm_is_a_pruner_that_takes_an_evaluator() -> None:
+    found = {
+        name
+        for name in pruning.__all__
+        if isinstance(one := getattr(pruning, name), type)
+        and issubclass(one, Pruner)
+        and not issubclass(one, SearchPruner)
+    }
+
+    assert set(ALGORITHMS) == found
+    for name in ALGORITHMS:
+        assert "evaluator" in inspect.signature(getattr(pruning, name)).parameters
+
+
+def test_parameters_before_and_after_the_speedup_are_counted_alike(
+    tmp_path: Path, code: Path
+) -> None:
+    path = code / f"{MODULE}.py"
+    text = path.read_text().replace("nn.ReLU()", "nn.BatchNorm1d(width), nn.ReLU()")
+    path.write_text(
+        text.replace("    with torch.no_grad", "    model.eval()\n    with torch.no_grad")
+    )
+    entries = [{"op_names": ["0"], "sparse_ratio": 0.5}]
+    job = JobDescription.of(
+        description(config_list=entries, schedule={"iterations": 1}, fine_tuning={})
+    )
+    pruned = run_step(job, FIRST, None, empty_folder(tmp_path / "1"), code)
+
+    removal = step_of(job, 1)
+    assert removal is not None
+    smaller = run_step(job, removal, tmp_path / "1", empty_folder(tmp_path / "2"), code)
+
+    assert pruned.parameters == 4 * 8 + 8 + 2 * 8 + 8 * 3 + 3
+    assert smaller.parameters == 4 * 4 + 4 + 2 * 4 + 4 * 3 + 3
