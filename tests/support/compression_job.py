@@ -101,8 +101,12 @@ def job_of(iterations: int = 2, *, speedup: bool = True) -> dict[str, Any]:
 
 def run_with_kills(folder: Path, code: Path, kills: int, generator: random.Random) -> None:
     """Run the job in children; each but the last is killed after some training steps."""
+    import torch
+
     from nni.compression.job import run_job
 
+    # The first optimizer of a process imports for seconds: once here instead of in each child.
+    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
     for run in range(kills + 1):
         reader, writer = os.pipe()
         child = os.fork()
