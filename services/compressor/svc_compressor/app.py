@@ -13,9 +13,11 @@ from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
+from svc_common.telemetry.tracing import open_tracer
 from svc_compressor.servicers.compression_servicer import CompressionServicer
 from svc_compressor.sessions.job_session import job_sessions
 from svc_compressor.settings import Settings, read_settings
+from svc_compressor.telemetry import Telemetry
 
 
 async def build(service: Service) -> Mapping[str, str]:
@@ -24,11 +26,13 @@ async def build(service: Service) -> Mapping[str, str]:
     bus = await _open_bus(service, settings)
     registry = process_registry("compressor", settings.version)
     service.loop_watchdog.register(registry)
+    tracer = await open_tracer(service.adapters, "compressor", settings.version)
     guard = Guard.open(settings.security, settings.token, settings.home)
     service.adapters.callback(guard.close)
     address = await _serve_grpc(service, settings, guard, registry)
     facts = {"grpc": address, **await serve_metrics(service, registry, guard)}
-    sessions = job_sessions(bus.events, bus.inbox, SystemClock())
+    clock = SystemClock()
+    sessions = job_sessions(bus.events, bus.inbox, clock, Telemetry(clock, registry, tracer))
     service.takes_work_if(lambda: bus.connected)
     service.add_consumer(sessions.aclose)
     service.tasks.start(sessions.run(), "jobs")

@@ -18,7 +18,10 @@ _SERVICES: Final = {
     "svc_manager": "manager",
     "svc_dispatcher": "dispatcher",
     "svc_trial_runner": "trial-runner",
+    "svc_compressor": "compressor",
 }
+_ON_DEMAND: Final = frozenset({"compressor"})
+"""Services that the supervisor starts with the first connection to their port."""
 _BUS: Final = "nats-server"
 
 
@@ -30,7 +33,9 @@ def check_children() -> Iterator[Finding]:
     children = _names(supervisor)
     for name in (*_SERVICES.values(), _BUS):
         process = children.get(name)
-        if process is None:
+        if process is None and name in _ON_DEMAND:
+            yield Finding(name, "ok", "starts with the first compression job")
+        elif process is None:
             text = (
                 "is not running; its supervisor starts it again every few seconds. If it does not "
                 f"stay, the end of {_log(name)} says why"

@@ -13,6 +13,7 @@ from svc_common.messaging.ports import EventLog, Inbox, LogMessage
 from svc_compressor.converters import log_messages
 from svc_compressor.domain.job_progress import JobProgress
 from svc_compressor.domain.reports import Report
+from svc_compressor.telemetry import Telemetry
 
 _BATCH_LIMIT: Final = 1_000
 _FIRST_PAUSE_S: Final = 0.2
@@ -27,10 +28,19 @@ class JobSession:
         events: the logs.
         inbox: where the manager reads reports.
         clock: waits while the bus has no room.
+        telemetry: counts and traces the reports.
     """
 
-    def __init__(self, experiment_id: str, events: EventLog, inbox: Inbox, clock: Clock) -> None:
+    def __init__(
+        self,
+        experiment_id: str,
+        events: EventLog,
+        inbox: Inbox,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> None:
         self.id = experiment_id
+        self._telemetry = telemetry
         self._events = events
         self._inbox = inbox
         self._clock = clock
@@ -61,6 +71,7 @@ class JobSession:
         payload = log_messages.report_to_proto(report, job).SerializeToString()
         message_id = log_messages.message_id(self.id, generation, report)
         pause_s = _FIRST_PAUSE_S
+        due_ms = self._telemetry.now_ms()
         while True:
             try:
                 await self._inbox.publish(
@@ -71,6 +82,7 @@ class JobSession:
                 await self._clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LAST_PAUSE_S)
             else:
+                self._telemetry.report_sent(self.id, report, due_ms)
                 self._log.info("reported", report=type(report).__name__)
                 return
 
@@ -105,16 +117,19 @@ class _JobRun:
             await self._session.publish(report, self.progress.generation, self._job)
 
 
-def job_sessions(events: EventLog, inbox: Inbox, clock: Clock) -> ExperimentSessions:
+def job_sessions(
+    events: EventLog, inbox: Inbox, clock: Clock, telemetry: Telemetry
+) -> ExperimentSessions:
     """Return the registry of the sessions of all compression jobs.
 
     Args:
         events: the logs.
         inbox: where managers read reports.
         clock: waits after failures.
+        telemetry: counts and traces the reports.
     """
     kind = SessionKind(
-        lambda experiment_id: JobSession(experiment_id, events, inbox, clock),
+        lambda experiment_id: JobSession(experiment_id, events, inbox, clock, telemetry),
         begins=log_messages.wants_compressor,
         ends=log_messages.ends_job,
     )

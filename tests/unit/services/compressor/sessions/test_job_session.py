@@ -16,6 +16,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import Inbox
 from svc_common.tasks import TaskOwner
 from svc_compressor.sessions.job_session import job_sessions
+from svc_compressor.telemetry import Telemetry
 from tests.support.compression_job import job_of
 from tests.support.scripted_manager import ScriptedManager, experiment_ended, named, requested
 
@@ -33,7 +34,9 @@ class Bench:
         self._tasks.start(self.manager.read_inbox(), "inbox")
 
     def start(self, inbox: Inbox | None = None) -> None:
-        self._sessions = job_sessions(self.bus.events, inbox or self.bus.inbox, self.clock)
+        self._sessions = job_sessions(
+            self.bus.events, inbox or self.bus.inbox, self.clock, Telemetry(self.clock)
+        )
         self._running = self._tasks.start(self._sessions.run(), "jobs")
 
     async def stop(self) -> None:
