@@ -15,6 +15,7 @@ import yaml
 
 from docs.generator.algorithms import algorithm_pages, built_in_entries, path_of
 from docs.generator.command_line import command_line_page
+from docs.generator.compression import compression_algorithms, compression_pages
 from docs.generator.configuration import configuration_page
 from docs.generator.grpc_api import grpc_page
 from docs.generator.python_api import PUBLIC_MODULES, python_pages
@@ -40,6 +41,7 @@ def generated_pages() -> dict[str, str]:
     """Return the text of every generated page, by its path below the folder of pages."""
     return {
         **algorithm_pages(),
+        **compression_pages(),
         **python_pages(),
         "reference/nnictl.md": command_line_page(),
         "reference/configuration.md": configuration_page(),
@@ -53,7 +55,10 @@ def _configuration() -> str:
     paths = settings["plugins"][1]["mkdocstrings"]["handlers"]["python"]
     paths["paths"] = [str(ROOT / path) for path in paths["paths"]]
     algorithms = [{one.name: path_of(one)} for one in built_in_entries()]
+    compression = [{one.name: one.path} for one in compression_algorithms()]
     for section in settings["nav"]:
+        if "Pruners and quantizers" in section:
+            section["Pruners and quantizers"] += compression
         if "Algorithms" in section:
             section["Algorithms"] += algorithms
         if "Reference" in section:
