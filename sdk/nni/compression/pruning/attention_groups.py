@@ -6,7 +6,8 @@ from typing import Final
 from torch import Tensor, nn
 
 from nni.compression.speedup.ancestry import AttentionLayers, attention_layers
-from nni.compression.speedup.graph import Inputs, capture
+from nni.compression.speedup.graph import Inputs
+from nni.compression.speedup.recording import capture
 
 _MEMBERS: Final = 4
 

@@ -29,7 +29,7 @@ def nearest_layers(graph: OperationGraph, value: int, names: Container[str]) -> 
         >>> import torch
         >>> from torch import nn
         >>> from nni.compression.speedup.ancestry import nearest_layers
-        >>> from nni.compression.speedup.graph import capture
+        >>> from nni.compression.speedup.recording import capture
         >>> graph = capture(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), torch.zeros(1, 3))
         >>> nearest_layers(graph, graph.outputs[0], {"0"})
         ['0']
@@ -53,7 +53,7 @@ def nearest_readers(graph: OperationGraph, value: int, names: Container[str]) ->
         >>> import torch
         >>> from torch import nn
         >>> from nni.compression.speedup.ancestry import nearest_readers
-        >>> from nni.compression.speedup.graph import capture
+        >>> from nni.compression.speedup.recording import capture
         >>> graph = capture(nn.Sequential(nn.ReLU(), nn.Linear(3, 2)), torch.zeros(1, 3))
         >>> nearest_readers(graph, graph.inputs[0], {"1"})
         ['1']
@@ -109,7 +109,7 @@ def attention_layers(graph: OperationGraph, names: Container[str]) -> list[Atten
         >>> import torch
         >>> from torch import nn
         >>> from nni.compression.speedup.ancestry import attention_layers
-        >>> from nni.compression.speedup.graph import capture
+        >>> from nni.compression.speedup.recording import capture
         >>> class Attention(nn.Module):
         ...     def __init__(self):
         ...         super().__init__()

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.graph import Inputs, run, tensors_in, unchanged
+from nni.compression.speedup.graph import Inputs
+from nni.compression.speedup.running import run, tensors_in, unchanged
 
 
 def tensor_dicts(model: nn.Module) -> list[dict[Any, Any]]:

@@ -19,7 +19,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nni.compression.speedup.following import RecordedPosition
-from nni.compression.speedup.graph import Inputs, OperationGraph, run, unchanged
+from nni.compression.speedup.graph import Inputs, OperationGraph
+from nni.compression.speedup.running import run_recorded
 from nni.compression.speedup.slots import Flags
 
 Floats = npt.NDArray[np.float64]
@@ -213,7 +214,7 @@ def probe_constants(
     Examples:
         >>> import torch
         >>> from nni.compression.speedup.constants import probe_constants
-        >>> from nni.compression.speedup.graph import capture
+        >>> from nni.compression.speedup.recording import capture
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 1))
         >>> _ = model[0].weight.data[1].zero_()
         >>> graph = capture(model, torch.zeros(1, 2))
@@ -228,6 +229,5 @@ def probe_constants(
         return value
 
     replaced: Inputs = pytree.tree_map(unknown, inputs)
-    with unchanged(model), _ProbeMode(graph, wanted, probe):
-        run(model, replaced)
+    run_recorded(model, replaced, graph, _ProbeMode(graph, wanted, probe))
     return probe

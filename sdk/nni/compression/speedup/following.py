@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nni.compression.speedup.graph import Inputs, Node, OperationGraph, run, unchanged
+from nni.compression.speedup.graph import Inputs, Node, OperationGraph
 from nni.compression.speedup.groups import Dependencies
+from nni.compression.speedup.running import run_recorded
 from nni.compression.speedup.slots import Flags
 
 _OPTIONAL: Final = "aten.detach"
@@ -113,8 +114,7 @@ def follow(
             not called any more.
         visit: Function of a node and its tensors.
     """
-    with unchanged(model), _Following(graph, visit):
-        run(model, inputs)
+    run_recorded(model, inputs, graph, _Following(graph, visit))
 
 
 def changed_sizes(dependencies: Dependencies, removed: Flags, value: int) -> dict[int, int]:

@@ -15,9 +15,10 @@ import numpy as np
 from torch import nn
 
 from nni.compression.speedup.caches import clear_caches
-from nni.compression.speedup.graph import Inputs, OperationGraph, capture
+from nni.compression.speedup.graph import Inputs, OperationGraph
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, Sink, propagate
+from nni.compression.speedup.recording import capture
 from nni.compression.speedup.slots import Block, Flags, Ids
 
 SourceAxis = tuple[str, int]

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.speedup.constants import probe_constants
-from nni.compression.speedup.graph import Inputs, tensors_in
+from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import Dependencies, find_dependencies
 from nni.compression.speedup.liveness import absorb, absorptions, dead_units
 from nni.compression.speedup.removal import EmptyLayerError
 from nni.compression.speedup.report import KeptChannels, SpeedupReport
+from nni.compression.speedup.running import tensors_in
 from nni.compression.speedup.shrinking import shrink
 from nni.compression.speedup.slots import Flags
 

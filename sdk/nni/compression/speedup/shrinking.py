@@ -22,9 +22,10 @@ from nni.compression.speedup.following import (
     first_difference,
     kept_sums,
 )
-from nni.compression.speedup.graph import Inputs, module_stack, run, tensors_in, unchanged
+from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo, remove
+from nni.compression.speedup.running import module_stack, run, tensors_in, unchanged
 from nni.compression.speedup.selection import largest_balanced
 from nni.compression.speedup.slots import Flags, Ids
 
@@ -195,7 +196,8 @@ def _tested(
     dependencies, removed = adaptation.dependencies, adaptation.removed
     failure = None
     for _ in range(MAX_ATTEMPTS):
-        error = _error(model, inputs, expected)
+        heads = dependencies.graph.training_heads
+        error = _error(model, inputs, expected, training_heads=heads)
         if _accepted(dependencies, expected, error):
             return None, error
         failure = failure_of(model, inputs, dependencies, removed)
@@ -208,12 +210,18 @@ def _tested(
     return failure, float("inf")
 
 
-def _error(model: nn.Module, inputs: Inputs, expected: list[Tensor]) -> float:
-    """Return the error of a smaller model; infinity if the model fails."""
+def _error(
+    model: nn.Module, inputs: Inputs, expected: list[Tensor], *, training_heads: bool
+) -> float:
+    """Return the error of a smaller model; infinity if the model or a training head fails."""
     try:
-        return relative_error(expected, outputs_of(model, inputs))
+        error = relative_error(expected, outputs_of(model, inputs))
+        if training_heads:
+            with unchanged(model, training_heads=True), torch.random.fork_rng(devices=[]):
+                run(model, inputs)
     except Exception:  # noqa: BLE001 - code of users raises anything
         return float("inf")
+    return error
 
 
 def _advanced(adaptation: Adaptation, path: str) -> bool:

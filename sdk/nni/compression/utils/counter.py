@@ -13,7 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.nn.modules.pooling import _AdaptiveAvgPoolNd, _AvgPoolNd
 
-from nni.compression.speedup.graph import Inputs, run, tensors_in, unchanged
+from nni.compression.speedup.graph import Inputs
+from nni.compression.speedup.running import run, tensors_in, unchanged
 
 Count = dict[str, Any]
 CustomOps = Mapping[type[nn.Module], Callable[[nn.Module, Any, Any], Mapping[str, Any]]]

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from nni.compression.base.arguments import check_count
-from nni.compression.speedup.graph import Inputs, run, tensors_in
+from nni.compression.speedup.graph import Inputs
+from nni.compression.speedup.running import run, tensors_in
 
 Clock = Callable[[], float]
 

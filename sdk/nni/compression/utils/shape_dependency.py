@@ -21,9 +21,10 @@ from nni.compression.speedup.dependency import (
     parts_of,
     shared_sets,
 )
-from nni.compression.speedup.graph import Inputs, capture
+from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.model_speedup import refuse_wrapped
+from nni.compression.speedup.recording import capture
 
 PruneType = Literal["Filter", "Batchnorm"]
 

@@ -264,6 +264,20 @@ class Recurrent(nn.Module):
         return self.head(self.cell(steps)[0][:, -1])
 
 
+class Auxiliary(nn.Module):
+    """Trunk with a second classifier that only training uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.head = conv(3, 8), nn.Linear(8, 5)
+        self.auxiliary = nn.Sequential(conv(8, 6, 1), nn.Flatten(), nn.Linear(6, 5))
+
+    def forward(self, image: Tensor) -> tuple[Tensor, ...]:
+        found = self.trunk(image).mean((2, 3), keepdim=True)
+        first = self.head(found.flatten(1))
+        return (first, self.auxiliary(found)) if self.training else (first,)
+
+
 class Sorted(nn.Module):
     """An operation that mixes channels and has no rule."""
 

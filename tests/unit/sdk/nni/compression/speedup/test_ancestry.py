@@ -1,7 +1,7 @@
 from torch import nn
 
 from nni.compression.speedup.ancestry import attention_layers, nearest_layers, nearest_readers
-from nni.compression.speedup.graph import capture
+from nni.compression.speedup.recording import capture
 from tests.unit.sdk.nni.compression.attention_model import encoder, names_of, tokens
 from tests.unit.sdk.nni.compression.models import build
 

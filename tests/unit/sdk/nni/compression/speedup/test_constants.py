@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nni.compression.speedup.constants import Arrivals, probe_constants
 from nni.compression.speedup.following import DivergedError
-from nni.compression.speedup.graph import capture
+from nni.compression.speedup.recording import capture
 
 
 def last_arrivals(model: nn.Module, inputs: Tensor) -> Arrivals:

@@ -16,9 +16,9 @@ from nni.compression.speedup.following import (
     first_difference,
     kept_sums,
 )
-from nni.compression.speedup.graph import capture
 from nni.compression.speedup.groups import Dependencies, find_dependencies
 from nni.compression.speedup.pruning import choose_units, l1_scores, masked
+from nni.compression.speedup.recording import capture
 from nni.compression.speedup.removal import Undo, remove
 from nni.compression.speedup.slots import Flags
 from tests.unit.sdk.nni.compression.models import build, randomised

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.graph import capture
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, propagate
+from nni.compression.speedup.recording import capture
 
 
 class Moved(nn.Module):

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.graph import capture
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import propagate
+from nni.compression.speedup.recording import capture
 
 
 class Heads(nn.Module):

@@ -9,7 +9,7 @@ from torch import nn
 
 from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.pruning import choose_units, l1_scores, masked, prune
-from tests.unit.sdk.nni.compression.models import NAMES, build
+from tests.unit.sdk.nni.compression.models import NAMES, Auxiliary, build, randomised
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,3 +130,15 @@ def test_the_result_is_a_plain_module_that_pickles_and_trains() -> None:
 def test_arguments_out_of_range_are_refused(sparsity: float, round_to: int, name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} must be at least"):
         prune(nn.Linear(1, 1), torch.zeros(1, 1), sparsity, round_to=round_to)
+
+
+def test_heads_that_only_training_uses_shrink_with_the_trunk() -> None:
+    model = randomised(Auxiliary())
+    images = torch.randn(2, 3, 4, 4)
+
+    smaller, report = prune(model, images, 0.5)
+
+    assert report.error <= 1e-4
+    assert smaller.auxiliary[0][0].weight.shape == (3, 4, 1, 1)
+    first, second = smaller.train()(images)
+    assert first.shape == second.shape == (2, 5)

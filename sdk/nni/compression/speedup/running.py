@@ -1,0 +1,150 @@
+"""Runs of a model that leave it as it was."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as module_hooks
+from torch.utils import _pytree as pytree
+
+from nni.compression.speedup.graph import Inputs, OperationGraph
+
+
+def run(model: nn.Module, inputs: Inputs) -> Any:  # noqa: ANN401 - a model returns what it likes
+    """Return the output of a model for inputs in any of the accepted forms."""
+    if isinstance(inputs, Mapping):
+        return model(**inputs)
+    if isinstance(inputs, list | tuple):
+        return model(*inputs)
+    return model(inputs)
+
+
+def tensors_in(value: object) -> list[Tensor]:
+    """Return the tensors in nested lists, dicts and registered containers, in order."""
+    return [leaf for leaf in _leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _leaves(value: object) -> Iterator[object]:
+    for leaf in pytree.tree_leaves(value):
+        if hasattr(leaf, "__dataclass_fields__") and not isinstance(leaf, type):
+            for name in leaf.__dataclass_fields__:
+                yield from _leaves(getattr(leaf, name))
+        else:
+            yield leaf
+
+
+@contextmanager
+def module_stack(
+    model: nn.Module,
+    stack: list[str],
+    runs: dict[str, int] | None = None,
+    *,
+    after_errors: bool = True,
+) -> Iterator[None]:
+    """Keep the paths of the modules that run on a stack, and count their runs.
+
+    Recurrent modules run without fused kernels meanwhile, so that their gates are operations.
+
+    Args:
+        model: The model.
+        stack: List for the paths, outermost first.
+        runs: Dict for the number of runs by path.
+        after_errors: Whether a module that raised an error leaves the stack.
+    """
+    names = {id(module): name for name, module in model.named_modules()}
+    fused: bool = torch._C._get_mkldnn_enabled()  # noqa: SLF001 - as torch.backends.mkldnn does
+    set_fused: Callable[[bool], None] = torch._C._set_mkldnn_enabled  # noqa: SLF001
+
+    def enter(module: nn.Module, _inputs: object) -> None:
+        stack.append(names.get(id(module), stack[-1] if stack else ""))
+        if runs is not None:
+            runs[stack[-1]] = runs.get(stack[-1], 0) + 1
+        if isinstance(module, nn.RNNBase) and fused:
+            set_fused(False)
+
+    def leave(module: nn.Module, _inputs: object, _output: object) -> None:
+        stack.pop()
+        if isinstance(module, nn.RNNBase) and fused:
+            set_fused(True)
+
+    with ExitStack() as exits:
+        before = module_hooks.register_module_forward_pre_hook(enter)
+        exits.callback(before.remove)
+        after = module_hooks.register_module_forward_hook(leave, always_call=after_errors)
+        exits.callback(after.remove)
+        exits.callback(set_fused, fused)
+        yield
+
+
+@contextmanager
+def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[None]:
+    """Switch the mode of all modules; restore flags, buffers and attributes at the end.
+
+    Args:
+        model: The model.
+        training_heads: Whether modules that have modules of their own, beside those of
+            `torch.nn`, are in training mode: this runs heads that only training uses, while norms
+            and dropout work as in eval mode.
+    """
+    modules = list(model.modules())
+    attributes = [dict(module.__dict__) for module in modules]
+    containers = [
+        (value, copy.copy(value))
+        for saved in attributes
+        for value in saved.values()
+        if type(value) in {dict, list}
+    ]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        for module in modules:
+            module.training = training_heads and _may_have_heads(module)
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for module, saved in zip(modules, attributes, strict=True):
+            module.__dict__.clear()
+            module.__dict__.update(saved)
+        for container, content in containers:
+            _refill(container, content)
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+
+
+def _refill(container: dict[Any, Any] | list[Any], content: Any) -> None:  # noqa: ANN401 - the same
+    """Give a container its former content; registries of modules and caches are such."""
+    container.clear()
+    if isinstance(container, dict):
+        container.update(content)
+    else:
+        container.extend(content)
+
+
+def _may_have_heads(module: nn.Module) -> bool:
+    return bool(module._modules) and not type(module).__module__.startswith("torch.nn.")  # noqa: SLF001
+
+
+def run_recorded(
+    model: nn.Module, inputs: Inputs, graph: OperationGraph, mode: AbstractContextManager[object]
+) -> None:
+    """Repeat the recorded runs of a model: in eval mode, then with its training heads.
+
+    Args:
+        model: The model; it is the same afterwards.
+        inputs: Its inputs.
+        graph: The recorded runs.
+        mode: Context of each run, such as a dispatch mode.
+    """
+    with unchanged(model), mode:
+        run(model, inputs)
+    if graph.training_heads:
+        with unchanged(model, training_heads=True), mode:
+            run(model, inputs)
