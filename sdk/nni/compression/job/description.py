@@ -74,7 +74,7 @@ class SpeedupOptions:
 
     allow_norm_change: bool = False
     """See `ModelSpeedup`."""
-    time_limit_s: float = 60.0
+    time_limit_s: float = 300.0
     """Time limit of planning in seconds, > 0."""
 
 

@@ -2,14 +2,12 @@
 
 from nni.compression.speedup.groups import ChannelGroup, Dependencies, find_dependencies
 from nni.compression.speedup.model_speedup import ModelSpeedup
-from nni.compression.speedup.propagation import DeadlineError
 from nni.compression.speedup.removal import EmptyLayerError
 from nni.compression.speedup.report import KeptChannels, SpeedupReport
 from nni.compression.speedup.storage import load_smaller, save_smaller
 
 __all__ = [
     "ChannelGroup",
-    "DeadlineError",
     "Dependencies",
     "EmptyLayerError",
     "KeptChannels",

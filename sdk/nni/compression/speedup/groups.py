@@ -7,7 +7,6 @@ matching input channel of the next layer. A *group* is a set of units of equal s
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from nni.compression.speedup.caches import clear_caches
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.graph import Inputs, OperationGraph
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, Sink, propagate
@@ -198,7 +198,7 @@ def find_dependencies(
     inputs: Inputs,
     *,
     allow_norm_change: bool = False,
-    time_limit_s: float | None = None,
+    deadline: Deadline | None = None,
 ) -> Dependencies:
     """Return the dependency groups of a model.
 
@@ -208,13 +208,11 @@ def find_dependencies(
         inputs: Example inputs: a tensor, a list or tuple, or a dict by name.
         allow_norm_change: Whether axes that a LayerNorm or GroupNorm normalises may shrink, which
             changes the statistics and so the function.
-        time_limit_s: Limit in seconds for the analysis; None means no limit.
+        deadline: Instant after which the rest of the model is left as it is, with this reason;
+            None means no limit.
 
     Returns:
         The units, their groups, and what cannot be removed with the reason.
-
-    Raises:
-        DeadlineError: the time limit has passed.
 
     Examples:
         >>> import torch
@@ -225,7 +223,6 @@ def find_dependencies(
         >>> [len(group.units) for group in dependencies.groups()]
         [4]
     """
-    deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     clear_caches(model, inputs)
     graph = capture(model, inputs)
     state = propagate(graph, RULES, allow_norm_change=allow_norm_change, deadline=deadline)

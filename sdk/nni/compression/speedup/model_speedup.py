@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.speedup.constants import probe_constants
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import Dependencies, find_dependencies
 from nni.compression.speedup.liveness import absorb, absorptions, dead_units
@@ -111,7 +112,8 @@ class ModelSpeedup:
         masks_file: Name of `masks_or_file` in NNI 2.x.
         confidence: Name of `batch_size` in NNI 2.x.
         allow_norm_change: Whether to shrink axes that a LayerNorm or GroupNorm normalises.
-        time_limit_s: Limit in seconds for planning; None means no limit.
+        time_limit_s: Limit in seconds for planning; None means no limit. What was not planned by
+            then stays masked, and the report lists it.
 
     Raises:
         ValueError: an argument is out of range, or masks do not fit the model.
@@ -145,7 +147,7 @@ class ModelSpeedup:
         masks_file: Masks | str | Path | None = None,
         confidence: int | None = None,
         allow_norm_change: bool = False,
-        time_limit_s: float | None = 60.0,
+        time_limit_s: float | None = 300.0,
     ) -> None:
         masks = masks_or_file if masks_or_file is not None else masks_file
         if masks is None:
@@ -159,6 +161,7 @@ class ModelSpeedup:
         self._model = model
         self._inputs = dummy_input
         self._allow_norm_change = allow_norm_change
+        Deadline(time_limit_s)  # raises for a wrong limit
         self._time_limit_s = time_limit_s
         self.report: SpeedupReport | None = None
         """Result of `speedup_model`, None before."""
@@ -172,11 +175,11 @@ class ModelSpeedup:
         Raises:
             EmptyLayerError: all channels of a layer are masked.
             ValueError: masks do not fit the model, or it is wrapped by a pruner.
-            DeadlineError: planning took longer than the limit.
         """
         model, inputs = self._model, self._inputs
         if not tensors_in(inputs):
             raise ValueError("dummy_input holds no tensor; pass the inputs of model.forward")
+        deadline = Deadline(self._time_limit_s)
         start = time.process_time()
         self._refuse_empty_layers()
         apply_masks(model, self._masks)
@@ -186,7 +189,7 @@ class ModelSpeedup:
             model,
             inputs,
             allow_norm_change=self._allow_norm_change,
-            time_limit_s=self._time_limit_s,
+            deadline=deadline,
         )
         wanted_nodes = {sink.node for sink in dependencies.sinks}
         probe = probe_constants(model, inputs, dependencies.graph, wanted_nodes)
@@ -201,6 +204,7 @@ class ModelSpeedup:
             lambda removed, undo: absorb(
                 model, dependencies, absorptions(model, dependencies, probe, removed), undo
             ),
+            deadline,
         )
         after = {name: tuple(one.shape) for name, one in model.state_dict().items()}
         self.report = SpeedupReport(

@@ -12,12 +12,12 @@ tried in another pass over the graph; the axis that leaves most slots free is ta
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.graph import Node, OperationGraph, Ref
 from nni.compression.speedup.slots import Block, Ids, Slots, compressed, lifted
 
@@ -60,20 +60,6 @@ class AxisSplit:
     ids: Ids
 
 
-class DeadlineError(Exception):
-    """Planning took longer than its limit.
-
-    Examples:
-        >>> import torch
-        >>> from nni.compression.speedup import DeadlineError, find_dependencies
-        >>> try:
-        ...     find_dependencies(torch.nn.Linear(2, 2), torch.zeros(1, 2), time_limit_s=-1.0)
-        ... except DeadlineError as error:
-        ...     print(error)
-        planning exceeded time_limit_s after 0 of 2 operations; raise it, or pass None
-    """
-
-
 @dataclass
 class Propagation:
     """Result of one pass over a graph, and the operations that rules use."""
@@ -82,7 +68,7 @@ class Propagation:
     choices: Mapping[SplitKey, int] = field(default_factory=dict)
     """Place of the axis that shrinks in the sizes of a split, where it is not the first one."""
     allow_norm_change: bool = False
-    deadline: float | None = None
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
     slots: Slots = field(default_factory=Slots)
     blocks: dict[int, list[Block]] = field(default_factory=dict)
     static: set[int] = field(default_factory=set)
@@ -98,28 +84,24 @@ class Propagation:
     """Normalisations whose statistics change by a removal, under `allow_norm_change`."""
 
     def run(self, rules: Mapping[str, Rule]) -> None:
-        """Visit all nodes.
+        """Visit all nodes. After the deadline, the inputs of the rest are frozen.
 
         Args:
             rules: Rule by operation; elementwise operations need none.
-
-        Raises:
-            DeadlineError: the time limit has passed.
         """
         for value in self.graph.values:
             if not value.computed and value.index not in self.graph.inputs:
                 self.static.add(value.index)
+        late = False
         for node in self.graph.nodes:
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                raise DeadlineError(
-                    f"planning exceeded time_limit_s after {node.index} of "
-                    f"{len(self.graph.nodes)} operations; raise it, or pass None"
-                )
             inputs = list(node.inputs())
             if all(one in self.static for one in inputs):
                 self.static.update(node.outputs)
-            rule = rules.get(node.op, elementwise if node.pointwise else freeze_inputs)
-            rule(self, node)
+            late = late or self.deadline.passed()
+            if late:
+                freeze_inputs(self, node, self.deadline.reason)
+            else:
+                rules.get(node.op, elementwise if node.pointwise else freeze_inputs)(self, node)
         for index in self.graph.outputs:
             for block in self.of(index):
                 self.freeze(-1, block.ids, "it is an output of the model")
@@ -260,11 +242,13 @@ def elementwise(state: Propagation, node: Node) -> None:
         state.put(output, blocks)
 
 
-def freeze_inputs(state: Propagation, node: Node) -> None:
+def freeze_inputs(
+    state: Propagation, node: Node, reason: str = "no rule for this operation"
+) -> None:
     """Freeze the inputs of an operation that has no rule."""
     for index in node.inputs():
         for block in state.of(index):
-            state.freeze(node, block.ids, "no rule for this operation")
+            state.freeze(node, block.ids, reason)
     for output in node.outputs:
         state.put(output, [])
 
@@ -274,7 +258,7 @@ def propagate(
     rules: Mapping[str, Rule],
     *,
     allow_norm_change: bool = False,
-    deadline: float | None = None,
+    deadline: Deadline | None = None,
 ) -> Propagation:
     """Return the slots of a graph under the best choice of axis for each split.
 
@@ -282,32 +266,43 @@ def propagate(
         graph: The recorded operations.
         rules: Rule by operation.
         allow_norm_change: Whether axes that a LayerNorm or GroupNorm normalises may shrink.
-        deadline: Time of `time.monotonic` at which planning stops; None means no limit.
+        deadline: Instant after which the rest of the graph is frozen; None means no limit.
 
     Returns:
         The last pass over the graph.
-
-    Raises:
-        DeadlineError: the time limit has passed.
     """
-    state = Propagation(graph, {}, allow_norm_change, deadline)
-    state.run(rules)
+    deadline = Deadline(None) if deadline is None else deadline
+    state = _passed(graph, {}, rules, allow_norm_change, deadline)
     splits = state.splits
     best = _scores(state, splits)
     used: dict[SplitKey, int] = {}
     for choices in _trials(splits, state):
         if all(one.complete for one in best.values()):
             break
-        state = Propagation(graph, choices, allow_norm_change, deadline)
-        state.run(rules)
-        used = choices
+        trial = _passed(graph, choices, rules, allow_norm_change, deadline)
+        if deadline.passed():
+            return state  # the trial may have been cut short
+        state, used = trial, choices
         for module, score in _scores(state, splits).items():
             if score.value > best[module].value:
                 best[module] = score
     chosen = {key: place for one in best.values() for key, place in one.places.items()}
-    if any(used.get(key) != place for key, place in chosen.items()):
-        state = Propagation(graph, chosen, allow_norm_change, deadline)
-        state.run(rules)
+    if all(used.get(key) == place for key, place in chosen.items()) or deadline.passed():
+        return state
+    final = _passed(graph, chosen, rules, allow_norm_change, deadline)
+    return state if deadline.passed() else final
+
+
+def _passed(
+    graph: OperationGraph,
+    choices: Mapping[SplitKey, int],
+    rules: Mapping[str, Rule],
+    allow_norm_change: bool,  # noqa: FBT001 - the order of the fields of Propagation
+    deadline: Deadline,
+) -> Propagation:
+    """Return a pass over the graph."""
+    state = Propagation(graph, choices, allow_norm_change, deadline)
+    state.run(rules)
     return state
 
 

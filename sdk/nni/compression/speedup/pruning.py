@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from nni.compression.speedup.caches import independent_copy
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import ChannelGroup, Dependencies, find_dependencies
 from nni.compression.speedup.removal import Undo
@@ -72,7 +73,11 @@ def masked(model: nn.Module, dependencies: Dependencies, removed: Flags) -> Iter
 
 
 def choose_units(
-    dependencies: Dependencies, scores: Scores, sparsity: float, round_to: int = 1
+    dependencies: Dependencies,
+    scores: Scores,
+    sparsity: float,
+    round_to: int = 1,
+    deadline: Deadline | None = None,
 ) -> Flags:
     """Return the units with the lowest scores of each group.
 
@@ -81,6 +86,8 @@ def choose_units(
         scores: Importance by representative.
         sparsity: Part of each group to remove; the number is rounded down.
         round_to: Multiple to which the widths that stay are rounded up.
+        deadline: Instant after which no more is chosen from groups that balances connect; their
+            rest is frozen. None means no limit.
 
     Returns:
         By representative: whether the unit goes.
@@ -97,7 +104,9 @@ def choose_units(
             row: int(width - _rounded(int(width - int(width * sparsity)), round_to, int(span)))
             for row, (width, span) in enumerate(zip(widths, np.repeat(spans, spans), strict=True))
         }
-        removed[balanced(component, free, order, limits)] = True
+        removed[balanced(component, free, order, limits, deadline)] = True
+        if deadline is not None and deadline.passed():
+            dependencies.freeze(component.units[~removed[component.units]], deadline.reason)
     for group in dependencies.groups():
         units = group.units[~linked[group.units]]
         count = len(units)
@@ -127,7 +136,7 @@ def prune(
     *,
     round_to: int = 1,
     allow_norm_change: bool = False,
-    time_limit_s: float | None = 60.0,
+    time_limit_s: float | None = 300.0,
 ) -> tuple[nn.Module, SpeedupReport]:
     """Remove channels from a copy of a model, without any configuration.
 
@@ -141,14 +150,14 @@ def prune(
         round_to: Multiple to which the widths that stay are rounded up, such as 8.
         allow_norm_change: Whether to shrink axes that a LayerNorm or GroupNorm normalises. The
             result is then another function than the masked model, and the report says so.
-        time_limit_s: Limit in seconds for planning; None means no limit.
+        time_limit_s: Limit in seconds for planning; None means no limit. What was not planned by
+            then keeps its size, and the report lists it.
 
     Returns:
         The smaller model in the train / eval mode of the given one, and a report.
 
     Raises:
-        ValueError: `sparsity` or `round_to` is out of range.
-        DeadlineError: planning took longer than `time_limit_s`.
+        ValueError: `sparsity`, `round_to` or `time_limit_s` is out of range.
 
     Examples:
         >>> import torch
@@ -165,15 +174,17 @@ def prune(
         raise ValueError(f"sparsity must be at least 0 and below 1, but is {sparsity}")
     if round_to < 1:
         raise ValueError(f"round_to must be at least 1, but is {round_to}")
+    deadline = Deadline(time_limit_s)
     smaller = independent_copy(model)
     start = time.process_time()
     dependencies = find_dependencies(
-        smaller, example_inputs, allow_norm_change=allow_norm_change, time_limit_s=time_limit_s
+        smaller, example_inputs, allow_norm_change=allow_norm_change, deadline=deadline
     )
     before = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
     count = sum(one.numel() for one in smaller.parameters())
+    scores = l1_scores(smaller, dependencies)
+    wanted = choose_units(dependencies, scores, sparsity, round_to, deadline)
     fixed = dependencies.reasons()
-    wanted = choose_units(dependencies, l1_scores(smaller, dependencies), sparsity, round_to)
     planned = time.process_time() - start
     result = shrink(
         smaller,
@@ -181,6 +192,7 @@ def prune(
         dependencies,
         wanted,
         lambda removed: masked(smaller, dependencies, removed),
+        deadline=deadline,
     )
     after = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
     report = SpeedupReport(

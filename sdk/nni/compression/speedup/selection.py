@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.slots import Flags, Ids
 
 Counts = npt.NDArray[np.int64]
@@ -98,7 +99,11 @@ def _deficits(component: Component, counts: Counts) -> Counts:
 
 
 def balanced(
-    component: Component, allowed: Flags, order: Sequence[int], limits: Mapping[int, int]
+    component: Component,
+    allowed: Flags,
+    order: Sequence[int],
+    limits: Mapping[int, int],
+    deadline: Deadline | None = None,
 ) -> Ids:
     """Return units of a component that may be removed together.
 
@@ -107,6 +112,7 @@ def balanced(
         allowed: By place in `component.units`: whether a unit may be removed.
         order: Places of units, the first to remove first.
         limits: Largest number to remove by row of the table, where it is below the cap.
+        deadline: Instant after which no more units are added; None means no limit.
 
     Returns:
         The chosen units, sorted. Every row of a balance loses the same number.
@@ -127,6 +133,8 @@ def balanced(
     counts = np.zeros(len(component.table), dtype=np.int64)
     chosen: list[int] = []
     for first in order:
+        if deadline is not None and deadline.passed():
+            break
         if not free[first]:
             continue
         bundle = _bundle(component, free, scores, counts, caps, first)
@@ -171,12 +179,15 @@ def _bundle(
     return None
 
 
-def largest_balanced(balances: Sequence[Ids], wanted: Flags) -> Flags:
+def largest_balanced(
+    balances: Sequence[Ids], wanted: Flags, deadline: Deadline | None = None
+) -> Flags:
     """Return which of the wanted units can be removed without breaking a balance.
 
     Args:
         balances: Units by row.
         wanted: By unit: whether the unit is dead.
+        deadline: Instant after which no more units are added; None means no limit.
 
     Returns:
         Flags by unit, a subset of `wanted`.
@@ -195,5 +206,5 @@ def largest_balanced(balances: Sequence[Ids], wanted: Flags) -> Flags:
     for component in components(balances):
         allowed = wanted[component.units]
         found[component.units] = False
-        found[balanced(component, allowed, np.flatnonzero(allowed).tolist(), {})] = True
+        found[balanced(component, allowed, np.flatnonzero(allowed).tolist(), {}, deadline)] = True
     return found

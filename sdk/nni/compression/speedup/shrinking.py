@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.speedup.adaptation import Adaptation
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.following import (
     DeviationError,
     check_sizes,
@@ -141,6 +142,7 @@ def shrink(
     wanted: Flags,
     masked: Callable[[Flags], AbstractContextManager[None]],
     prepare: Callable[[Flags, Undo], None] | None = None,
+    deadline: Deadline | None = None,
 ) -> Shrinking:
     """Remove units from a model; take back what the model cannot do without.
 
@@ -151,16 +153,16 @@ def shrink(
         wanted: By representative: whether the unit should go.
         masked: Context in which the model, with its original sizes, has zeros for units.
         prepare: Function that changes the model just before the units are removed.
+        deadline: Instant after which a removal that fails is taken back as a whole; None means no
+            limit.
 
     Returns:
         What was removed, and the error.
-
-    Raises:
-        RuntimeError: no removal was accepted.
     """
+    deadline = Deadline(None) if deadline is None else deadline
     removed = wanted & ~dependencies.frozen
-    for _ in range(MAX_ATTEMPTS):
-        removed = largest_balanced(dependencies.balances, removed)
+    for attempt in range(MAX_ATTEMPTS):
+        removed = _balanced(dependencies, removed, deadline)
         with masked(removed):
             expected = outputs_of(model, inputs)
         undo = Undo()
@@ -168,19 +170,31 @@ def shrink(
             prepare(removed, undo)
         remove(model, dependencies, removed, undo)
         adaptation = Adaptation(model, dependencies, removed)
-        failure, error = _tested(model, inputs, expected, adaptation)
+        failure, error = _tested(model, inputs, expected, adaptation, deadline)
         if failure is None or not removed.any():
-            return Shrinking(removed, error, adaptation.changes(undo))
-        sums = kept_sums(model, inputs, dependencies) if failure.runs else {}
+            break
+        found = kept_sums(model, inputs, dependencies) if failure.runs else {}
         adaptation.restore_all()
         undo.restore()
-        if sums:
-            with masked(removed):
-                node = first_difference(kept_sums(model, inputs, dependencies, removed), sums)
-            failure = replace(failure, node=node)
-        dependencies.freeze(*_causes(dependencies, removed, failure))
+        if deadline.passed() or attempt == MAX_ATTEMPTS - 2:
+            reason = deadline.reason if deadline.passed() else failure.message
+            dependencies.freeze(dependencies.free(), reason)
+        else:
+            if found:
+                with masked(removed):
+                    sums = kept_sums(model, inputs, dependencies, removed)
+                failure = replace(failure, node=first_difference(sums, found))
+            dependencies.freeze(*_causes(dependencies, removed, failure))
         removed &= ~dependencies.frozen
-    raise RuntimeError(f"no removal was accepted in {MAX_ATTEMPTS} attempts")
+    return Shrinking(removed, error, adaptation.changes(undo))
+
+
+def _balanced(dependencies: Dependencies, wanted: Flags, deadline: Deadline) -> Flags:
+    """Return the units that leave equal rows equal; freeze those that the deadline cuts off."""
+    found = largest_balanced(dependencies.balances, wanted, deadline)
+    if deadline.passed():
+        dependencies.freeze(np.flatnonzero(wanted & ~found), deadline.reason)
+    return found
 
 
 def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) -> bool:
@@ -190,7 +204,11 @@ def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) 
 
 
 def _tested(
-    model: nn.Module, inputs: Inputs, expected: list[Tensor], adaptation: Adaptation
+    model: nn.Module,
+    inputs: Inputs,
+    expected: list[Tensor],
+    adaptation: Adaptation,
+    deadline: Deadline,
 ) -> tuple[ShrinkFailure | None, float]:
     """Run a smaller model; adapt modules that fail until it runs, or no means is left."""
     dependencies, removed = adaptation.dependencies, adaptation.removed
@@ -201,6 +219,8 @@ def _tested(
         if _accepted(dependencies, expected, error):
             return None, error
         failure = failure_of(model, inputs, dependencies, removed)
+        if failure is not None and deadline.passed():
+            return failure, float("inf")
         if failure is None:
             failure = ShrinkFailure("", f"the outputs would differ by {error:.1e}", runs=True)
             if not adaptation.escalate():

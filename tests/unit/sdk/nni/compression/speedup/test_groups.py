@@ -1,11 +1,13 @@
 """Groups of small models: what is removed together and what is frozen."""
 
-import pytest
+import itertools
+
 import torch
 from torch import nn
 
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.groups import find_dependencies
-from nni.compression.speedup.propagation import DeadlineError
+from nni.compression.speedup.recording import capture
 from tests.unit.sdk.nni.compression.models import build
 
 
@@ -96,6 +98,29 @@ def test_units_of_a_module_can_be_frozen() -> None:
     assert dependencies.reasons()["conv1.0.bias"] == "a test"
 
 
-def test_planning_has_a_time_limit() -> None:
-    with pytest.raises(DeadlineError):
-        find_dependencies(nn.Linear(2, 2), torch.zeros(1, 2), time_limit_s=-1.0)
+def test_operations_after_the_deadline_keep_their_sizes() -> None:
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(6)))
+    reads = itertools.count()  # one read a node, as if each took a second
+
+    dependencies = find_dependencies(
+        model, torch.zeros(1, 4), deadline=Deadline(6.0, lambda: float(next(reads)))
+    )
+
+    assert 0 < len(dependencies.groups()) < 5
+    assert dependencies.reasons()["4.weight"] == "planning exceeded time_limit_s=6 (t in 4)"
+
+
+def test_a_deadline_during_the_choice_of_axes_leaves_the_first_choice() -> None:
+    model, tokens = build("grouped-queries")
+    ticks = itertools.count()
+    find_dependencies(model, tokens, deadline=Deadline(1e9, lambda: float(next(ticks))))
+    whole = next(ticks)
+    first = len(capture(model, tokens).nodes) + 2
+    assert first < whole  # further choices were tried
+
+    reads = itertools.count()
+    found = find_dependencies(
+        model, tokens, deadline=Deadline(first + 3.0, lambda: float(next(reads)))
+    )
+
+    assert all("planning exceeded" not in one for one in found.reasons().values())

@@ -123,6 +123,16 @@ def test_the_result_is_a_plain_module_that_pickles_and_trains() -> None:
     assert smaller.stem[0].weight.grad.shape == (4, 3, 3, 3)
 
 
+def test_planning_beyond_its_time_limit_leaves_the_model_and_says_so() -> None:
+    model, inputs = build("grouped")
+
+    smaller, report = prune(model, inputs, 0.5, time_limit_s=1e-9)
+
+    assert report.parameters_after == report.parameters_before
+    assert torch.equal(smaller(inputs), model(inputs))
+    assert report.fixed["head.weight"] == "planning exceeded time_limit_s=1e-09 (t in head)"
+
+
 @pytest.mark.parametrize(
     ("sparsity", "round_to", "name"),
     [(1.0, 1, "sparsity"), (-0.1, 1, "sparsity"), (0.5, 0, "round_to")],

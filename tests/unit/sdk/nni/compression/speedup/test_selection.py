@@ -1,8 +1,11 @@
 """Sets of units that keep equal rows equal."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.selection import balanced, components, largest_balanced
 
 
@@ -57,3 +60,14 @@ def test_limits_of_rows_are_kept(limit: int) -> None:
     found = balanced(component, np.ones(4, dtype=bool), [0, 1, 2, 3], {0: limit})
 
     assert len(found) == 2 * limit
+
+
+def test_after_the_deadline_equal_rows_stay_equal() -> None:
+    [component] = components([np.arange(20).reshape(2, 10)])
+    reads = itertools.count()
+    deadline = Deadline(3.0, lambda: float(next(reads)))
+
+    found = balanced(component, np.ones(20, dtype=bool), list(range(20)), {}, deadline)
+
+    assert 0 < len(found) < 20
+    assert (found < 10).sum() == (found >= 10).sum()

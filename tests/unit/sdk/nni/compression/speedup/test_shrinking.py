@@ -1,5 +1,7 @@
 """Removal with proof: what does not run, or computes something else, is taken back."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nni.compression.speedup import shrinking
+from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.groups import find_dependencies
-from nni.compression.speedup.pruning import prune
-from nni.compression.speedup.shrinking import failure_of, relative_error, tolerance
+from nni.compression.speedup.pruning import masked, prune
+from nni.compression.speedup.shrinking import failure_of, relative_error, shrink, tolerance
 
 
 class Stubborn(nn.Module):
@@ -128,3 +131,31 @@ def test_units_of_early_operations_stay_where_rounding_grows_too_large(
 
     assert report.error == 0.0
     assert report.fixed["0.bias"].endswith("by rounding")
+
+
+def test_a_removal_that_fails_after_the_deadline_is_taken_back_as_a_whole() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), Stubborn()).eval()
+    inputs = torch.randn(2, 4)
+    dependencies = find_dependencies(model, inputs)
+    wanted = np.zeros(len(dependencies.roots), dtype=bool)
+    wanted[dependencies.free()[::2]] = True
+    reads = itertools.count()
+
+    found = shrink(
+        model, inputs, dependencies, wanted, lambda removed: masked(model, dependencies, removed),
+        deadline=Deadline(1.0, lambda: float(next(reads))),
+    )  # fmt: skip
+
+    assert not found.removed.any()
+    assert found.error == 0.0
+    assert set(dependencies.reasons().values()) >= {"planning exceeded time_limit_s=1"}
+
+
+def test_a_model_that_never_fits_keeps_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrinking, "MAX_ATTEMPTS", 3)
+    model = nn.Sequential(nn.Linear(4, 4), *(Stubborn() for _ in range(5))).eval()
+
+    _, report = prune(model, torch.randn(2, 4), 0.5)
+
+    assert report.parameters_after == report.parameters_before
+    assert report.error == 0.0
