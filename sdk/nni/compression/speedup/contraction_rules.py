@@ -12,6 +12,8 @@ from nni.compression.speedup.slots import Block, Ids
 
 _FIXED: Final = "its partner in a product has a fixed size"
 _MATRIX_RANK: Final = 2
+_BATCH_RANK: Final = 3
+"""Rank of a batch of matrices, such as the heads of an attention."""
 
 
 def convolution(state: Propagation, node: Node) -> None:
@@ -194,14 +196,37 @@ def attention(state: Propagation, node: Node) -> None:
         state.freeze_axes(node, one, [rank - 2], "attention weights are normalised over it")
     for one in (query, key):
         state.freeze_axes(node, one, [rank - 1], "two activations are multiplied along it")
-    operands = [(_leading(state, one), _leading_shape(state, one)) for one in (query, key, value)]
+    count = state.shape(query)[rank - 3] if rank >= _BATCH_RANK else 1
+    operands = [_heads(state, one, count) for one in (query, key, value)]
     if mask is not None:
         operands.append((_leading(state, mask), _leading_shape(state, mask)))
         missing = rank - len(state.shape(mask))
         state.freeze_axes(node, mask, [rank - 2 - missing, rank - 1 - missing], "it is a mask")
     heads = state.tie(node, operands, (*state.shape(query)[:-2], 1, 1))
     widths = [block for block in state.of(value) if block.axis == rank - 1]
-    state.put(node.outputs[0], [*heads, *widths])
+    repeated = [_repeated(block, state.shape(value), count) for block in widths]
+    state.put(node.outputs[0], [*heads, *repeated])
+
+
+def _heads(state: Propagation, value: Ref, count: int) -> tuple[list[Block], Shape]:
+    """Return the head blocks of an operand and its shape, with as many heads as the query.
+
+    Grouped queries share the heads of keys and values; these are repeated, so that a head goes
+    together with the queries of its group.
+    """
+    shape = _leading_shape(state, value)
+    blocks = [_repeated(block, shape, count) for block in _leading(state, value)]
+    if len(shape) < _BATCH_RANK or shape[-3] == 1:
+        return blocks, shape
+    return blocks, (*shape[:-3], count, 1, 1)
+
+
+def _repeated(block: Block, shape: Shape, count: int) -> Block:
+    """Return a block in which each head is repeated for the queries of its group."""
+    axis = len(shape) - 3
+    if axis < 0 or block.ids.shape[axis] in {1, count}:
+        return block
+    return Block(block.axis, np.repeat(block.ids, count // shape[axis], axis=axis))
 
 
 RULES: Final[dict[str, Rule]] = {

@@ -19,7 +19,10 @@ from nni.compression.speedup.propagation import (
 )
 from nni.compression.speedup.slots import Block
 
-_STATISTICS: Final = "its mean and variance would change; allow_norm_change=True permits that"
+_PERMIT: Final = "allow_norm_change=True permits that"
+_STATISTICS: Final = f"its mean and variance would change; {_PERMIT}"
+_MEANS: Final = {"aten.mean", "aten.var", "aten.std", "aten.var_mean", "aten.std_mean"}
+"""Statistics that norms without an operation of their own divide by or subtract."""
 
 
 def batch_norm(state: Propagation, node: Node) -> None:
@@ -140,11 +143,11 @@ def reduction(state: Propagation, node: Node) -> None:
     named = node.args.get("dim")
     listed = [named] if isinstance(named, int) else list(named or [])
     axes = sorted(axis % rank for axis in listed) if listed else list(range(rank))
-    state.freeze_axes(node, source, axes, "it is summed or averaged over")
     blocks = []
     for block in state.of(source):
         ids = block.ids
         if block.axis in axes:
+            _reduced(state, node, block)
             continue
         for axis in axes:
             if ids.shape[axis] > 1:
@@ -162,6 +165,16 @@ def reduction(state: Propagation, node: Node) -> None:
                 place = block.axis - sum(axis < block.axis for axis in axes)
                 found.append(Block(place, np.squeeze(block.ids, axis=tuple(axes))))
         state.put(output, found)
+
+
+def _reduced(state: Propagation, node: Node, block: Block) -> None:
+    """Freeze a reduced axis, unless the statistics of norms may change and this is one."""
+    statistic = node.op in _MEANS and bool(node.args.get("keepdim")) and not block.rows()
+    if statistic and state.allow_norm_change:
+        state.changed_norms.append(node.module)
+    else:
+        reason = "it is summed or averaged over"
+        state.freeze(node, block.ids, f"{reason}; {_PERMIT}" if statistic else reason)
 
 
 def embedding(state: Propagation, node: Node) -> None:

@@ -75,3 +75,27 @@ def test_a_grouped_convolution_of_a_fixed_input_keeps_its_kernel() -> None:
 
     assert dependencies.groups() == []
     assert dependencies.reasons().keys() == {"weight", "bias"}
+
+
+@pytest.mark.parametrize(("shared", "units"), [(2, 2), (1, 6)])
+def test_queries_of_a_group_are_one_unit_with_their_key(shared: int, units: int) -> None:
+    """With one key for all, every query is a unit of its own."""
+
+    class Grouped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.last = nn.Linear(3, 24), nn.Linear(24, 5)
+            self.key, self.value = nn.Linear(3, 4 * shared), nn.Linear(3, 4 * shared)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            query, key, value = (
+                one(tokens).unflatten(-1, (-1, 4)).transpose(1, 2)
+                for one in (self.query, self.key, self.value)
+            )
+            found = nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+            return self.last(found.transpose(1, 2).flatten(2))
+
+    dependencies = find_dependencies(Grouped(), torch.zeros(2, 5, 3))
+
+    found = {axes: len(one.units) for one in dependencies.groups() for axes in one.axes}
+    assert found["query.weight", 0] == units
