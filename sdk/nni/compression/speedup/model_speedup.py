@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.constants import probe_constants
+from nni.compression.speedup.constants import Probe, probe_constants
 from nni.compression.speedup.deadline import Deadline
 from nni.compression.speedup.graph import Inputs
 from nni.compression.speedup.groups import Dependencies, find_dependencies
@@ -191,8 +191,7 @@ class ModelSpeedup:
             allow_norm_change=self._allow_norm_change,
             deadline=deadline,
         )
-        wanted_nodes = {sink.node for sink in dependencies.sinks}
-        probe = probe_constants(model, inputs, dependencies.graph, wanted_nodes)
+        probe = self._probe(dependencies)
         dead = dead_units(model, dependencies, probe)
         planned = time.process_time() - start
         result = shrink(
@@ -218,6 +217,16 @@ class ModelSpeedup:
             planning_s=planned,
         )
         return model
+
+    def _probe(self, dependencies: Dependencies) -> Probe:
+        """Return the constants of the masked model; freeze all units if it cannot be probed."""
+        wanted = {sink.node for sink in dependencies.sinks}
+        try:
+            return probe_constants(self._model, self._inputs, dependencies.graph, wanted)
+        except Exception as error:  # noqa: BLE001 - code of users raises anything, here for NaN
+            reason = f"the model does not run with unknown inputs: {error}"
+            dependencies.freeze(dependencies.free(), reason)
+            return Probe()
 
     def _refuse_empty_layers(self) -> None:
         for name, own in self._masks.items():

@@ -190,11 +190,28 @@ def shrink(
 
 
 def _balanced(dependencies: Dependencies, wanted: Flags, deadline: Deadline) -> Flags:
-    """Return the units that leave equal rows equal; freeze those that the deadline cuts off."""
+    """Return the units that leave equal rows equal, and an index on each axis.
+
+    Units that the deadline cuts off are frozen.
+    """
     found = largest_balanced(dependencies.balances, wanted, deadline)
+    while len(last := _last_indices(dependencies, found)):
+        dependencies.freeze(last, "it is the last one of its axis")
+        found = largest_balanced(dependencies.balances, found & ~dependencies.frozen, deadline)
     if deadline.passed():
         dependencies.freeze(np.flatnonzero(wanted & ~found), deadline.reason)
     return found
+
+
+def _last_indices(dependencies: Dependencies, removed: Flags) -> Ids:
+    """Return a unit of each axis that would lose all of its indices."""
+    found = []
+    for blocks in dependencies.blocks.values():
+        for block in blocks:
+            roots = dependencies.roots[block.ids]
+            if removed[roots].all():
+                found.append(int(roots.ravel()[0]))
+    return np.unique(np.array(found, dtype=np.int64))
 
 
 def _accepted(dependencies: Dependencies, expected: list[Tensor], error: float) -> bool:

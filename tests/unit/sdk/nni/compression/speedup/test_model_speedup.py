@@ -1,6 +1,7 @@
 """From masks to smaller layers, as NNI documents it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -256,3 +257,45 @@ def test_arguments_are_checked() -> None:
         ModelSpeedup(model, inputs, {}, batch_dim=1)
     with pytest.raises(ValueError, match="no tensor"):
         ModelSpeedup(model, [], {}).speedup_model()
+
+
+def test_a_layer_of_which_nothing_is_read_keeps_one_channel() -> None:
+    """The masks leave channels to each layer, but none that the next one reads; all is constant."""
+    model = randomised(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 5), nn.Linear(5, 2)))
+    columns = torch.ones_like(model[2].weight)
+    columns[:, 2:] = 0
+    masks = {"0": filter_mask(model[0], [0, 1]), "2": {"weight": columns, "bias": None}}
+    speedup = ModelSpeedup(model, torch.randn(2, 3), masks)
+
+    smaller: Any = speedup.speedup_model()
+
+    assert smaller[0].weight.shape == (1, 3)
+    assert smaller[2].weight.shape == (1, 1)
+    assert speedup.report is not None
+    assert speedup.report.error <= 1e-6
+
+
+class Guarded(nn.Module):
+    """Model that refuses values that are not finite."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, vector: Tensor) -> Tensor:
+        if not bool(vector.isfinite().all()):
+            raise ValueError("vector must be finite")
+        return self.last(self.first(vector))
+
+
+def test_a_model_that_refuses_nan_stays_masked_with_the_reason() -> None:
+    model = randomised(Guarded())
+    speedup = ModelSpeedup(model, torch.randn(2, 3), {"first": filter_mask(model.first, [0, 1])})
+
+    smaller: Any = speedup.speedup_model()
+
+    assert smaller.first.weight.shape == (4, 3)
+    assert not smaller.first.weight[:2].any()
+    assert speedup.report is not None
+    [kept] = speedup.report.kept
+    assert "vector must be finite" in kept.reason
