@@ -14,14 +14,32 @@ from nni.compression.speedup.pruning import prune
 from nni.compression.speedup.shrinking import outputs_of, relative_error
 from tests.unit.sdk.nni.compression.models import randomised
 
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "vocab_size": 30,
     "max_position_embeddings": 16,
 }  # fmt: skip
-_SHARED = {**_SIZES, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 4}
-_GPT2 = {"n_embd": 16, "n_layer": 1, "n_head": 4, "n_positions": 16, "vocab_size": 30}
-_T5 = {"d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 1, "num_heads": 4, "vocab_size": 30}
-_ENDS = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+_SHARED: dict[str, Any] = {
+    **_SIZES,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 4,
+}
+_GPT2: dict[str, Any] = {
+    "n_embd": 16,
+    "n_layer": 1,
+    "n_head": 4,
+    "n_positions": 16,
+    "vocab_size": 30,
+}
+_T5: dict[str, Any] = {
+    "d_model": 16,
+    "d_kv": 4,
+    "d_ff": 24,
+    "num_layers": 1,
+    "num_heads": 4,
+    "vocab_size": 30,
+}
+_ENDS: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 GROUPED: dict[str, partial[Any]] = {
     "LlamaForCausalLM": partial(transformers.LlamaConfig, **_SHARED),
     "Qwen2ForCausalLM": partial(transformers.Qwen2Config, **_SHARED),
@@ -83,7 +101,7 @@ def test_queries_go_together_with_the_keys_of_their_group(name: str, attention: 
 
     smaller, _ = prune(model, inputs)
 
-    layer = smaller.get_submodule("model.layers.0")
+    layer: Any = smaller.get_submodule("model.layers.0")
     widths = [getattr(layer.self_attn, f"{one}_proj").out_features for one in "qkv"]
     assert widths == [16, 4, 4]
     assert layer.self_attn.o_proj.in_features == 16
