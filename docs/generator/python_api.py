@@ -15,6 +15,7 @@ PUBLIC_MODULES: Final = (
     "nni.hpo",
     "nni.hpo.configspace",
     "nni.compression",
+    "nni.compression.distillation",
     "nni.compression.job",
     "nni.compression.speedup",
     "nni.compression.utils",

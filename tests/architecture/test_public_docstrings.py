@@ -26,6 +26,7 @@ from docs.generator.python_api import public_names
 MODULES = (
     "nni",
     "nni.compression",
+    "nni.compression.distillation",
     "nni.compression.job",
     "nni.compression.speedup",
     "nni.compression.utils",
