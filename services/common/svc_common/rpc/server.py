@@ -11,7 +11,8 @@ import json
 import resource
 import string
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeAlias
 from urllib.parse import quote
 
 import grpc
@@ -50,10 +51,8 @@ STATUS_BY_ERROR: Final[dict[type[errors.ServiceError], grpc.StatusCode]] = {
 }
 
 _SERVER_OPTIONS: Final = (
-    # Close connections without a finished handshake, and those without a call: they may be of
-    # callers without credentials, and a client opens another one by itself.
+    # Connections without a finished handshake may be of callers without credentials.
     ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_connection_idle_ms", 10_000),
     ("grpc.max_concurrent_streams", 1_000),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.absolute_max_metadata_size", 32 * 1024),
@@ -68,12 +67,30 @@ HTTP need the others."""
 _MOST_CONNECTIONS: Final = 4_000
 
 
-def connection_limit() -> int:
-    """Return how many gRPC connections a server accepts at a time, by the limit of open files."""
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if descriptors == resource.RLIM_INFINITY:
-        return _MOST_CONNECTIONS
-    return min(_MOST_CONNECTIONS, max(1, descriptors // _CONNECTION_SHARE))
+@dataclass(frozen=True, slots=True)
+class GrpcConnectionLimits:
+    """Number of connections that a gRPC server accepts at a time, and how long one may be idle.
+
+    Examples:
+        >>> GrpcConnectionLimits.of_descriptors(1024).connections
+        256
+    """
+
+    connections: int
+    idle_ms: int = 10_000
+    """A connection without a call is closed then; a client opens another one by itself."""
+
+    @classmethod
+    def of_descriptors(cls, descriptors: int) -> Self:
+        """Return the limits of a process that may open this many descriptors."""
+        if descriptors == resource.RLIM_INFINITY:
+            return cls(_MOST_CONNECTIONS)
+        return cls(min(_MOST_CONNECTIONS, max(1, descriptors // _CONNECTION_SHARE)))
+
+    @classmethod
+    def of_process(cls) -> Self:
+        """Return the limits of this process."""
+        return cls.of_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -91,6 +108,7 @@ class GrpcServer:
         setting: name of the variable that holds the address, for messages.
         metrics: counts the calls; None: they are not counted.
         unread: reads requests after the access check; None: one that reports nothing.
+        limits: limits of its connections; None: those of this process.
     """
 
     def __init__(
@@ -100,7 +118,9 @@ class GrpcServer:
         setting: str = "the address of gRPC",
         metrics: CallMetrics | None = None,
         unread: UnreadRequestInterceptor | None = None,
+        limits: GrpcConnectionLimits | None = None,
     ) -> None:
+        limits = limits or GrpcConnectionLimits.of_process()
         self._guard = Guard.of_token(guard) if isinstance(guard, str) else guard
         self._setting = setting
         interceptors: list[grpc.aio.ServerInterceptor] = [
@@ -111,7 +131,8 @@ class GrpcServer:
             interceptors.insert(0, unread or UnreadRequestInterceptor())
             interceptors.append(AccessInterceptor(self._guard.authenticator))
         options = dict([*grpc_channel_options(), *_SERVER_OPTIONS])
-        options["grpc.max_allowed_incoming_connections"] = connection_limit()
+        options["grpc.max_allowed_incoming_connections"] = limits.connections
+        options["grpc.max_connection_idle_ms"] = limits.idle_ms
         if self._guard is not None and self._guard.transport.ports_held:
             options["grpc.so_reuseport"] = 1
         self._server = grpc.aio.server(interceptors=interceptors, options=list(options.items()))

@@ -17,10 +17,9 @@ from nni_proto.trial.v1 import trial_service_pb2_grpc as pb_grpc
 from svc_common import errors
 from svc_common.rpc.client import open_channel, service_error, token_metadata
 from svc_common.rpc.server import (
-    _SERVER_OPTIONS,
     STATUS_BY_ERROR,
+    GrpcConnectionLimits,
     GrpcServer,
-    connection_limit,
 )
 
 NAME = "nni_proto.trial.v1.TrialService"
@@ -239,9 +238,8 @@ def is_served(connection: socket.socket) -> bool:
         return False
 
 
-async def test_idle_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_common.rpc.server.connection_limit", lambda: 5)
-    server = GrpcServer([NAME], TOKEN)
+async def test_idle_connections_are_limited() -> None:
+    server = GrpcServer([NAME], TOKEN, limits=GrpcConnectionLimits(5))
     address = f"127.0.0.1:{await server.start()}"
     connections = [await asyncio.to_thread(idle_connection, address) for _ in range(8)]
 
@@ -253,11 +251,8 @@ async def test_idle_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> 
     await server.stop(0)
 
 
-async def test_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = (*(option for option in _SERVER_OPTIONS if "idle" not in option[0]),)
-    options = (*quick, ("grpc.max_connection_idle_ms", 100))
-    monkeypatch.setattr("svc_common.rpc.server._SERVER_OPTIONS", options)
-    server = GrpcServer([NAME], TOKEN)
+async def test_connection_without_a_call_is_closed() -> None:
+    server = GrpcServer([NAME], TOKEN, limits=GrpcConnectionLimits(5, idle_ms=100))
     connection = await asyncio.to_thread(idle_connection, f"127.0.0.1:{await server.start()}")
 
     def read_to_the_end() -> bytes:
@@ -274,13 +269,9 @@ async def test_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPat
     ("descriptors", "connections"),
     [(1024, 256), (1_048_576, 4_000), (resource.RLIM_INFINITY, 4_000), (2, 1)],
 )
-def test_connections_leave_descriptors_for_all_else(
-    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
-) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
-
-    assert connection_limit() == connections
+def test_connections_leave_descriptors_for_all_else(descriptors: int, connections: int) -> None:
+    assert GrpcConnectionLimits.of_descriptors(descriptors).connections == connections
 
 
 def test_idle_connections_end_within_a_minute() -> None:
-    assert 0 < dict(_SERVER_OPTIONS)["grpc.max_connection_idle_ms"] <= 60_000
+    assert 0 < GrpcConnectionLimits.of_process().idle_ms <= 60_000
