@@ -103,6 +103,29 @@ def to_blocks(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return tensor.reshape(split).permute(order).reshape(*counts, math.prod(sizes))
 
 
+def from_blocks(blocks: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """Return the tensor of which `to_blocks` returned the blocks.
+
+    Args:
+        blocks: `(d1 / b1, ..., dn / bn, b1 * ... * bn)`.
+        sizes: block sizes `(b1, ..., bn)`.
+
+    Returns:
+        `(d1, ..., dn)`.
+
+    Examples:
+        >>> tensor = torch.arange(8.0).reshape(2, 4)
+        >>> bool((from_blocks(to_blocks(tensor, (1, 2)), (1, 2)) == tensor).all())
+        True
+    """
+    counts = blocks.shape[:-1]
+    rank = len(counts)
+    split = blocks.reshape(*counts, *sizes)
+    order = [axis for pair in zip(range(rank), range(rank, 2 * rank), strict=True) for axis in pair]
+    shape = [count * size for count, size in zip(counts, sizes, strict=True)]
+    return split.permute(order).reshape(shape)
+
+
 def expanded(reduced: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Return a tensor in which every element has the value of its block.
 

@@ -19,6 +19,7 @@ from nni.compression.utils.mask_conflict import (
     fix_group_mask_conflict,
     fix_mask_conflict,
 )
+from nni.compression.utils.perplexity import perplexity
 from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 from nni.compression.utils.shape_dependency import (
     AttentionWeightDependency,
@@ -50,4 +51,5 @@ __all__ = [
     "fix_mask_conflict",
     "measure_latency",
     "not_safe_to_prune",
+    "perplexity",
 ]

@@ -2,7 +2,13 @@ import pytest
 import torch
 
 from nni.compression.config.settings import Granularity
-from nni.compression.masking.granularity import block_sizes, expanded, grid, to_blocks
+from nni.compression.masking.granularity import (
+    block_sizes,
+    expanded,
+    from_blocks,
+    grid,
+    to_blocks,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +51,10 @@ def test_blocks_hold_the_elements_that_a_loop_finds() -> None:
                 part = tensor[2 * a : 2 * a + 2, 3 * b : 3 * b + 3, c]
                 assert blocks[a, b, c].tolist() == part.flatten().tolist()
     assert torch.equal(to_blocks(expanded(blocks[..., 0], sizes), sizes)[..., 5], blocks[..., 0])
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 1), (4, 6, 2), (1, 1, 1), (1, 2, 2)])
+def test_a_tensor_is_restored_from_its_blocks(sizes: tuple[int, ...]) -> None:
+    tensor = torch.arange(4 * 6 * 2).reshape(4, 6, 2)
+
+    assert torch.equal(from_blocks(to_blocks(tensor, sizes), sizes), tensor)
