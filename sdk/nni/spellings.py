@@ -22,6 +22,12 @@ _QUANTIZERS: Final = (
 )
 
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
+        "nni.compression.pruning.legacy.weight_masker:StructuredWeightMasker",
+    ),
+    "nni.algorithms.compression.pytorch.pruning.weight_masker": (
+        "nni.compression.pruning.legacy.weight_masker:WeightMasker",
+    ),
     "nni.algorithms.compression.v2.pytorch.pruning": (
         "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
         "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",
@@ -78,6 +84,8 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task_generator:TaskGenerator",
     ),
     "nni.compression.pytorch": (
+        "nni.compression.base.compressor:Compressor",
+        "nni.compression.pruning.legacy.mask_pruner:LegacyPruner as Pruner",
         "nni.compression.quantization.legacy_quantizer:LegacyQuantizer as Quantizer",
         "nni.compression.speedup.model_speedup:ModelSpeedup",
         "nni.compression.utils.compression_results:apply_compression_results",
@@ -86,6 +94,9 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.quantization.legacy_quantizer:LegacyQuantizer as Quantizer",
         "nni.compression.quantization.quant_grad:QuantGrad",
         "nni.compression.quantization.quant_grad:QuantType",
+        "nni.compression.base.compressor:Compressor",
+        "nni.compression.base.compressor:LayerInfo",
+        "nni.compression.pruning.legacy.mask_pruner:LegacyPruner as Pruner",
     ),
     "nni.compression.pytorch.pruning": (
         "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",

@@ -48,12 +48,20 @@ TABLE = {
     "nni.algorithms.compression.pytorch.quantization.quantizers": (
         "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
     ),
-    "nni.compression.pytorch": "ModelSpeedup Quantizer apply_compression_results",
-    "nni.compression.pytorch.compressor": "Quantizer QuantGrad QuantType",
+    "nni.compression.pytorch": (
+        "Compressor ModelSpeedup Pruner Quantizer apply_compression_results"
+    ),
+    "nni.compression.pytorch.compressor": (
+        "Compressor LayerInfo Pruner Quantizer QuantGrad QuantType"
+    ),
     "nni.compression.pytorch.quantization": (
         "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
     ),
     "nni.compression.pytorch.quantization.settings": "set_quant_scheme_dtype",
+    "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
+        "StructuredWeightMasker"
+    ),
+    "nni.algorithms.compression.pytorch.pruning.weight_masker": "WeightMasker",
     "nni.compression.pytorch.pruning": ITERATIVE_PRUNERS,
     "nni.compression.pytorch.pruning.tools": TASKS,
     "nni.compression.pytorch.speedup": "ModelSpeedup",

@@ -1,0 +1,1 @@
+"""Documented import paths of NNI 2.x."""

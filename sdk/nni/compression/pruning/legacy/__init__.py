@@ -1,0 +1,1 @@
+"""Pruners with the arguments and results that NNI 1.x and 2.x document."""
