@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.compressor import Compressor
-from nni.compression.base.masked_state import masked_state
+from nni.compression.base.masked_state import export_masked
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.settings import ConfigListError, Granularity, PruningSettings
@@ -226,7 +226,16 @@ class Pruner(Compressor):
                 self.evaluator.unbind_model()
         return self.bound_model, self.get_masks()
 
-    def export_model(self, model_path: str | Path, mask_path: str | Path | None = None) -> None:
+    def export_model(
+        self,
+        model_path: str | Path,
+        mask_path: str | Path | None = None,
+        onnx_path: str | Path | None = None,
+        input_shape: Sequence[int] | None = None,
+        device: torch.device | str | None = None,
+        dummy_input: object = None,
+        opset_version: int | None = None,
+    ) -> None:
         """Save the state dict of the unwrapped model, with masked values zero, and the masks.
 
         The files are written by `torch.save` and hold tensors only.
@@ -235,12 +244,20 @@ class Pruner(Compressor):
             model_path: file of the state dict; its keys are those of the original model.
             mask_path: file of the masks, which `ModelSpeedup` and `load_masks` read; None for no
                 file.
+            onnx_path: file of the unwrapped model in ONNX, with masked values zero; None for no
+                file.
+            input_shape: shape of its input, if there is no `dummy_input`.
+            device: device of the model, for `input_shape`; None for the CPU.
+            dummy_input: inputs of the model: a tensor, a list or tuple, or a dict by name.
+            opset_version: version of the operators of ONNX; None for the default of torch.
+
+        Raises:
+            ValueError: `onnx_path` is given without inputs or their shape; nothing is written then.
+            ImportError: a package for `onnx_path` is missing; nothing is written then.
         """
-        masks = self.get_masks()
+        shape = (input_shape, device, dummy_input, opset_version)
         with self._unwrapped() as model:
-            torch.save(masked_state(model, masks), model_path)
-        if mask_path is not None:
-            torch.save(masks, mask_path)
+            export_masked(model, self.get_masks(), model_path, mask_path, onnx_path, *shape)
 
     def load_model_state_dict(self, model_state: Mapping[str, Tensor]) -> None:
         """Load the state dict of an unwrapped model; masks stay as they are.

@@ -1,8 +1,11 @@
+from pathlib import Path
+
+import onnxruntime
 import pytest
 import torch
 from torch import nn
 
-from nni.compression.base.masked_state import masked_state
+from nni.compression.base.masked_state import export_masked, masked_state
 
 
 def test_masked_values_are_zero_and_the_model_is_not_changed() -> None:
@@ -21,3 +24,24 @@ def test_masked_values_are_zero_and_the_model_is_not_changed() -> None:
 def test_a_mask_of_an_unknown_parameter_is_an_error() -> None:
     with pytest.raises(KeyError, match=r"1\.weight"):
         masked_state(nn.Sequential(nn.Linear(1, 1)), {"1": {"weight": torch.ones(1)}})
+
+
+def test_a_file_of_the_state_is_needed() -> None:
+    with pytest.raises(TypeError, match="model_path must be the path of a file, got None"):
+        export_masked(nn.Linear(1, 1), {}, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inputs", [{"values": torch.ones(1, 2)}, (torch.ones(1, 2),)])
+def test_a_model_in_onnx_takes_inputs_in_any_form(tmp_path: Path, inputs: object) -> None:
+    class Sum(nn.Module):
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            return values.sum(1)
+
+    path = tmp_path / "model.onnx"
+    export_masked(
+        Sum(), {}, tmp_path / "model.pth", onnx_path=path, dummy_input=inputs, opset_version=20
+    )
+
+    session = onnxruntime.InferenceSession(path)
+    (found,) = session.run(None, {session.get_inputs()[0].name: torch.ones(1, 2).numpy()})
+    assert found.tolist() == [2]

@@ -11,6 +11,7 @@ from nni.compression.base.onnx_export import (
     check_onnx_packages,
     export_onnx,
 )
+from nni.compression.pruning import L1NormPruner
 
 
 def test_the_file_computes_the_model_in_eval_mode(tmp_path: Path) -> None:
@@ -24,6 +25,26 @@ def test_the_file_computes_the_model_in_eval_mode(tmp_path: Path) -> None:
     assert torch.allclose(torch.from_numpy(found), model[0](value), atol=1e-6)
     assert model.training
     assert [one.name for one in tmp_path.iterdir()] == ["model.onnx"]
+
+
+@pytest.mark.claim("compression", 14)
+def test_a_pruned_model_is_exported_with_zeros_where_the_masks_are(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 4, 5), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 24 * 24, 3))
+    pruner = L1NormPruner(model, [{"op_types": ["Conv2d"], "sparse_ratio": 0.5}])
+    pruner.compress()
+    path = tmp_path / "model.onnx"
+
+    with pytest.raises(ValueError, match="onnx_path needs input_shape"):
+        pruner.export_model(tmp_path / "model.pth", onnx_path=path)
+    assert list(tmp_path.iterdir()) == []
+    pruner.export_model(tmp_path / "model.pth", onnx_path=path, input_shape=[1, 1, 28, 28])
+
+    image = torch.randn(1, 1, 28, 28)
+    session = onnxruntime.InferenceSession(path)
+    (found,) = session.run(None, {session.get_inputs()[0].name: image.numpy()})
+    assert torch.allclose(torch.from_numpy(found), model(image), atol=1e-5)
+    assert pruner.is_wrapped
 
 
 def test_a_shape_is_needed_if_a_file_is_wanted() -> None:
