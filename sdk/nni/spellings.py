@@ -21,20 +21,84 @@ _QUANTIZERS: Final = (
     "nni.compression.quantization.legacy_adapters:LegacyQATQuantizer as QAT_Quantizer",
 )
 
+
+def _names(home: str, *names: str) -> tuple[str, ...]:
+    """Return the table entries of several names of one module below `nni.compression`."""
+    return tuple(f"nni.compression.{home}:{name}" for name in names)
+
+
+_ONE_SHOT: Final = (
+    *_names("pruning.auto_compress_pruner", "AutoCompressPruner"),
+    *_names(
+        "pruning.legacy.annealing_pruner",
+        "AnnealingPruner as SimulatedAnnealingPruner",
+    ),
+    *_names(
+        "pruning.legacy.epoch_pruners",
+        "EpochADMMPruner as ADMMPruner",
+        "EpochAGPPruner as AGPPruner",
+        "EpochPruner as IterativePruner",
+    ),
+    *_names(
+        "pruning.legacy.model_pruners",
+        "LegacyAMCPruner as AMCPruner",
+        "LegacyNetAdaptPruner as NetAdaptPruner",
+        "LegacySensitivityPruner as SensitivityPruner",
+        "LegacyTransformerHeadPruner as TransformerHeadPruner",
+    ),
+    *_names("pruning.legacy.one_shot_pruners", "one_shot_pruner as OneshotPruner"),
+    *_names(
+        "pruning.legacy.one_shot_training_pruners",
+        "OneShotActivationAPoZRankFilterPruner as ActivationAPoZRankFilterPruner",
+        "OneShotActivationMeanRankFilterPruner as ActivationMeanRankFilterPruner",
+        "OneShotSlimPruner as SlimPruner",
+        "OneShotTaylorFOWeightFilterPruner as TaylorFOWeightFilterPruner",
+    ),
+    *_names(
+        "pruning.legacy.one_shot_weight_pruners",
+        "OneShotFPGMPruner as FPGMPruner",
+        "OneShotL1FilterPruner as L1FilterPruner",
+        "OneShotL2FilterPruner as L2FilterPruner",
+        "OneShotLevelPruner as LevelPruner",
+    ),
+    *_names("pruning.legacy.ticket_pruner", "TicketPruner as LotteryTicketPruner"),
+)
+"""Pruners of NNI 1.x."""
+
+_BASIC: Final = (
+    *_names(
+        "pruning.iterative_pruner",
+        "IterativeAGPPruner as AGPPruner",
+        "IterativeLinearPruner as LinearPruner",
+    ),
+    *_names(
+        "pruning.legacy.basic_pruners",
+        "LegacyADMMPruner as ADMMPruner",
+        "LegacyActivationAPoZRankPruner as ActivationAPoZRankPruner",
+        "LegacyActivationMeanRankPruner as ActivationMeanRankPruner",
+        "LegacyFPGMPruner as FPGMPruner",
+        "LegacyL1NormPruner as L1NormPruner",
+        "LegacyL2NormPruner as L2NormPruner",
+        "LegacySlimPruner as SlimPruner",
+        "LegacyTaylorFOWeightPruner as TaylorFOWeightPruner",
+    ),
+    *_names("pruning.level_pruner", "LevelPruner"),
+    *_names("pruning.lottery_ticket_pruner", "LotteryTicketPruner"),
+    *_names("pruning.movement_pruner", "MovementPruner"),
+    *_names("pruning.simulated_annealing_pruner", "SimulatedAnnealingPruner"),
+    *_names("scheduling.pruning_scheduler", "PruningScheduler"),
+)
+"""Pruners of NNI 2.x."""
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "nni.algorithms.compression.pytorch.pruning": _ONE_SHOT,
     "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
         "nni.compression.pruning.legacy.weight_masker:StructuredWeightMasker",
     ),
     "nni.algorithms.compression.pytorch.pruning.weight_masker": (
         "nni.compression.pruning.legacy.weight_masker:WeightMasker",
     ),
-    "nni.algorithms.compression.v2.pytorch.pruning": (
-        "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
-        "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",
-        "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
-        "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
-        "nni.compression.scheduling.pruning_scheduler:PruningScheduler",
-    ),
+    "nni.algorithms.compression.v2.pytorch.pruning": _BASIC,
     "nni.algorithms.compression.v2.pytorch.pruning.tools": (
         "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
         "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
@@ -98,13 +162,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.base.compressor:LayerInfo",
         "nni.compression.pruning.legacy.mask_pruner:LegacyPruner as Pruner",
     ),
-    "nni.compression.pytorch.pruning": (
-        "nni.compression.pruning.iterative_pruner:IterativeAGPPruner as AGPPruner",
-        "nni.compression.pruning.iterative_pruner:IterativeLinearPruner as LinearPruner",
-        "nni.compression.pruning.lottery_ticket_pruner:LotteryTicketPruner",
-        "nni.compression.pruning.simulated_annealing_pruner:SimulatedAnnealingPruner",
-        "nni.compression.scheduling.pruning_scheduler:PruningScheduler",
-    ),
+    "nni.compression.pytorch.pruning": _BASIC,
     "nni.compression.pytorch.pruning.tools": (
         "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
         "nni.compression.scheduling.growth_generators:AGPTaskGenerator",

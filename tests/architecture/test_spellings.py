@@ -9,8 +9,17 @@ import pytest
 from nni.spellings import SPELLINGS, exported_name, module_source
 
 SDK = Path(__file__).parents[2] / "sdk" / "nni"
-ITERATIVE_PRUNERS = (
-    "AGPPruner LinearPruner LotteryTicketPruner PruningScheduler SimulatedAnnealingPruner"
+PRUNERS = (
+    "ADMMPruner AGPPruner ActivationAPoZRankPruner ActivationMeanRankPruner FPGMPruner "
+    "L1NormPruner L2NormPruner LevelPruner LinearPruner LotteryTicketPruner MovementPruner "
+    "PruningScheduler SimulatedAnnealingPruner SlimPruner TaylorFOWeightPruner"
+)
+FIRST_PRUNERS = (
+    "ADMMPruner AGPPruner AMCPruner ActivationAPoZRankFilterPruner "
+    "ActivationMeanRankFilterPruner AutoCompressPruner FPGMPruner IterativePruner L1FilterPruner "
+    "L2FilterPruner LevelPruner LotteryTicketPruner NetAdaptPruner OneshotPruner "
+    "SensitivityPruner SimulatedAnnealingPruner SlimPruner TaylorFOWeightFilterPruner "
+    "TransformerHeadPruner"
 )
 TASKS = (
     "AGPTaskGenerator LinearTaskGenerator LotteryTicketTaskGenerator "
@@ -21,7 +30,7 @@ TABLE = {
     "nni.assessor": "Assessor AssessResult",
     "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase CommandType MetricType send",
     "nni.runtime.protocol": "CommandType send",
-    "nni.algorithms.compression.v2.pytorch.pruning": ITERATIVE_PRUNERS,
+    "nni.algorithms.compression.v2.pytorch.pruning": PRUNERS,
     "nni.algorithms.compression.v2.pytorch.pruning.tools": TASKS,
     "nni.algorithms.hpo.batch_tuner": "BatchTuner",
     "nni.algorithms.hpo.bohb_advisor": "BOHB",
@@ -58,11 +67,12 @@ TABLE = {
         "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
     ),
     "nni.compression.pytorch.quantization.settings": "set_quant_scheme_dtype",
+    "nni.algorithms.compression.pytorch.pruning": FIRST_PRUNERS,
     "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
         "StructuredWeightMasker"
     ),
     "nni.algorithms.compression.pytorch.pruning.weight_masker": "WeightMasker",
-    "nni.compression.pytorch.pruning": ITERATIVE_PRUNERS,
+    "nni.compression.pytorch.pruning": PRUNERS,
     "nni.compression.pytorch.pruning.tools": TASKS,
     "nni.compression.pytorch.speedup": "ModelSpeedup",
     "nni.compression.pytorch.utils": "count_flops_params not_safe_to_prune",

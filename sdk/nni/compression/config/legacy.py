@@ -34,6 +34,30 @@ def is_legacy(config_list: Sequence[Entry]) -> bool:
     return any(LEGACY_KEYS & entry.keys() for entry in config_list)
 
 
+def with_totals(config_list: Sequence[Entry]) -> list[Entry]:
+    """Return entries of NNI 2.x whose layers reach their sparsity together.
+
+    Args:
+        config_list: entries of NNI 2.x; not changed.
+
+    Returns:
+        Entries with `total_sparsity` in place of `sparsity` and `sparsity_per_layer`.
+
+    Examples:
+        >>> with_totals([{"op_types": ["Linear"], "sparsity": 0.5}])
+        [{'op_types': ['Linear'], 'total_sparsity': 0.5}]
+    """
+    return [_with_total(entry) for entry in config_list]
+
+
+def _with_total(entry: Entry) -> Entry:
+    given = [key for key in _RATIOS if entry.get(key) is not None]
+    if len(given) != 1:
+        return entry  # two of them are refused later
+    rest = {key: value for key, value in entry.items() if key not in _RATIOS}
+    return {**rest, "total_sparsity": entry[given[0]]}
+
+
 def canonical(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:

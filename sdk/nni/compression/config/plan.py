@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 from nni.compression.config.entries import check_entry, check_list, shortcuts
-from nni.compression.config.legacy import LEGACY_KEYS, is_legacy, translated
+from nni.compression.config.legacy import LEGACY_KEYS, is_legacy, translated, with_totals
 from nni.compression.config.selection import ModuleInfo, select
 from nni.compression.config.settings import (
     SETTING_KEYS,
@@ -53,7 +53,7 @@ def pruning_plan(
         >>> plan["fc"]["weight"].sparse_ratio, plan["fc"]["bias"].align.target_name
         (0.5, 'weight')
     """
-    entries = _entries(config_list, modules)
+    entries = _entries(config_list, modules, per_entry=per_entry)
     found: Plan = {}
     for index, entry in enumerate(entries):
         where = f"config_list[{index}]"
@@ -69,11 +69,13 @@ def pruning_plan(
     return plan
 
 
-def _entries(config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]) -> Sequence[Entry]:
+def _entries(
+    config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo], *, per_entry: bool
+) -> Sequence[Entry]:
     """Return checked entries of NNI 3.0."""
     check_list(config_list)
     if is_legacy(config_list):
-        return translated(config_list, modules)
+        return translated(with_totals(config_list) if per_entry else config_list, modules)
     for index, entry in enumerate(config_list):
         check_entry(entry, f"config_list[{index}]", SETTING_KEYS, check_settings, LEGACY_KEYS)
     return config_list

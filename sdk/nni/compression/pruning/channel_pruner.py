@@ -1,5 +1,6 @@
 """Base of the pruners of output channels, which know what channels depend on each other."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_evaluator
+from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.pruner import Pruner, TargetKey
 from nni.compression.config.settings import ConfigListError, Granularity
 from nni.compression.evaluators.evaluator import Evaluator
@@ -25,6 +27,10 @@ from nni.compression.speedup.slots import Ids
 
 Mode = Literal["normal", "global", "dependency_aware"]
 
+_logger = logging.getLogger(__name__)
+
+_SINGLE = frozenset({"sparsity", "sparsity_per_layer"})
+"""Keys of NNI 2.x that mean a sparsity of each layer."""
 _MODES = ("normal", "global", "dependency_aware")
 
 
@@ -109,6 +115,16 @@ class ChannelPruner(Pruner):
         if self._dummy_input is not None:
             self._dependent = _dependent_layers(self.unwrap_model(), self._dummy_input)
             self.wrap_model()
+
+    def _make_wrappers(
+        self, model: nn.Module, config_list: Sequence[Mapping[str, object]]
+    ) -> Mapping[str, ModuleWrapper]:
+        wrappers = super()._make_wrappers(model, config_list)
+        if self.per_entry and any(_SINGLE & entry.keys() for entry in config_list):
+            _logger.warning(
+                "mode 'global': sparsity of an entry is that of all its layers together"
+            )
+        return wrappers
 
     def _check_targets(self) -> None:
         super()._check_targets()
