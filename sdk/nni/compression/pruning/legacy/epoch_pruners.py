@@ -88,7 +88,6 @@ class EpochPruner:
         dummy_input: Inputs | None = None,
         **algo_kwargs: Any,  # noqa: ANN401 - arguments of the algorithm
     ) -> None:
-        warn_once(self.documented, "nni.compression.pruning.AGPPruner")
         check_count("num_iterations", num_iterations)
         given = callbacks(optimizer, trainer, criterion)
         if not callable(given["trainer"]) or not isinstance(given["optimizer"], Optimizer):
@@ -96,6 +95,7 @@ class EpochPruner:
                 f"trainer and an optimizer of torch must be given, got {given['trainer']!r} and "
                 f"{given['optimizer']!r}"
             )
+        warn_once(self.documented, "nni.compression.pruning.AGPPruner")
         self.epochs = _epochs(num_iterations, epochs_per_iteration)
         self._training = EpochTraining(None, given["trainer"], given["optimizer"], criterion)
         self.pruner = _pruner(
@@ -163,9 +163,9 @@ class EpochAGPPruner(EpochPruner):
     Examples:
         >>> from torch import nn
         >>> from nni.algorithms.compression.pytorch.pruning import AGPPruner
-        >>> AGPPruner(nn.Linear(2, 2), [], None, print, nn.MSELoss())
+        >>> AGPPruner(nn.Linear(2, 2), [], None, None, nn.MSELoss())
         Traceback (most recent call last):
-        TypeError: trainer and an optimizer of torch must be given, got ... and None
+        TypeError: trainer and an optimizer of torch must be given, got None and None
     """
 
     documented = "AGPPruner"

@@ -51,7 +51,7 @@ class OneShotSlimPruner(SharedTotalBase, SlimPruner):
         >>> from nni.algorithms.compression.pytorch.pruning import SlimPruner
         >>> SlimPruner(nn.BatchNorm2d(2), [], None, print, nn.MSELoss())
         Traceback (most recent call last):
-        TypeError: traced_optimizer must be an optimizer, such as ...
+        TypeError: trainer must be a function, got None
     """
 
     documented = newer = "SlimPruner"
@@ -98,7 +98,7 @@ class OneShotTaylorFOWeightFilterPruner(SharedTotalBase, TaylorFOWeightPruner):
         >>> from nni.algorithms.compression.pytorch.pruning import TaylorFOWeightFilterPruner
         >>> TaylorFOWeightFilterPruner(nn.Conv2d(1, 1, 1), [], None, print, nn.MSELoss())
         Traceback (most recent call last):
-        TypeError: traced_optimizer must be an optimizer, such as ...
+        TypeError: trainer must be a function, got None
     """
 
     op_types = CONVOLUTIONS
@@ -148,7 +148,7 @@ class OneShotActivationAPoZRankFilterPruner(OneShotBase, ActivationAPoZRankPrune
         >>> from nni.algorithms.compression.pytorch.pruning import ActivationAPoZRankFilterPruner
         >>> ActivationAPoZRankFilterPruner(nn.Conv2d(1, 1, 1), [], None, print, nn.MSELoss())
         Traceback (most recent call last):
-        TypeError: traced_optimizer must be an optimizer, such as ...
+        TypeError: trainer must be a function, got None
     """
 
     op_types = CONVOLUTIONS
@@ -195,7 +195,7 @@ class OneShotActivationMeanRankFilterPruner(OneShotBase, ActivationMeanRankPrune
         >>> from nni.algorithms.compression.pytorch.pruning import ActivationMeanRankFilterPruner
         >>> ActivationMeanRankFilterPruner(nn.Conv2d(1, 1, 1), [], None, print, nn.MSELoss())
         Traceback (most recent call last):
-        TypeError: traced_optimizer must be an optimizer, such as ...
+        TypeError: trainer must be a function, got None
     """
 
     op_types = CONVOLUTIONS

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from nni.compression.pruning.legacy.model_pruners import (
@@ -19,11 +21,16 @@ def test_head_pruning_returns_the_model() -> None:
     assert [len(heads) for heads in pruner.pruned_heads.values()] == [2, 2]
 
 
-def test_a_search_returns_the_model() -> None:
+def test_a_search_returns_the_model(tmp_path: Path) -> None:
     model = net()
 
     pruner = LegacyNetAdaptPruner(
-        model, CONVS, lambda _: None, lambda _: 1.0, sparsity_per_iteration=0.25
+        model,
+        CONVS,
+        lambda _: None,
+        lambda _: 1.0,
+        sparsity_per_iteration=0.25,
+        experiment_data_dir=tmp_path,
     )
 
     assert pruner.compress() is model
