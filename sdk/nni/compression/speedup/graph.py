@@ -51,10 +51,13 @@ class Node:
     pointwise: bool = False
     """Whether each output element depends on the input elements at its place only."""
 
-    def inputs(self) -> Iterator[int]:
-        """Yield the values among the arguments, in order."""
-        for value in self.args.values():
-            yield from _refs(value)
+    _inputs: tuple[int, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def inputs(self) -> tuple[int, ...]:
+        """Return the values among the arguments, in order."""
+        if self._inputs is None:
+            self._inputs = tuple(one for value in self.args.values() for one in _refs(value))
+        return self._inputs
 
     def describe(self) -> str:
         """Return the operation and its module for a message."""

@@ -97,18 +97,26 @@ class Dependencies:
             Each removable unit is in exactly one group.
         """
         axes: list[SourceAxis] = []
-        of: dict[int, list[int]] = defaultdict(list)
+        units: list[Ids] = [np.zeros(0, dtype=np.int64)]
         for name, blocks in self.blocks.items():
             for block in blocks:
-                for unit in np.unique(self.roots[block.ids]).tolist():
-                    of[unit].append(len(axes))
+                units.append(np.unique(self.roots[block.ids]))
                 axes.append((name, block.axis))
-        members: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for unit in self.free().tolist():
-            members[tuple(of[unit])].append(unit)
+        places = np.repeat(np.arange(len(axes)), [len(one) for one in units[1:]])
+        joined = np.concatenate(units)
+        order = np.argsort(joined, kind="stable")
+        joined, places = joined[order], places[order].astype(np.int64)
+        members: dict[bytes, list[int]] = defaultdict(list)
+        free = self.free()
+        starts, ends = (np.searchsorted(joined, free, side) for side in ("left", "right"))
+        for unit, start, end in zip(free.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            members[places[start:end].tobytes()].append(unit)
         return [
-            ChannelGroup(np.array(units, dtype=np.int64), tuple(axes[place] for place in places))
-            for places, units in members.items()
+            ChannelGroup(
+                np.array(own, dtype=np.int64),
+                tuple(axes[place] for place in np.frombuffer(key, dtype=np.int64)),
+            )
+            for key, own in members.items()
         ]
 
     def reasons(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ END: Final = 2**62
 
 def same(state: Propagation, node: Node) -> None:
     """Pass the blocks of the first input to all outputs of its shape."""
-    first = next(node.inputs(), None)
+    first = next(iter(node.inputs()), None)
     for output in node.outputs:
         fits = first is not None and state.shape(first) == state.shape(output)
         state.put(output, state.of(first) if fits else [])

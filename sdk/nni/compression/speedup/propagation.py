@@ -94,7 +94,7 @@ class Propagation:
                 self.static.add(value.index)
         late = False
         for node in self.graph.nodes:
-            inputs = list(node.inputs())
+            inputs = node.inputs()
             if all(one in self.static for one in inputs):
                 self.static.update(node.outputs)
             late = late or self.deadline.passed()

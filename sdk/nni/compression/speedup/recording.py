@@ -9,6 +9,8 @@ and module paths are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +21,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nni.compression.speedup.graph import Inputs, Node, OperationGraph, Ref, Value
 from nni.compression.speedup.running import module_stack, run, tensors_in, unchanged
 from nni.compression.speedup.size_arguments import SizedCall, is_sized
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What the schema of an operation says."""
+
+    op: str
+    pointwise: bool
+    arguments: tuple[tuple[str, Any], ...]
+    """Names and defaults."""
+
+
+@cache
+def _signature(func: Any) -> _Signature:  # noqa: ANN401 - operations of torch
+    """Return the signature of an operation; torch builds it anew at each call."""
+    arguments = func._schema.arguments  # noqa: SLF001 - torch's own API
+    return _Signature(
+        str(func.overloadpacket),
+        torch.Tag.pointwise in func.tags,
+        tuple((one.name, one.default_value) for one in arguments),
+    )
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -57,14 +80,13 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
         del types
-        named = self._named(func, args, kwargs or {})
+        signature = _signature(func)
+        named = self._named(signature, args, kwargs or {})
         output = func(*args, **(kwargs or {}))
         found = output if isinstance(output, list | tuple) else [output]
         outputs = [self._output(tensor) for tensor in found if isinstance(tensor, Tensor)]
-        op = str(func.overloadpacket)
         where = self._stack[-1] if self._stack else ""
-        pointwise = torch.Tag.pointwise in func.tags
-        node = Node(len(self.graph.nodes), op, named, outputs, where, pointwise)
+        node = Node(len(self.graph.nodes), signature.op, named, outputs, where, signature.pointwise)
         self.graph.nodes.append(node)
         return output
 
@@ -78,16 +100,13 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._add(tensor, computed=True)
         return found
 
-    def _named(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    def _named(
+        self, signature: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for place, argument in enumerate(func._schema.arguments):  # noqa: SLF001 - torch's own API
-            if place < len(args):
-                value = args[place]
-            elif argument.name in kwargs:
-                value = kwargs[argument.name]
-            else:
-                value = argument.default_value
-            found[argument.name] = self._referenced(value)
+        for place, (name, default) in enumerate(signature.arguments):
+            value = args[place] if place < len(args) else kwargs.get(name, default)
+            found[name] = self._referenced(value)
         return found
 
     def _referenced(self, value: Any) -> Any:  # noqa: ANN401 - arguments of any type

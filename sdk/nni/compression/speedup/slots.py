@@ -10,7 +10,7 @@ Slots whose elements must be removed together are united; each set is a *unit*.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -118,11 +118,13 @@ def lifted(block: Block, rank: int) -> Block:
 def compressed(block: Block) -> Block:
     """Return a block without the row axes on which its slots are equal."""
     ids = block.ids
+    if ids.size == ids.shape[block.axis]:
+        return block
     for axis in block.rows():
         first = ids.take([0], axis=axis)
         if (ids == first).all():
             ids = first
-    return replace(block, ids=ids)
+    return Block(block.axis, ids)
 
 
 def permuted(block: Block, order: Sequence[int]) -> Block:
