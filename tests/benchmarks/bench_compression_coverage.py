@@ -10,6 +10,11 @@ with limits on CPU time and wall time. It is
   the report: elements that are not in the smaller model are zero;
 - smaller, if it has lost 40 % of the parameters outside the classifier.
 
+`--route plain` takes the route of NNI instead: `L1NormPruner` masks half of the output channels of
+each Conv2d and Linear, and `ModelSpeedup` removes what is dead. The masked model is then the model
+times the masks, with batch norms silent on channels that arrive as zeros. Nothing dead is left if
+a second speedup of the result removes nothing.
+
 `--only NAME` picks models by name, `--sample N` every N-th one. `--refusals` lists each parameter
 that stays with its reason; `--figures FILE` writes JSON lines.
 """
@@ -30,14 +35,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Final
 
 import torch
 
 from nni.compression import prune
+from nni.compression.pruning import L1NormPruner
+from nni.compression.speedup import ModelSpeedup
 from nni.compression.speedup.shrinking import outputs_of, relative_error
 from tests.benchmarks.compression_models import (
+    CLASSES,
     REMEDY,
     Subject,
+    masked_reference,
     masked_twin,
     missing_libraries,
     parameters_outside_classifier,
@@ -74,6 +84,8 @@ class Outcome:
     cpu_s: float = 0.0
     """CPU time of the whole call."""
     parameters: int = 0
+    left: float = 0.0
+    """Part of the parameters that a second speedup removes."""
     refusals: dict[str, str] = field(default_factory=dict)
     """Reason by parameter that stays whole."""
 
@@ -115,12 +127,53 @@ def measure(subject: Subject) -> Outcome:
     )
 
 
-def child(subject: Subject, cpu_limit_s: int, answer: Connection) -> None:
+def measure_plain(subject: Subject) -> Outcome:
+    """Mask the filters of one model, speed it up and check the result."""
+    model = subject.build()
+    randomise(model, SEED)
+    images = subject.images(SEED)
+    pruner = L1NormPruner(model, [{"op_types": ["Conv2d", "Linear"], "sparse_ratio": 0.5}])
+    _, masks = pruner.compress()
+    pruner.unwrap_model()
+    both = torch.cat([images, subject.images(SEED + 1)])
+    reference = masked_reference(model, masks, both)
+    before = parameters_outside_classifier(model, CLASSES)
+    start = time.process_time()
+    speedup = ModelSpeedup(model, images, masks, time_limit_s=None)
+    smaller = speedup.speedup_model()
+    spent = time.process_time() - start
+    error = max(
+        relative_error(outputs_of(reference, one), outputs_of(smaller, one))
+        for one in (both[:1], both[1:])
+    )
+    report = speedup.report
+    assert report is not None
+    after = parameters_outside_classifier(smaller, CLASSES)
+    again = ModelSpeedup(smaller, images, {}, time_limit_s=None)
+    again.speedup_model()
+    assert again.report is not None
+    return Outcome(
+        subject.name,
+        error=error,
+        reported=report.error,
+        lost=1 - after / before,
+        planning_s=report.planning_s,
+        cpu_s=spent,
+        parameters=report.parameters_before,
+        left=1 - again.report.parameters_after / report.parameters_after,
+        refusals={one.layer: one.reason for one in report.kept},
+    )
+
+
+ROUTES: Final = {"prune": measure, "plain": measure_plain}
+
+
+def child(subject: Subject, route: str, cpu_limit_s: int, answer: Connection) -> None:
     """Measure one model within a limit of CPU time, and send the outcome."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 10))
     torch.set_num_threads(1)
     try:
-        outcome = measure(subject)
+        outcome = ROUTES[route](subject)
     except Exception as error:  # noqa: BLE001 - the failure of a model is a figure
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
@@ -128,12 +181,12 @@ def child(subject: Subject, cpu_limit_s: int, answer: Connection) -> None:
     answer.send(dataclasses.asdict(outcome))
 
 
-def measured_apart(subject: Subject, cpu_limit_s: int) -> Outcome:
+def measured_apart(subject: Subject, route: str, cpu_limit_s: int) -> Outcome:
     """Return the outcome of a model, measured in a child process."""
     gc.collect()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=child, args=(subject, cpu_limit_s, sender))
+    process = context.Process(target=child, args=(subject, route, cpu_limit_s, sender))
     process.start()
     sender.close()
     try:
@@ -149,14 +202,15 @@ def measured_apart(subject: Subject, cpu_limit_s: int) -> Outcome:
     return Outcome(subject.name, failure=reason)
 
 
-def print_outcome(outcome: Outcome, *, refusals: bool) -> None:
+def print_outcome(outcome: Outcome, route: str, *, refusals: bool) -> None:
     """Print one line for a model, and what stays."""
     if outcome.failure:
         print(f"   {outcome.name:<40} FAILS  {outcome.failure}", flush=True)
         return
     errors = f"{outcome.error:.0e} (report {outcome.reported:.0e})"
     exact = f"exact {outcome.error:.0e}" if outcome.exact else f"INEXACT {errors}"
-    small = "" if outcome.smaller else "  NOT SMALLER"
+    whole = route == "prune" and not outcome.smaller
+    small = "  NOT SMALLER" if whole else f"  {outcome.left:.1%} LEFT" if outcome.left else ""
     print(
         f"   {outcome.name:<40} runs  {exact}  loses {outcome.lost:6.1%}  "
         f"plans {outcome.planning_s:5.2f} s of {outcome.cpu_s:6.2f} s{small}",
@@ -178,10 +232,14 @@ def refusal_lines(refusals: dict[str, str], *, every: bool) -> list[str]:
     ]
 
 
-def summary(outcomes: Sequence[Outcome]) -> Iterable[Figure]:
+def summary(outcomes: Sequence[Outcome], route: str) -> Iterable[Figure]:
     """Yield the figures of the issue beside their targets."""
     yield at_least("all: running", _part([not one.failure for one in outcomes]), 1)
     yield at_least("all: exact", _part([one.exact for one in outcomes]), 1)
+    if route == "plain":
+        complete = [not one.failure and one.left == 0 for one in outcomes]
+        yield at_least("all: nothing dead is left", _part(complete), 1)
+        return
     for library, target in (("torchvision", 0.95), ("timm", 0.85)):
         own = [one for one in outcomes if one.name.startswith("timm/") == (library == "timm")]
         if own:
@@ -206,6 +264,7 @@ def _part(flags: Sequence[bool]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these models")
+    parser.add_argument("--route", choices=[*ROUTES], default="prune", help="how to shrink models")
     parser.add_argument("--library", choices=["torchvision", "timm"], help="models of one library")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th model")
     parser.add_argument("--offset", type=int, default=0, help="first model of the sample")
@@ -226,13 +285,13 @@ def main() -> None:
         ]
     outcomes = []
     for subject in wanted[chosen.offset :: chosen.sample]:
-        outcome = measured_apart(subject, chosen.limit_s)
+        outcome = measured_apart(subject, chosen.route, chosen.limit_s)
         outcomes.append(outcome)
-        print_outcome(outcome, refusals=chosen.refusals)
+        print_outcome(outcome, chosen.route, refusals=chosen.refusals)
         if chosen.figures:
             with chosen.figures.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(dataclasses.asdict(outcome)) + "\n")
-    print_figures(summary(outcomes))
+    print_figures(summary(outcomes, chosen.route))
 
 
 if __name__ == "__main__":

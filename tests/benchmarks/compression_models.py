@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import importlib
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 REMEDY: Final = "pip install --no-deps torchvision==0.28.0 timm"
 CLASSES: Final = 1000
@@ -174,6 +176,58 @@ def masked_twin(model: nn.Module, smaller: nn.Module) -> nn.Module:
             if name in rest and rest[name].shape != parameter.shape:
                 parameter.mul_(_present(parameter, rest[name]))
     return twin
+
+
+def masked_reference(
+    model: nn.Module, masks: Mapping[str, Mapping[str, Tensor | None]], images: Tensor
+) -> nn.Module:
+    """Return a copy of a model times its masks; batch norms are silent on zero channels.
+
+    Args:
+        model: The model.
+        masks: Masks by module and parameter.
+        images: Images for one run.
+    """
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for name, own in masks.items():
+            for target, mask in own.items():
+                if mask is not None:
+                    twin.get_submodule(name).get_parameter(target).mul_(mask)
+        hooks = [
+            one.register_forward_pre_hook(_silence)
+            for one in twin.modules()
+            if isinstance(one, nn.BatchNorm2d)
+        ]
+        with _Unrectified():  # type: ignore[no-untyped-call]
+            twin(images)
+    for hook in hooks:
+        hook.remove()
+    return twin
+
+
+class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Dispatch mode in which rectifiers pass all values.
+
+    A channel that a rectifier happens to cut off in all images is not zero then; a masked one is.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        name = str(func.overloadpacket).removeprefix("aten.")
+        if name.removesuffix("_") in {"relu", "hardtanh", "hardswish", "clamp_min"}:
+            return args[0] if name.endswith("_") else args[0].clone()
+        return func(*args, **(kwargs or {}))
+
+
+def _silence(norm: nn.BatchNorm2d, inputs: tuple[Tensor, ...]) -> None:
+    """Set the affine parameters of channels to zero that are zero in all images."""
+    silent = (inputs[0] == 0).transpose(0, 1).flatten(1).all(dim=1)
+    for vector in (norm.weight, norm.bias):
+        if vector is not None:
+            vector[silent] = 0
 
 
 def _present(full: Tensor, part: Tensor) -> Tensor:

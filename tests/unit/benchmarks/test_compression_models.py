@@ -52,3 +52,19 @@ def test_filters_of_a_large_kernel_may_keep_different_channels() -> None:
 
     assert found[:, :, 0, 0].tolist() == [[1, 1, 0, 0], [0] * 4, [0, 0, 1, 1], [0] * 4]
     assert torch.equal(found, found[:, :, :1, :1].expand_as(found))
+
+
+def test_norms_of_the_reference_are_silent_on_masked_channels_only() -> None:
+    """Channel 0 is masked; channel 1 is cut off by the ReLU in all images."""
+    model = nn.Sequential(
+        nn.Conv2d(1, 3, 1), nn.ReLU(), nn.Conv2d(3, 3, 1, groups=3, bias=False), nn.BatchNorm2d(3)
+    )
+    randomise(model)
+    model[0].get_parameter("bias").data[1] = -100
+    mask = torch.tensor([0.0, 1.0, 1.0])
+    masks = {"0": {"weight": mask.reshape(3, 1, 1, 1).expand(3, 1, 1, 1), "bias": mask}}
+
+    twin = compression_models.masked_reference(model, masks, torch.ones(1, 1, 2, 2))
+
+    assert twin.get_parameter("3.weight").ne(0).tolist() == [False, True, True]
+    assert twin.get_parameter("0.bias").ne(0).tolist() == [False, True, True]
