@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -48,3 +50,14 @@ def scripts(
 ) -> Scripts:
     """Runner of scripts whose working directory is a temporary folder."""
     return Scripts(tmp_path, monkeypatch, capsys)
+
+
+def example_module(folder: str, name: str) -> ModuleType:
+    """Return a module of an example, imported as from its folder."""
+    path = ROOT / "examples" / folder
+    before = sys.path
+    sys.path = [str(path), *before]
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path = before
