@@ -16,6 +16,7 @@ PUBLIC_MODULES: Final = (
     "nni.hpo.configspace",
     "nni.compression",
     "nni.compression.distillation",
+    "nni.compression.experiment",
     "nni.compression.job",
     "nni.compression.speedup",
     "nni.compression.utils",

@@ -108,6 +108,11 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.scheduling.task:TaskResult",
         "nni.compression.scheduling.task_generator:TaskGenerator",
     ),
+    "nni.algorithms.compression.pytorch.auto_compress": (
+        "nni.compression.experiment.auto_compression:AutoCompressionExperiment",
+        "nni.compression.experiment.interface:AbstractAutoCompressionModule",
+        "nni.compression.experiment.search_space:AutoCompressionSearchSpaceGenerator",
+    ),
     "nni.algorithms.compression.pytorch.quantization": _QUANTIZERS,
     "nni.algorithms.compression.pytorch.quantization.quantizers": _QUANTIZERS,
     "nni.algorithms.hpo.batch_tuner": ("nni.hpo.tuners.batch:BatchTuner",),

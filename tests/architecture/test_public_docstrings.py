@@ -27,6 +27,7 @@ MODULES = (
     "nni",
     "nni.compression",
     "nni.compression.distillation",
+    "nni.compression.experiment",
     "nni.compression.job",
     "nni.compression.speedup",
     "nni.compression.utils",

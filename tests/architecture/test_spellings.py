@@ -51,6 +51,10 @@ TABLE = {
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.compression.pruning.tools": TASKS,
+    "nni.algorithms.compression.pytorch.auto_compress": (
+        "AbstractAutoCompressionModule AutoCompressionExperiment "
+        "AutoCompressionSearchSpaceGenerator"
+    ),
     "nni.algorithms.compression.pytorch.quantization": (
         "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
     ),

@@ -36,7 +36,8 @@ def test_tutorial_runs_as_written(page: Path, tmp_path: Path, local_shape: Local
     for block in blocks:
         if block.language == "console":
             run_console(block, tmp_path, local_shape, port)
-    ran = local_shape.run(["bash", "-c", f"cd '{tmp_path}' && {sys.executable} python_blocks.py"])
+    command = f"cd '{tmp_path}' && {sys.executable} python_blocks.py"
+    ran = local_shape.run(["bash", "-c", command], timeout_s=120)
 
     assert blocks
     assert ran.returncode == 0
