@@ -9,6 +9,7 @@ from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.quantization import (
     BNNQuantizer,
     DoReFaQuantizer,
+    GptqQuantizer,
     LsqPlusQuantizer,
     LsqQuantizer,
     NaiveQuantizer,
@@ -63,6 +64,21 @@ class TestPtqQuantizer(QuantizerConformance):
             evaluating_func=lambda one: float(one(self.make_input()).sum()),
         )
         return PtqQuantizer(model, config_list, evaluator, is_bias_correction=True)
+
+
+class TestGptqQuantizer(QuantizerConformance):
+    op_types = ("Linear",)
+    target_names = ("weight",)
+    trains = False
+
+    def make(self, model: nn.Module, config_list: list[Entry]) -> Quantizer:
+        evaluator = TorchEvaluator(
+            print,
+            SGD(model.parameters(), lr=0.1),
+            print,
+            evaluating_func=lambda one: float(one(self.make_input()).sum()),
+        )
+        return GptqQuantizer(model, config_list, evaluator)
 
 
 class TestObserverQuantizer(QuantizerConformance):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     )
     from nni.compression.quantization.bnn_quantizer import BNNQuantizer
     from nni.compression.quantization.dorefa_quantizer import DoReFaQuantizer
+    from nni.compression.quantization.gptq_quantizer import GptqQuantizer
     from nni.compression.quantization.lsq_plus_quantizer import LsqPlusQuantizer
     from nni.compression.quantization.lsq_quantizer import LsqQuantizer
     from nni.compression.quantization.naive_quantizer import NaiveQuantizer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BNNQuantizer",
     "DoReFaQuantizer",
+    "GptqQuantizer",
     "LsqPlusQuantizer",
     "LsqQuantizer",
     "NaiveQuantizer",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "BNNQuantizer": "nni.compression.quantization.bnn_quantizer",
     "DoReFaQuantizer": "nni.compression.quantization.dorefa_quantizer",
+    "GptqQuantizer": "nni.compression.quantization.gptq_quantizer",
     "LsqPlusQuantizer": "nni.compression.quantization.lsq_plus_quantizer",
     "LsqQuantizer": "nni.compression.quantization.lsq_quantizer",
     "NaiveQuantizer": "nni.compression.quantization.naive_quantizer",
