@@ -57,8 +57,8 @@ def _configuration() -> str:
     algorithms = [{one.name: path_of(one)} for one in built_in_entries()]
     compression = [{one.name: one.path} for one in compression_algorithms()]
     for section in settings["nav"]:
-        if "Pruners and quantizers" in section:
-            section["Pruners and quantizers"] += compression
+        if "Compression algorithms" in section:
+            section["Compression algorithms"] += compression
         if "Algorithms" in section:
             section["Algorithms"] += algorithms
         if "Reference" in section:

@@ -17,6 +17,7 @@ from nni.compression.pruning.named_pruners import PRUNERS
 _FAMILIES: Final = {
     "Pruner": ("nni.compression.pruning", "pruning.md", "masks the least important parts"),
     "Quantizer": ("nni.compression.quantization", "quantization.md", "rounds to few bits"),
+    "Distiller": ("nni.compression.distillation", "distillation.md", "trains by a larger model"),
 }
 """By ending of the class names: the module that exports them, its guide, and what they do."""
 _BLOCKS: Final = {"default": "single elements", "out_channel": "output channels"}
@@ -59,11 +60,12 @@ class Algorithm:
 
 
 def compression_algorithms() -> list[Algorithm]:
-    """Return all pruners and quantizers, by family and name; each class once."""
+    """Return the algorithms of all families, by family and name; each class once."""
     found = []
     for family, (module_name, _, _) in _FAMILIES.items():
         module = importlib.import_module(module_name)
-        classes = {getattr(module, name) for name in module.__all__ if name.endswith(family)}
+        names = [one for one in module.__all__ if one.endswith(family) and one != family]
+        classes = {getattr(module, name) for name in names}
         found += [Algorithm(family, one) for one in sorted(classes, key=lambda one: one.__name__)]
     return found
 
@@ -78,7 +80,7 @@ def compression_pages() -> dict[str, str]:
 
 
 def _index(algorithms: list[Algorithm]) -> str:
-    blocks = ["# Pruners and quantizers"]
+    blocks = ["# Pruners, quantizers and distillers"]
     for family, (_, guide, purpose) in _FAMILIES.items():
         rows = [
             [f"[{one.name}]({one.name.lower()}.md)", one.summary]

@@ -1,4 +1,4 @@
-"""Every pruner and quantizer has a page with arguments and an example that the tests run."""
+"""Every algorithm of compression has a page with arguments and an example that the tests run."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from docs.generator.compression import (
     compression_pages,
 )
 from docs.generator.docstrings import entries_of
-from nni.compression import pruning, quantization
+from nni.compression import distillation, pruning, quantization
 
 ALGORITHMS = compression_algorithms()
 IDS = [one.name for one in ALGORITHMS]
@@ -34,9 +34,9 @@ def test_index_links_every_exported_class_once() -> None:
 
     exported = {
         getattr(module, name).__name__
-        for module in (pruning, quantization)
+        for module in (pruning, quantization, distillation)
         for name in module.__all__
-        if name.endswith(("Pruner", "Quantizer"))
+        if name.endswith(("Pruner", "Quantizer", "Distiller")) and name != "Distiller"
     }
     assert exported == set(IDS)
     assert [name for name in IDS if index.count(f"({name.lower()}.md)") != 1] == []
