@@ -63,6 +63,24 @@ def export_onnx(
     Raises:
         ImportError: a package is missing.
     """
+    onnx_program(model, example_inputs, **options).save(str(path), external_data=False)
+
+
+def onnx_program(
+    model: nn.Module,
+    example_inputs: tuple[Any, ...],
+    **options: Any,  # noqa: ANN401 - those of torch.onnx.export
+) -> torch.onnx.ONNXProgram:
+    """Return a model in ONNX, in eval mode.
+
+    Args:
+        model: the model; its modes are as before afterwards.
+        example_inputs: positional arguments of a call.
+        options: further arguments of `torch.onnx.export`.
+
+    Raises:
+        ImportError: a package is missing.
+    """
     check_onnx_packages()
     noise = logging.getLogger("torch.onnx")
     level = noise.level
@@ -71,11 +89,10 @@ def export_onnx(
         noise.setLevel(logging.ERROR)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                torch.onnx.export(
-                    model,
-                    example_inputs,
-                    str(path),
-                    **{"dynamo": True, "external_data": False, "verbose": False, **options},
+                program = torch.onnx.export(
+                    model, example_inputs, **{"dynamo": True, "verbose": False, **options}
                 )
         finally:
             noise.setLevel(level)
+    assert program is not None  # dynamo returns one
+    return program

@@ -31,6 +31,7 @@ from nni.compression.quantization.calibration import (
     check_bits,
     from_documented,
 )
+from nni.compression.quantization.qdq.simulation import export_wrapped
 from nni.compression.quantization.range_quantizer import RangeQuantizer
 
 _logger = logging.getLogger(__name__)
@@ -215,7 +216,8 @@ class Quantizer(Compressor):
             model_path: file of the state dict; keys and values are those of a model that was never
                 quantized, batch norms included.
             calibration_path: file of the calibration; None for no file.
-            onnx_path: file of the unwrapped model in ONNX, without quantization; None for no file.
+            onnx_path: file of the quantized model in ONNX, as `quantization.export_onnx` writes it
+                for onnxruntime; None for no file.
             input_shape: shape of its input; needed for `onnx_path`.
             device: device of the model; None for the CPU.
 
@@ -227,10 +229,11 @@ class Quantizer(Compressor):
         """
         check_onnx_arguments(onnx_path, input_shape)
         calibration = self.get_calibration_config()
+        if onnx_path is not None and input_shape is not None:
+            example = torch.zeros(*input_shape, device=torch.device(device or "cpu"))
+            export_wrapped(self.wrap_model(), example, onnx_path)
         model = self.unwrap_model()
-        self.export_model_save(
-            *(model, model_path, calibration, calibration_path, onnx_path, input_shape, device)
-        )
+        self.export_model_save(model, model_path, calibration, calibration_path)
         return calibration
 
     def export_model_save(
@@ -243,7 +246,7 @@ class Quantizer(Compressor):
         input_shape: Sequence[int] | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        """Save a model, a calibration and the model in ONNX.
+        """Save a model, a calibration and the model in ONNX, without quantization.
 
         Args:
             model: an unwrapped model.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nni.compression.base.target_space import is_parameter
 from nni.compression.config.quantization_settings import QuantizationSettings
-from nni.compression.quantization.numerics import IntegerType
+from nni.compression.quantization.numerics import IntegerRange, IntegerType
 
 Calibration = dict[str, object]
 """Numbers that describe how one target is quantized, without tensors."""
@@ -38,6 +38,18 @@ class TargetPlace:
     def is_parameter(self) -> bool:
         """Return whether the target is a parameter, not an input or output."""
         return is_parameter(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerForm:
+    """How a target is rounded: to scale * (integer - zero_point), with integers in a range."""
+
+    scale: Tensor
+    """Value of one step of the integers, > 0; of a shape that broadcasts to that of the target."""
+    zero_point: Tensor
+    """Integer that stands for 0; shaped like `scale`."""
+    limits: IntegerRange
+    """Smallest and largest integer."""
 
 
 class TargetQuantizer(nn.Module, ABC):
@@ -77,6 +89,18 @@ class TargetQuantizer(nn.Module, ABC):
             ValueError: there is no such type: a signed one of one bit.
         """
         return IntegerType(self.settings.bits, signed=self.settings.signed)
+
+    def integer_form(self) -> IntegerForm | None:
+        """Return how the target is rounded in eval mode, for an export to a runtime.
+
+        An export compares it with `forward`, and computes what does not agree in floating point.
+
+        Returns:
+            By default scale, zero point and integer type; None if the target is left as it is.
+        """
+        if self.settings.apply_method == "bypass":
+            return None
+        return IntegerForm(self.scale, self.zero_point, self.integer.range)
 
     @abstractmethod
     def forward(self, value: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nni.compression.quantization.lsq_quantizer import LsqQuantizer
     from nni.compression.quantization.naive_quantizer import NaiveQuantizer
     from nni.compression.quantization.observer_quantizer import ObserverQuantizer
+    from nni.compression.quantization.onnx_export import export_onnx
     from nni.compression.quantization.ptq_quantizer import PtqQuantizer
     from nni.compression.quantization.qat_quantizer import QATQuantizer
 
@@ -31,6 +32,7 @@ __all__ = [
     "ObserverQuantizer",
     "PtqQuantizer",
     "QATQuantizer",
+    "export_onnx",
     "quant_scheme_dtype",
     "set_quant_scheme_dtype",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "ObserverQuantizer": "nni.compression.quantization.observer_quantizer",
     "PtqQuantizer": "nni.compression.quantization.ptq_quantizer",
     "QATQuantizer": "nni.compression.quantization.qat_quantizer",
+    "export_onnx": "nni.compression.quantization.onnx_export",
     "quant_scheme_dtype": "nni.compression.config.quantization_defaults",
     "set_quant_scheme_dtype": "nni.compression.config.quantization_defaults",
 }

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_defaults import TensorKind
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
-from nni.compression.quantization.numerics import binarized
+from nni.compression.quantization.numerics import IntegerRange, binarized
 from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 
@@ -87,3 +87,7 @@ class SignQuantizer(TargetQuantizer):
             A tensor of the shape and dtype of `value`, of -1 and +1.
         """
         return binarized(value)
+
+    def integer_form(self) -> IntegerForm:
+        """Return the signs as integers of scale 1."""
+        return IntegerForm(self.scale, self.zero_point, IntegerRange(-1, 1))

@@ -7,13 +7,19 @@ import torch
 from torch import Tensor, nn
 
 from nni.compression.base.compressor import Entry
-from nni.compression.base.target_quantizer import Calibration, TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import (
+    Calibration,
+    IntegerForm,
+    TargetPlace,
+    TargetQuantizer,
+)
 from nni.compression.config.quantization_defaults import TensorKind
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.selection import DEFAULT_TYPES
 from nni.compression.config.settings import ConfigListError
 from nni.compression.evaluators.torch_evaluator import TorchEvaluator
 from nni.compression.quantization.numerics import (
+    IntegerRange,
     dorefa_activation,
     dorefa_gradient,
     dorefa_weight,
@@ -126,6 +132,13 @@ class LevelQuantizer(TargetQuantizer):
         return (
             found if self.gradient_bits is None else _rounding_gradient(found, self.gradient_bits)
         )
+
+    def integer_form(self) -> IntegerForm:
+        """Return the levels as integers: odd ones around 0 for weights, from 0 for activations."""
+        levels = (1 << self.settings.bits) - 1
+        lowest = -levels if self.place.is_parameter else 0
+        scale = torch.full_like(self.scale, 1 / levels)
+        return IntegerForm(scale, self.zero_point, IntegerRange(lowest, levels))
 
     def calibration(self) -> Calibration:
         """Return bits and dtype; the levels are no multiples of a scale."""

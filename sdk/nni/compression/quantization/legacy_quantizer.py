@@ -10,12 +10,15 @@ from torch import Tensor, nn
 from nni.compression.base.compressor import Entry
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.quantizer import Quantizer
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_plan import kind_of
 from nni.compression.config.quantization_settings import QuantizationSettings
+from nni.compression.quantization.numerics import IntegerRange
 from nni.compression.quantization.quant_grad import QuantGrad, QuantType, gradient_class
 
 _ONE_BIT: Final = 1
+_UNKNOWN: Final = IntegerRange(-(1 << 31), (1 << 31) - 1)
+"""Range of integers that no runtime has."""
 
 
 class LegacyQuantizer(Quantizer):
@@ -159,6 +162,15 @@ class MethodQuantizer(TargetQuantizer):
         return gradient_class(self.quantizer.quant_grad).apply_to(
             value, found, QuantType(kind), (self.scale, self.zero_point, qmin, qmax)
         )
+
+    def integer_form(self) -> IntegerForm:
+        """Return scale and zero point of a weight; methods for inputs and outputs are unknown.
+
+        Such a method may keep state, so that an export is not to try it with values of its own.
+        """
+        known = self.place.is_parameter and self.settings.bits > _ONE_BIT
+        limits = self.integer.range if known else _UNKNOWN
+        return IntegerForm(self.scale, self.zero_point, limits)
 
     def _called(self, kind: str, value: Tensor) -> Tensor:
         wrapper = self.quantizer.get_modules_wrapper()[self.place.module_name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.config.settings import ConfigListError
 from nni.compression.quantization.blocks import shared_blocks, spread
@@ -166,6 +166,9 @@ class StepQuantizer(TargetQuantizer):
             return None
         largest = self.scale.detach() * self.limits.qmax
         return -largest if self.settings.signed else 0 * largest, largest
+
+    def integer_form(self) -> IntegerForm | None:  # noqa: D102 - see the base
+        return IntegerForm(self.scale.detach(), self.zero_point.detach(), self.limits)
 
     def load(self, calibration: Mapping[str, object]) -> None:  # noqa: D102 - see the base
         ends = loaded_range(calibration, self)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import torch
 from torch import Tensor
 
-from nni.compression.base.target_quantizer import TargetPlace, TargetQuantizer
+from nni.compression.base.target_quantizer import IntegerForm, TargetPlace, TargetQuantizer
 from nni.compression.config.quantization_settings import QuantizationSettings
 from nni.compression.quantization.blocks import shared_blocks, spread
 from nni.compression.quantization.numerics import (
@@ -131,6 +131,9 @@ class RangeQuantizer(TargetQuantizer):
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:  # noqa: D102 - see the base
         return (self.smallest, self.largest) if int(self.observations) else None
+
+    def integer_form(self) -> IntegerForm | None:  # noqa: D102 - see the base
+        return super().integer_form() if self.quantizing else None
 
     def load(self, calibration: Mapping[str, object]) -> None:  # noqa: D102 - see the base
         ends = loaded_range(calibration, self)

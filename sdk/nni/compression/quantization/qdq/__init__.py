@@ -1,0 +1,1 @@
+"""Export of quantized models to ONNX with pairs of QuantizeLinear and DequantizeLinear."""
