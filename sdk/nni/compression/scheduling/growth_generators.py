@@ -111,6 +111,9 @@ class GrowthTaskGenerator(TaskGenerator):
         paths = self.save_result(task_result)
         return [self._task(iteration, *paths, task_result.compact_model)]
 
+    def prunes(self, task: Task) -> bool:  # noqa: D102 - see the base
+        return self._iterations[task.task_id] > 0
+
     def _task(self, iteration: int, model_path: Path, masks_path: Path, model: nn.Module) -> Task:
         config_list = grown_config_list(
             self.origin_config_list,

@@ -39,6 +39,7 @@ class TaskGenerator(ABC):
             starts from are removed.
         best_result_mode: `maximize`: the result with the highest score, of equal ones the latest;
             `minimize`: that with the lowest; `latest`: the last one. Without scores the last one.
+            A task that prunes nothing is the best one only until another task ends.
 
     Attributes:
         origin_model: see above.
@@ -189,9 +190,23 @@ class TaskGenerator(ABC):
             task_result.task_id, task_result.compact_model, task_result.compact_model_masks
         )
 
+    def prunes(self, task: Task) -> bool:
+        """Return whether a task prunes anything; by default every task does.
+
+        The result of a task that prunes nothing is the best one only until another task ends,
+        whatever the scores.
+
+        Args:
+            task: a task of this generator.
+        """
+        del task
+        return True
+
     def _is_better(self, task: Task) -> bool:
         if self._best is None or self._mode == "latest":
             return True
+        if self.prunes(task) != self.prunes(self._best):
+            return self.prunes(task)
         sign = -1 if self._mode == "minimize" else 1
         return _comparable(task.score, sign) >= _comparable(self._best.score, sign)
 

@@ -61,6 +61,22 @@ def test_the_best_score_wins_and_speedups_shrink_the_model(tmp_path: Path) -> No
     assert len(list(kept.iterdir())) == 9
 
 
+@pytest.mark.claim("compression", 45)
+def test_the_unpruned_model_of_task_0_is_never_the_best_result(tmp_path: Path) -> None:
+    scores = iter([0.9, 0.8, 0.7])
+    pruner = IterativeAGPPruner(
+        *(model(), [{"op_names": ["0"], "sparsity": 0.5}], "l1", 2, tmp_path),
+        evaluator=lambda _: next(scores),
+    )
+    pruner.compress()
+
+    best = pruner.get_best_result()
+
+    assert best is not None
+    assert (best[0], best[3]) == (1, 0.8)
+    assert (best[2]["0"]["weight"] == 0).any()
+
+
 def test_the_best_result_is_exported(tmp_path: Path) -> None:
     pruner = IterativeLinearPruner(model(), SPARSITY, "level", 1, tmp_path)
     with pytest.raises(RuntimeError, match="no result to export"):

@@ -75,6 +75,38 @@ def test_the_best_result_has_the_best_score(
     assert (masks, config_list) == ({}, [ENTRY])
 
 
+class WithBaseline(Steps):
+    """Tasks of which the first one prunes nothing."""
+
+    def prunes(self, task: Task) -> bool:
+        return task.task_id > 0
+
+
+@pytest.mark.claim("compression", 45)
+@pytest.mark.parametrize(
+    ("scores", "mode", "best"),
+    [
+        ([0.9, 0.5, 0.7], "maximize", 2),
+        ([0.9, 0.5], "maximize", 1),
+        ([0.9], "maximize", 0),
+        ([0.1, 0.5, 0.7], "minimize", 1),
+        ([0.9, math.nan], "maximize", 1),
+    ],
+)
+def test_a_task_that_prunes_nothing_is_best_only_until_another_one_ends(
+    tmp_path: Path, scores: list[float | None], mode: Any, best: int
+) -> None:
+    generator = WithBaseline(
+        nn.Sequential(nn.Linear(2, 2)), None, [ENTRY], tmp_path, best_result_mode=mode
+    )
+
+    run(generator, scores)
+
+    found = generator.get_best_result()
+    assert found is not None
+    assert found[0] == best
+
+
 @pytest.mark.claim("compression", 45)
 def test_there_is_no_best_result_before_the_first_one(tmp_path: Path) -> None:
     generator = steps(tmp_path)
