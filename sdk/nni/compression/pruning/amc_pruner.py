@@ -37,6 +37,7 @@ _SELECTION: Final = {
     "exclude_op_names_re",
     "exclude_op_types",
 }
+_EPSILON: Final = 50000
 _SEEDS: Final = 2**31
 """Number of seeds that are drawn from torch's generator."""
 
@@ -77,11 +78,12 @@ class AMCPruner(SearchPruner):
         tau: part of the networks that moves into their targets in an update, in (0, 1].
         init_delta: standard deviation of the noise after the warm-up.
         delta_decay: factor of it for each episode, in (0, 1].
-        max_episode_length: kept for NNI 1.x without effect: an episode decides about each layer.
+        max_episode_length: largest number of decisions in an episode; not below the number of
+            sets of layers that share channels, since an episode decides about each of them.
         output_dir: folder of the output folder; None for no files.
         debug: log every episode.
         train_episode: number of episodes, >= 1.
-        epsilon: kept for NNI 1.x without effect.
+        epsilon: 50000 is the only choice; `delta_decay` sets how fast the exploration decays.
         seed: seed of the agent; None to draw one from torch's generator.
 
     Attributes:
@@ -156,7 +158,7 @@ class AMCPruner(SearchPruner):
         output_dir: str | Path | None = "./logs",
         debug: bool = False,  # noqa: FBT001, FBT002 - as in NNI 1.x
         train_episode: int = 800,
-        epsilon: float = 50000,
+        epsilon: float = _EPSILON,
         seed: int | None = None,
     ) -> None:
         """Check the arguments and wrap the modules."""
@@ -167,6 +169,13 @@ class AMCPruner(SearchPruner):
             raise ValueError(f"reward must be 'acc_reward' or 'acc_flops_reward', got {reward!r}")
         if window_length != 1:
             raise ValueError(f"window_length must be 1, got {window_length}")
+        if epsilon != _EPSILON:
+            raise ValueError(
+                f"epsilon must be {_EPSILON}, got {epsilon}: the exploration decays by delta_decay "
+                "after each episode; leave epsilon out and set delta_decay"
+            )
+        if not max_episode_length >= 1:
+            raise ValueError(f"max_episode_length must be >= 1, got {max_episode_length}")
         for name, value in (
             ("n_calibration_batches", n_calibration_batches),
             ("n_points_per_layer", n_points_per_layer),
@@ -188,6 +197,7 @@ class AMCPruner(SearchPruner):
         self._directory = None if output_dir is None else Path(output_dir)
         self._level = logging.INFO if debug else logging.DEBUG
         self._episodes = train_episode
+        self._longest_episode = max_episode_length
         self._seed = seed
         self.history: list[Episode] = []
         self._files: SearchFiles | None = None
@@ -206,6 +216,7 @@ class AMCPruner(SearchPruner):
         """Run all episodes and keep the best one."""
         generator = torch.Generator().manual_seed(self._drawn_seed())
         environment, inputs = self._environment()
+        self._check_length(len(environment.sets))
         samples = self._samples(generator)
         agent = Agent(
             STATE_SIZE,
@@ -253,6 +264,14 @@ class AMCPruner(SearchPruner):
         }
         self.wrap_model()
         return environment, inputs
+
+    def _check_length(self, decisions: int) -> None:
+        if self._longest_episode < decisions:
+            raise ValueError(
+                f"max_episode_length must be at least {decisions}, the number of decisions about "
+                f"this model, got {self._longest_episode}: raise it, leave it out, or configure "
+                "fewer layers"
+            )
 
     def _samples(self, generator: torch.Generator) -> InputSamples:
         """Return inputs of the layers that can be fitted again."""

@@ -192,3 +192,19 @@ def test_wrong_arguments_are_refused(options: dict[str, Any], error: str) -> Non
 def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(ValueError, match="val_loader must have a batch"):
         pruner(model(), val_loader=[]).compress()
+
+
+def test_an_episode_must_be_long_enough_for_all_decisions() -> None:
+    pruner(model(), max_episode_length=3).compress()
+
+    with pytest.raises(ValueError, match=r"max_episode_length must be at least 3, .* got 2: raise"):
+        pruner(model(), max_episode_length=2).compress()
+    with pytest.raises(ValueError, match="max_episode_length must be >= 1, got 0"):
+        pruner(model(), max_episode_length=0)
+
+
+def test_another_epsilon_is_refused_with_the_argument_to_set() -> None:
+    pruner(model(), epsilon=50000)
+
+    with pytest.raises(ValueError, match=r"epsilon must be 50000, got 100: .* set delta_decay"):
+        pruner(model(), epsilon=100)
