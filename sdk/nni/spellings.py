@@ -5,6 +5,7 @@ so that type checkers and editors follow it. A name without a difference is a ro
 whose arguments differ is an adapter in its home.
 """
 
+import re
 from collections.abc import Mapping
 from posixpath import commonpath
 from typing import Final
@@ -90,11 +91,43 @@ _BASIC: Final = (
 )
 """Pruners of NNI 2.x."""
 
+
+def _home(*names: str) -> tuple[str, ...]:
+    """Return the entries of some pruners of NNI 1.x, by the names that they have there."""
+    return tuple(one for one in _ONE_SHOT if re.split("[: ]", one)[-1] in names)
+
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.algorithms.compression.pytorch.pruning": _ONE_SHOT,
+    "nni.algorithms.compression.pytorch.pruning.auto_compress_pruner": _home(
+        "AutoCompressPruner",
+    ),
+    "nni.algorithms.compression.pytorch.pruning.iterative_pruner": _home(
+        "ADMMPruner",
+        "AGPPruner",
+        "ActivationAPoZRankFilterPruner",
+        "ActivationMeanRankFilterPruner",
+        "IterativePruner",
+        "SlimPruner",
+        "TaylorFOWeightFilterPruner",
+    ),
+    "nni.algorithms.compression.pytorch.pruning.lottery_ticket": _home("LotteryTicketPruner"),
+    "nni.algorithms.compression.pytorch.pruning.net_adapt_pruner": _home("NetAdaptPruner"),
+    "nni.algorithms.compression.pytorch.pruning.one_shot_pruner": _home(
+        "FPGMPruner",
+        "L1FilterPruner",
+        "L2FilterPruner",
+        "LevelPruner",
+        "OneshotPruner",
+    ),
+    "nni.algorithms.compression.pytorch.pruning.sensitivity_pruner": _home("SensitivityPruner"),
+    "nni.algorithms.compression.pytorch.pruning.simulated_annealing_pruner": _home(
+        "SimulatedAnnealingPruner"
+    ),
     "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
         "nni.compression.pruning.legacy.weight_masker:StructuredWeightMasker",
     ),
+    "nni.algorithms.compression.pytorch.pruning.transformer_pruner": _home("TransformerHeadPruner"),
     "nni.algorithms.compression.pytorch.pruning.weight_masker": (
         "nni.compression.pruning.legacy.weight_masker:WeightMasker",
     ),

@@ -25,6 +25,7 @@ TASKS = (
     "AGPTaskGenerator LinearTaskGenerator LotteryTicketTaskGenerator "
     "SimulatedAnnealingTaskGenerator Task TaskGenerator TaskResult"
 )
+V1 = "nni.algorithms.compression.pytorch.pruning"
 TABLE = {
     "nni.tuner": "Tuner NoMoreTrialError",
     "nni.assessor": "Assessor AssessResult",
@@ -72,6 +73,17 @@ TABLE = {
     ),
     "nni.compression.pytorch.quantization.settings": "set_quant_scheme_dtype",
     "nni.algorithms.compression.pytorch.pruning": FIRST_PRUNERS,
+    f"{V1}.auto_compress_pruner": "AutoCompressPruner",
+    f"{V1}.iterative_pruner": (
+        "ADMMPruner AGPPruner ActivationAPoZRankFilterPruner ActivationMeanRankFilterPruner "
+        "IterativePruner SlimPruner TaylorFOWeightFilterPruner"
+    ),
+    f"{V1}.lottery_ticket": "LotteryTicketPruner",
+    f"{V1}.net_adapt_pruner": "NetAdaptPruner",
+    f"{V1}.one_shot_pruner": ("FPGMPruner L1FilterPruner L2FilterPruner LevelPruner OneshotPruner"),
+    f"{V1}.sensitivity_pruner": "SensitivityPruner",
+    f"{V1}.simulated_annealing_pruner": "SimulatedAnnealingPruner",
+    f"{V1}.transformer_pruner": "TransformerHeadPruner",
     "nni.algorithms.compression.pytorch.pruning.structured_pruning_masker": (
         "StructuredWeightMasker"
     ),

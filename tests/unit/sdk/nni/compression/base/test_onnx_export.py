@@ -4,14 +4,31 @@ from pathlib import Path
 import onnxruntime
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from nni.algorithms.compression.pytorch.pruning import L1FilterPruner
+from nni.algorithms.compression.pytorch.quantization import QAT_Quantizer
 from nni.compression.base.onnx_export import (
     check_onnx_arguments,
     check_onnx_packages,
     export_onnx,
 )
-from nni.compression.pruning import L1NormPruner
+from nni.compression.pruning import FPGMPruner, L1NormPruner, LevelPruner
+
+
+def convolutions() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        *(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Flatten()),
+        nn.Linear(16, 3),
+    )
+
+
+def computed(path: Path, image: Tensor) -> Tensor:
+    """Return what onnxruntime computes."""
+    session = onnxruntime.InferenceSession(path)
+    (found,) = session.run(None, {session.get_inputs()[0].name: image.numpy()})
+    return torch.from_numpy(found)
 
 
 def test_the_file_computes_the_model_in_eval_mode(tmp_path: Path) -> None:
@@ -45,6 +62,48 @@ def test_a_pruned_model_is_exported_with_zeros_where_the_masks_are(tmp_path: Pat
     (found,) = session.run(None, {session.get_inputs()[0].name: image.numpy()})
     assert torch.allclose(torch.from_numpy(found), model(image), atol=1e-5)
     assert pruner.is_wrapped
+
+
+@pytest.mark.filterwarnings("ignore:.*of an older NNI:DeprecationWarning")
+def test_every_pruner_of_a_model_with_batch_norms_runs_as_an_onnx_file(tmp_path: Path) -> None:
+    image = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(1))
+    for kind in (LevelPruner, FPGMPruner, L1FilterPruner):
+        model = convolutions()
+        pruner = kind(model, [{"op_types": ["Conv2d"], "sparsity": 0.5}])
+        pruner.compress()
+
+        pruner.export_model(
+            tmp_path / "model.pth", tmp_path / "masks.pth", tmp_path / "model.onnx", [2, 3, 6, 6]
+        )
+
+        fresh = convolutions()
+        fresh.load_state_dict(torch.load(tmp_path / "model.pth", weights_only=True))
+        expected = fresh.eval()(image)
+        assert torch.allclose(computed(tmp_path / "model.onnx", image), expected, atol=1e-5)
+        assert torch.allclose(model.eval()(image), expected, atol=1e-5)
+        assert not torch.allclose(convolutions().eval()(image), expected, atol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:this is the QATQuantizer of NNI 2.x:DeprecationWarning")
+def test_the_model_of_a_quantizer_runs_as_an_onnx_file(tmp_path: Path) -> None:
+    model = convolutions()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    config = {"op_types": ["Conv2d"], "quant_types": ["weight", "output"], "quant_bits": 8}
+    quantizer = QAT_Quantizer(model, [config], optimizer)
+    quantizer.compress()
+    image = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(1))
+    model(image).square().sum().backward()
+    optimizer.step()
+
+    quantizer.export_model(
+        tmp_path / "model.pth", tmp_path / "scales.pth", tmp_path / "model.onnx", [2, 3, 6, 6]
+    )
+
+    fresh = convolutions()
+    fresh.load_state_dict(torch.load(tmp_path / "model.pth", weights_only=True))
+    expected = fresh.eval()(image)
+    assert torch.allclose(computed(tmp_path / "model.onnx", image), expected, atol=1e-5)
+    assert not torch.allclose(convolutions().eval()(image), expected, atol=1e-2)
 
 
 def test_a_shape_is_needed_if_a_file_is_wanted() -> None:

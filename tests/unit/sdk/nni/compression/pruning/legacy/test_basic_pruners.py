@@ -7,6 +7,7 @@ from torch import nn
 
 from nni.algorithms.compression.v2.pytorch import pruning
 from nni.compression import TorchEvaluator
+from nni.compression import pruning as newer
 from nni.compression.base import ConfigListError
 from tests.unit.sdk.nni.compression.pruning.legacy.models import (
     CONVS,
@@ -91,3 +92,35 @@ def test_admm_takes_rho_from_the_entries() -> None:
     other = [{**entries[0], "op_names": ["0"]}, {**entries[0], "op_names": ["3"], "rho": 0.2}]
     with pytest.raises(ConfigListError, match=r"needs one rho for all entries, got \[0.1, 0.2\]"):
         pruning.ADMMPruner(net(), other, trainer, sgd(model), loss, 2, 3)
+
+
+@pytest.mark.claim("compression", 9)
+@pytest.mark.parametrize("name", ["LevelPruner", "L1NormPruner", "L2NormPruner", "FPGMPruner"])
+def test_configurations_of_both_releases_give_the_same_masks(name: str) -> None:
+    two = [
+        {"op_types": ["Conv2d"], "total_sparsity": 0.5, "max_sparsity_per_layer": 0.75},
+        {"op_partial_names": ["2"], "exclude": True},
+    ]
+    three = [
+        {
+            "op_types": ["Conv2d"],
+            "exclude_op_names": ["2"],
+            "sparse_ratio": 0.5,
+            "max_sparse_ratio": 0.75,
+            "global_group_id": 0,
+        }
+    ]
+
+    _, found = getattr(pruning, name)(layers(), two).compress()
+    _, expected = getattr(newer, name)(layers(), three).compress()
+
+    assert found.keys() == expected.keys() == {"0", "1"}
+    assert any(bool((mask == 0).any()) for own in expected.values() for mask in own.values())
+    for layer, targets in expected.items():
+        assert targets.keys() == found[layer].keys()
+        assert all(torch.equal(found[layer][key], mask) for key, mask in targets.items())
+
+
+def layers() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.Conv2d(8, 4, 3), nn.Conv2d(4, 4, 3))
