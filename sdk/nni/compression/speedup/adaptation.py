@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nni.compression.speedup.following import changed_sizes
 from nni.compression.speedup.groups import Dependencies
 from nni.compression.speedup.removal import Undo
-from nni.compression.speedup.size_arguments import SizeAdapter, SizedCall
+from nni.compression.speedup.size_arguments import Change, SizeAdapter, SizedCall
 from nni.compression.speedup.slots import Flags
 
 
@@ -165,14 +165,33 @@ class Adaptation:
 
     def _call_changes(
         self, path: str, calls: Sequence[SizedCall]
-    ) -> dict[int, list[dict[int, int]]]:
+    ) -> dict[int, list[dict[int, Change]]]:
         """Return the new sizes of the calls of one run, by their place."""
         changes = {}
         for place, call in enumerate(calls):
-            shapes = [changed_sizes(self.dependencies, self.removed, one) for one in call.outputs]
+            shapes = self._shape_changes(call)
             if call.modules[-1] == path and any(shapes):
                 changes[place] = shapes
         return changes
+
+    def _shape_changes(self, call: SizedCall) -> list[dict[int, Change]]:
+        """Return the new sizes of the outputs of a call, or the new bounds of its slices."""
+        if call.source is None:
+            return [
+                dict(changed_sizes(self.dependencies, self.removed, one)) for one in call.outputs
+            ]
+        found: dict[int, Change] = {}
+        for block in self.dependencies.value_blocks.get(call.source, []):
+            kept = ~self.removed[self.dependencies.roots[block.flat()]]
+            one = call.slices[block.axis] if call.slices else slice(None)
+            if kept.all() or one == slice(None) or one.step not in {None, 1}:
+                continue
+            start, end, _ = one.indices(kept.shape[1])
+            bounds = [start, max(start, end)]
+            rows = {tuple(int(row[:bound].sum()) for bound in bounds) for row in kept}
+            if len(rows) == 1:
+                found[block.axis] = list(*rows)
+        return [found]
 
 
 def module_changes(

@@ -9,7 +9,7 @@ and module paths are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nni.compression.speedup.graph import Inputs, Node, OperationGraph, Ref, Value
 from nni.compression.speedup.running import module_stack, run, tensors_in, unchanged
-from nni.compression.speedup.size_arguments import SizedCall, is_sized
+from nni.compression.speedup.size_arguments import SizedCall, is_sized, plain_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,11 @@ class _CallRecorder(TorchFunctionMode):
         output = func(*args, **(kwargs or {}))
         if is_sized(func):
             values = tuple(self._recorder.value_of(one) for one in tensors_in(output))
-            self._graph.calls.append(SizedCall(func.__name__, modules, values))
+            call = SizedCall(func.__name__, modules, values)
+            if func.__name__ == "__getitem__":
+                slices = plain_slices(args[1], args[0].dim())
+                call = replace(call, source=self._recorder.value_of(args[0]), slices=slices)
+            self._graph.calls.append(call)
         return output
 
 

@@ -15,9 +15,11 @@ from torch.overrides import TorchFunctionMode
 
 SIZED_CALLS: Final = frozenset({
     "view", "reshape", "expand", "unflatten", "split", "split_with_sizes", "zeros", "ones", "full",
-    "empty", "new_zeros", "new_ones", "new_full", "new_empty", "broadcast_to",
+    "empty", "new_zeros", "new_ones", "new_full", "new_empty", "broadcast_to", "__getitem__",
 })  # fmt: skip
-"""Functions and methods of torch that take sizes."""
+"""Functions and methods of torch that take sizes, or bounds of slices."""
+Change = int | Sequence[int]
+"""New size of an axis, or new first index and end of a slice."""
 _CREATING: Final = frozenset({"zeros", "ones", "full", "empty"})
 _DIM_PLACE: Final = 2
 
@@ -32,6 +34,34 @@ class SizedCall:
     """Paths of the running modules, outermost first."""
     outputs: tuple[int, ...]
     """Values of the graph that it returned."""
+    source: int | None = None
+    """Value of which slices are taken."""
+    slices: tuple[slice, ...] = ()
+    """Slice of each axis of `source`; empty if the call takes other indices too."""
+
+
+def plain_slices(index: object, rank: int) -> tuple[slice, ...]:
+    """Return the slice of each axis that an index takes.
+
+    Args:
+        index: Argument of `tensor[...]`.
+        rank: Rank of the tensor.
+
+    Returns:
+        One slice for each axis; empty if the index holds anything but slices.
+
+    Examples:
+        >>> from nni.compression.speedup.size_arguments import plain_slices
+        >>> plain_slices((..., slice(2)), 2)
+        (slice(None, None, None), slice(None, 2, None))
+    """
+    parts: list[Any] = list(index) if isinstance(index, tuple) else [index]
+    dots = [place for place, one in enumerate(parts) if one is Ellipsis]
+    if len(dots) > 1 or any(not isinstance(one, slice) for one in parts if one is not Ellipsis):
+        return ()
+    missing = [slice(None)] * (rank - len(parts) + len(dots))
+    place = dots[0] if dots else len(parts)
+    return (*parts[:place], *missing, *parts[place + 1 :])
 
 
 def is_sized(func: Any) -> bool:  # noqa: ANN401 - functions and methods of torch
@@ -43,7 +73,7 @@ def with_sizes(
     func: Any,  # noqa: ANN401 - functions and methods of torch
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    shapes: Sequence[Mapping[int, int]],
+    shapes: Sequence[Mapping[int, Change]],
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of a call with new sizes.
 
@@ -51,13 +81,15 @@ def with_sizes(
         func: Function or method of torch.
         args: Its arguments.
         kwargs: Its arguments by name.
-        shapes: New size by axis, for each output.
+        shapes: New size by axis, for each output; new bounds by axis for slices.
 
     Returns:
         Arguments, and arguments by name.
     """
     name = func.__name__
     found, named = list(args), dict(kwargs)
+    if name == "__getitem__":
+        return [found[0], _new_slices(found[1], found[0].dim(), shapes[0])], {}
     if name in {"split", "split_with_sizes"}:
         dim = named.get("dim", found[_DIM_PLACE] if len(found) > _DIM_PLACE else 0)
         axis = dim % found[0].dim()
@@ -83,6 +115,15 @@ def with_sizes(
     return [*found[:first], tuple(sizes), *rest], named
 
 
+def _new_slices(index: object, rank: int, bounds: Mapping[int, Change]) -> object:
+    """Return an index with new bounds; the given one if it holds anything but slices."""
+    slices = list(plain_slices(index, rank))
+    for axis, bound in bounds.items() if slices else ():
+        assert not isinstance(bound, int)
+        slices[axis] = slice(*bound)
+    return tuple(slices) or index
+
+
 def _split_sizes(given: Any, count: int) -> list[Any] | None:  # noqa: ANN401 - sizes of any form
     """Return the sizes that a split was called with; None if their number differs."""
     if isinstance(given, Mapping):
@@ -95,7 +136,7 @@ def _split_sizes(given: Any, count: int) -> list[Any] | None:  # noqa: ANN401 - 
 class _Rewriting(TorchFunctionMode):
     """Function mode that replaces sizes in the calls of one forward, by their order."""
 
-    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, int]]]) -> None:
+    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, Change]]]) -> None:
         super().__init__()
         self._changes = changes
         self._count = 0
@@ -127,7 +168,7 @@ class SizeAdapter:
         changes: By place among the sized calls of one forward: new size by axis, for each output.
     """
 
-    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, int]]]) -> None:
+    def __init__(self, changes: Mapping[int, Sequence[Mapping[int, Change]]]) -> None:
         self.changes = changes
         self._active: list[_Rewriting] = []
 

@@ -235,6 +235,23 @@ class GroupedQueries(nn.Module):
         return self.out(found.transpose(1, 2).flatten(2))
 
 
+class SlicedQueries(nn.Module):
+    """Grouped queries, keys and values of one projection, cut at constant places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fused, self.out = nn.Linear(12, 32), nn.Linear(16, 12)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        fused = self.fused(tokens)
+        query, key, value = fused[..., :16], fused[..., 16:24], fused[..., 24:]
+        query, key, value = (
+            one.unflatten(-1, (-1, 4)).transpose(1, 2) for one in (query, key, value)
+        )
+        found = functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+        return self.out(found.transpose(1, 2).flatten(2))
+
+
 class Transformer(nn.Module):
     """Embedding, a block with any attention, LayerNorms on the residual axis, and a head."""
 
@@ -326,6 +343,7 @@ TOKEN_MODELS: dict[str, type[nn.Module]] = {
     "attention": Attention,
     "windows": WindowAttention,
     "grouped-queries": GroupedQueries,
+    "sliced-queries": SlicedQueries,
 }
 NAMES = [
     *IMAGE_MODELS,

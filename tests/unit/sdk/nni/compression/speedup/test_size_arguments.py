@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.size_arguments import SizeAdapter, is_sized, with_sizes
+from nni.compression.speedup.size_arguments import SizeAdapter, is_sized, plain_slices, with_sizes
 
 ROW = torch.zeros(2, 6)
 
@@ -24,6 +24,14 @@ ROW = torch.zeros(2, 6)
         (torch.split, (ROW, 3, 1), {}, [{1: 2}, {1: 1}], (ROW, [2, 1], 1)),
         (torch.split, (ROW, 3), {"dim": 1}, [{1: 2}, {1: 1}], (ROW, [2, 1], 1)),
         (torch.zeros, (2, 6), {}, [{1: 4}], ((2, 4),)),
+        (
+            Tensor.__getitem__,
+            (ROW, (..., slice(2, 6))),
+            {},
+            [{1: [1, 3]}],
+            (ROW, (slice(None), slice(1, 3))),
+        ),
+        (Tensor.__getitem__, (ROW, (0, slice(3))), {}, [{1: [1, 3]}], (ROW, (0, slice(3)))),
         (torch.full, ((2, 6), 1.0), {}, [{1: 4}], ((2, 4), 1.0)),
         (Tensor.new_zeros, (ROW, 2, 6), {}, [{1: 4}], (ROW, (2, 4))),
         (Tensor.view, (ROW, torch.int32), {}, [{1: 4}], (ROW, torch.int32)),
@@ -67,3 +75,18 @@ def test_sizes_are_not_replaced_after_an_error() -> None:
 
     assert model(torch.zeros(2, 4)).shape == (8,)
     assert torch.zeros(2, 6).reshape(12).shape == (12,)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (slice(1, 2), (slice(1, 2), slice(None), slice(None))),
+        ((..., slice(2)), (slice(None), slice(None), slice(2))),
+        ((slice(1), ..., slice(2)), (slice(1), slice(None), slice(2))),
+        ((0, slice(2)), ()),
+        ((None, slice(2)), ()),
+        (torch.zeros(2), ()),
+    ],
+)
+def test_slices_are_found_for_each_axis(index: object, expected: tuple[slice, ...]) -> None:
+    assert plain_slices(index, 3) == expected
