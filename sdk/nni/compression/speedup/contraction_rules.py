@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from nni.compression.speedup.graph import Node, Ref
-from nni.compression.speedup.propagation import Propagation, Rule, Shape, Sink
+from nni.compression.speedup.propagation import Propagation, Rule, Shape, Sink, freeze_inputs
 from nni.compression.speedup.slots import Block, Ids
 
 _FIXED: Final = "its partner in a product has a fixed size"
@@ -65,7 +66,7 @@ def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None
     in_width = (shape[0] // groups) if transposed else shape[1]
     out_width = shape[1] if transposed else shape[0] // groups
     stored = state.line(node, weight, 0)
-    computed = state.graph.values[weight.index].source is None
+    computed = state.graph.values[weight.index].source is None and (in_width > 1 or transposed)
     if stored is None or channels is None or computed:
         for ids in (stored, channels):
             if ids is not None:
@@ -173,18 +174,31 @@ def _contract(state: Propagation, node: Node, left: Ref, right: Ref) -> None:
     rank = len(state.shape(left))
     first, second = state.at(left, rank - 1), state.at(right, rank - 2)
     weighted = [one.index in state.static for one in (left, right)]
-    if rank == _MATRIX_RANK and any(weighted):
-        if weighted[0] and not weighted[1]:
-            ids = state.join(node, state.line(node, right, 0), state.line(node, left, 1), _FIXED)
-            outs = state.line(node, left, 0)
-        else:
-            ids = state.join(node, state.line(node, left, 1), state.line(node, right, 0), _FIXED)
-            outs = state.line(node, right, 1)
+    if math.prod(state.shape(left)[:-2]) == 1 and any(weighted):
+        row, column = rank - 2, rank - 1
+        ids = state.join(node, state.line(node, left, column), state.line(node, right, row), _FIXED)
+        static_left = weighted[0] and not weighted[1]
+        outs = state.line(node, left, row) if static_left else state.line(node, right, column)
         _add_sink(state, node, ids, outs)
         return
     for block in (first, second):
         if block is not None:
             state.freeze(node, block.ids, "two activations are multiplied along it")
+
+
+def grouped_product(state: Propagation, node: Node) -> None:
+    """Contract rows, sorted by expert, with the matrix of their expert."""
+    left, right = node.args["self"], node.args["mat2"]
+    ranks = len(state.shape(left)), len(state.shape(right))
+    if ranks != (_MATRIX_RANK, _BATCH_RANK) or node.args.get("bias") is not None:
+        freeze_inputs(state, node)
+        return
+    state.freeze_axes(node, left, [0], "rows are counted by expert")
+    state.freeze_axes(node, right, [0], "experts are counted")
+    ids = state.join(node, state.line(node, left, 1), state.line(node, right, 1), _FIXED)
+    outs = state.line(node, right, 2)
+    _add_sink(state, node, ids, outs)
+    state.put(node.outputs[0], [] if outs is None else [Block(1, outs.reshape(1, -1))])
 
 
 def attention(state: Propagation, node: Node) -> None:
@@ -232,6 +246,7 @@ def _repeated(block: Block, shape: Shape, count: int) -> Block:
 RULES: Final[dict[str, Rule]] = {
     "aten.convolution": convolution,
     "aten.linear": linear,
+    "aten._grouped_mm": grouped_product,
     **dict.fromkeys(("aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm"), matrix_product),
     **dict.fromkeys(
         (

@@ -146,7 +146,9 @@ class Propagation:
         for block in sorted(map(compressed, blocks), key=lambda one: len(one.rows())):
             same = [one for one in kept if one.axis == block.axis]
             crossed = [one for one in kept if one.axis in block.rows()]
-            if block.ids.shape[block.axis] != shape[block.axis] or same or crossed:
+            if shape[block.axis] == 1:
+                self.freeze(len(self.graph.nodes), block.ids, "a single index is taken from it")
+            elif block.ids.shape[block.axis] != shape[block.axis] or same or crossed:
                 self.freeze(len(self.graph.nodes), block.ids, "two axes that shrink are mixed")
             else:
                 kept.append(block)

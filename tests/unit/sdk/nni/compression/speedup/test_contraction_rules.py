@@ -99,3 +99,55 @@ def test_queries_of_a_group_are_one_unit_with_their_key(shared: int, units: int)
 
     found = {axes: len(one.units) for one in dependencies.groups() for axes in one.axes}
     assert found["query.weight", 0] == units
+
+
+def test_a_depthwise_kernel_may_be_reshaped_before() -> None:
+    class Scan(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2)
+            self.kernel = nn.Parameter(torch.ones(4, 2))
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            rows = self.first(tokens).transpose(1, 2)
+            groups = rows.shape[1]
+            found = nn.functional.conv1d(rows, self.kernel.unsqueeze(1), groups=groups)
+            return self.last(found.transpose(1, 2))
+
+    [group] = find_dependencies(Scan(), torch.zeros(1, 5, 3)).groups()
+
+    assert len(group.units) == 4
+    assert ("kernel", 0) in group.axes
+
+
+def test_a_weight_with_a_batch_axis_of_one_is_contracted() -> None:
+    class Sums(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(3, 4)
+            self.heads = nn.Parameter(torch.ones(4, 2, 5))
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return torch.einsum("bth,hnd->btnd", self.first(tokens), self.heads)
+
+    [group] = find_dependencies(Sums(), torch.zeros(1, 5, 3)).groups()
+
+    assert len(group.units) == 4
+    assert ("heads", 0) in group.axes
+
+
+def test_inner_width_of_grouped_experts_is_free() -> None:
+    class Experts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down = (nn.Parameter(torch.ones(2, *one)) for one in ((4, 8), (8, 4)))
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            ends = torch.tensor([2, 6], dtype=torch.int32)
+            product = torch.ops.aten._grouped_mm
+            return product(product(rows, self.up, ends).relu(), self.down, ends)
+
+    [group] = find_dependencies(Experts(), torch.ones(6, 4)).groups()
+
+    assert len(group.units) == 8
+    assert group.axes == (("up", 2), ("down", 1))

@@ -39,6 +39,9 @@ _T5: dict[str, Any] = {
     "num_heads": 4,
     "vocab_size": 30,
 }
+_MAMBA: dict[str, Any] = {
+    "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4, "vocab_size": 30,
+}  # fmt: skip
 _ENDS: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 GROUPED: dict[str, partial[Any]] = {
     "LlamaForCausalLM": partial(transformers.LlamaConfig, **_SHARED),
@@ -48,6 +51,9 @@ GROUPED: dict[str, partial[Any]] = {
 """Decoders whose queries share keys and values in groups."""
 CONFIGURATIONS: dict[str, partial[Any]] = {
     **GROUPED,
+    "Phi3ForCausalLM": partial(transformers.Phi3Config, **_SHARED, **_ENDS),
+    "MixtralForCausalLM": partial(transformers.MixtralConfig, **_SHARED, num_local_experts=2),
+    "MambaForCausalLM": partial(transformers.MambaConfig, **_MAMBA),
     "GPT2LMHeadModel": partial(transformers.GPT2Config, **_GPT2, **_ENDS),
     "GPTNeoXForCausalLM": partial(transformers.GPTNeoXConfig, **_SIZES, num_attention_heads=4),
     "T5ForConditionalGeneration": partial(transformers.T5Config, **_T5),
@@ -63,7 +69,8 @@ def build(name: str, attention: str = "sdpa") -> tuple[Any, dict[str, Tensor]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = getattr(transformers, name)(CONFIGURATIONS[name]())
-    model.set_attn_implementation(attention)
+    if not name.startswith("Mamba"):
+        model.set_attn_implementation(attention)
     inputs = {"input_ids": torch.arange(10).reshape(2, 5) + 2}
     if name.startswith("T5"):
         inputs["decoder_input_ids"] = torch.arange(6).reshape(2, 3) + 2

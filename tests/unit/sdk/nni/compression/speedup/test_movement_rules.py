@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nni.compression.speedup.groups import find_dependencies
 from nni.compression.speedup.layer_rules import RULES
 from nni.compression.speedup.propagation import Propagation, propagate
 from nni.compression.speedup.recording import capture
@@ -114,3 +115,18 @@ def test_interleaved_rows_are_frozen() -> None:
     state, _ = labels((6,), lambda one: one.view(2, 3).t().reshape(6))
 
     assert any("interleaved" in one.reason for one in state.freezes)
+
+
+def test_a_single_index_that_is_split_off_stays() -> None:
+    class Gated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 5), nn.Linear(4, 2)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            gate, rest = self.first(tokens).split([1, 4], dim=-1)
+            return self.last(gate.view(-1, 1, 1) * rest)
+
+    [group] = find_dependencies(Gated(), torch.zeros(5, 1, 3)).groups()
+
+    assert len(group.units) == 4
