@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nni.compression.quantization.onnx_export import export_onnx
     from nni.compression.quantization.ptq_quantizer import PtqQuantizer
     from nni.compression.quantization.qat_quantizer import QATQuantizer
+    from nni.compression.quantization.smoothing import smooth_activations
 
 __all__ = [
     "BNNQuantizer",
@@ -35,6 +36,7 @@ __all__ = [
     "export_onnx",
     "quant_scheme_dtype",
     "set_quant_scheme_dtype",
+    "smooth_activations",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "export_onnx": "nni.compression.quantization.onnx_export",
     "quant_scheme_dtype": "nni.compression.config.quantization_defaults",
     "set_quant_scheme_dtype": "nni.compression.config.quantization_defaults",
+    "smooth_activations": "nni.compression.quantization.smoothing",
 }
 
 
