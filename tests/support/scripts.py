@@ -29,8 +29,8 @@ class Scripts:
         self._capsys = capsys
         monkeypatch.chdir(folder)
 
-    def __call__(self, name: str, *words: object) -> str:
-        """Run a script by its path below `examples`, and return what it prints."""
+    def __call__(self, name: str | Path, *words: object) -> str:
+        """Run a script by its path, absolute or below `examples`, and return what it prints."""
         script = ROOT / "examples" / name
         before = set(sys.modules)
         with self._monkeypatch.context() as patch:
@@ -39,7 +39,7 @@ class Scripts:
             patch.setattr(sys, "dont_write_bytecode", True)
             runpy.run_path(str(script), run_name="__main__")
         for module in set(sys.modules) - before:
-            if str(ROOT / "examples") in str(getattr(sys.modules[module], "__file__", "")):
+            if str(script.parent) in str(getattr(sys.modules[module], "__file__", "")):
                 del sys.modules[module]
         return self._capsys.readouterr().out
 
