@@ -92,6 +92,42 @@ _BASIC: Final = (
 """Pruners of NNI 2.x."""
 
 
+_TOOLS: Final = (
+    "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
+    "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
+    "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
+    "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
+    "nni.compression.scheduling.task:Task",
+    "nni.compression.scheduling.task:TaskResult",
+    "nni.compression.scheduling.task_generator:TaskGenerator",
+    *_names(
+        "pruning.legacy.data_collectors",
+        "DataCollector",
+        "SingleHookTrainerBasedDataCollector",
+        "WeightDataCollector",
+        "WeightTrainerBasedDataCollector",
+    ),
+    *_names(
+        "pruning.legacy.metrics_calculators",
+        "APoZRankMetricsCalculator",
+        "DistMetricsCalculator",
+        "MeanRankMetricsCalculator",
+        "MetricsCalculator",
+        "MultiDataNormMetricsCalculator",
+        "NormMetricsCalculator",
+    ),
+    *_names(
+        "pruning.legacy.sparsity_allocators",
+        "Conv2dDependencyAwareAllocator",
+        "GlobalSparsityAllocator",
+        "NormalSparsityAllocator",
+        "SparsityAllocator",
+    ),
+    *_names("pruning.legacy.tool_pruner", "ToolPruner as BasicPruner"),
+)
+"""Parts of pruners, and tasks of the pruning in several iterations."""
+
+
 def _home(*names: str) -> tuple[str, ...]:
     """Return the entries of some pruners of NNI 1.x, by the names that they have there."""
     return tuple(one for one in _ONE_SHOT if re.split("[: ]", one)[-1] in names)
@@ -132,15 +168,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.pruning.legacy.weight_masker:WeightMasker",
     ),
     "nni.algorithms.compression.v2.pytorch.pruning": _BASIC,
-    "nni.algorithms.compression.v2.pytorch.pruning.tools": (
-        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
-        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
-        "nni.compression.scheduling.task:Task",
-        "nni.compression.scheduling.task:TaskResult",
-        "nni.compression.scheduling.task_generator:TaskGenerator",
-    ),
+    "nni.algorithms.compression.v2.pytorch.pruning.tools": _TOOLS,
     "nni.algorithms.compression.pytorch.auto_compress": (
         "nni.compression.experiment.auto_compression:AutoCompressionExperiment",
         "nni.compression.experiment.interface:AbstractAutoCompressionModule",
@@ -176,15 +204,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.hpo.tuners.tpe:TPETuner as TpeTuner",
     ),
     "nni.assessor": ("nni.hpo.base:Assessor", "nni.hpo.base:AssessResult"),
-    "nni.compression.pruning.tools": (
-        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
-        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
-        "nni.compression.scheduling.task:Task",
-        "nni.compression.scheduling.task:TaskResult",
-        "nni.compression.scheduling.task_generator:TaskGenerator",
-    ),
+    "nni.compression.pruning.tools": _TOOLS,
     "nni.compression.pytorch": (
         "nni.compression.base.compressor:Compressor",
         "nni.compression.pruning.legacy.mask_pruner:LegacyPruner as Pruner",
@@ -201,15 +221,7 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.compression.pruning.legacy.mask_pruner:LegacyPruner as Pruner",
     ),
     "nni.compression.pytorch.pruning": _BASIC,
-    "nni.compression.pytorch.pruning.tools": (
-        "nni.compression.scheduling.annealing_generator:SimulatedAnnealingTaskGenerator",
-        "nni.compression.scheduling.growth_generators:AGPTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LinearTaskGenerator",
-        "nni.compression.scheduling.growth_generators:LotteryTicketTaskGenerator",
-        "nni.compression.scheduling.task:Task",
-        "nni.compression.scheduling.task:TaskResult",
-        "nni.compression.scheduling.task_generator:TaskGenerator",
-    ),
+    "nni.compression.pytorch.pruning.tools": _TOOLS,
     "nni.compression.pytorch.quantization": _QUANTIZERS,
     "nni.compression.pytorch.quantization.settings": (
         "nni.compression.config.quantization_defaults:set_quant_scheme_dtype",

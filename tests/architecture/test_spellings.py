@@ -23,7 +23,12 @@ FIRST_PRUNERS = (
 )
 TASKS = (
     "AGPTaskGenerator LinearTaskGenerator LotteryTicketTaskGenerator "
-    "SimulatedAnnealingTaskGenerator Task TaskGenerator TaskResult"
+    "SimulatedAnnealingTaskGenerator Task TaskGenerator TaskResult "
+    "BasicPruner DataCollector SingleHookTrainerBasedDataCollector WeightDataCollector "
+    "WeightTrainerBasedDataCollector APoZRankMetricsCalculator DistMetricsCalculator "
+    "MeanRankMetricsCalculator MetricsCalculator MultiDataNormMetricsCalculator "
+    "NormMetricsCalculator Conv2dDependencyAwareAllocator GlobalSparsityAllocator "
+    "NormalSparsityAllocator SparsityAllocator"
 )
 V1 = "nni.algorithms.compression.pytorch.pruning"
 TABLE = {

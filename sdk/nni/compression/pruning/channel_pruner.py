@@ -35,10 +35,11 @@ _MODES = ("normal", "global", "dependency_aware")
 
 
 @dataclass(frozen=True, slots=True)
-class _DependentLayers:
+class DependentLayers:
     """Layers that can lose a channel only together."""
 
     layers: tuple[LayerChannels, ...]
+    """The layers, in the order in which they ran."""
     parts: int
     """Number of parts of the channels that must lose equally many."""
 
@@ -105,7 +106,7 @@ class ChannelPruner(Pruner):
         self.mode: Mode = mode
         self.per_entry = mode == "global"
         self._dummy_input = dummy_input if aware else None
-        self._dependent: list[_DependentLayers] = []
+        self._dependent: list[DependentLayers] = []
         super().__init__(model, config_list, evaluator)
 
     def reset(  # noqa: D102 - see the base
@@ -113,7 +114,7 @@ class ChannelPruner(Pruner):
     ) -> None:
         super().reset(model, config_list)
         if self._dummy_input is not None:
-            self._dependent = _dependent_layers(self.unwrap_model(), self._dummy_input)
+            self._dependent = dependent_layers(self.unwrap_model(), self._dummy_input)
             self.wrap_model()
 
     def _make_wrappers(
@@ -150,18 +151,23 @@ class ChannelPruner(Pruner):
         return found | allocate({key: one for key, one in scores.items() if key not in found})
 
 
-def _dependent_layers(model: nn.Module, dummy_input: Inputs) -> list[_DependentLayers]:
-    """Return all convolutions and Linear layers of a model by sets that share channels."""
+def dependent_layers(model: nn.Module, dummy_input: Inputs) -> list[DependentLayers]:
+    """Return all convolutions and Linear layers of a model by sets that share channels.
+
+    Args:
+        model: an unwrapped model; it runs once in eval mode and is the same afterwards.
+        dummy_input: inputs of this run.
+    """
     layers = {one.name: one for one in layer_channels(model, find_dependencies(model, dummy_input))}
     counts = group_counts(list(layers.values()))
     return [
-        _DependentLayers(tuple(layers[name] for name in names), parts_of(counts, names))
+        DependentLayers(tuple(layers[name] for name in names), parts_of(counts, names))
         for names in shared_sets({name: one.units for name, one in layers.items()})
     ]
 
 
 def _allocated(
-    dependent: _DependentLayers, scores: Mapping[TargetKey, Scores]
+    dependent: DependentLayers, scores: Mapping[TargetKey, Scores]
 ) -> dict[TargetKey, Tensor]:
     """Return which channels of the dependent layers stay; nothing of layers without scores."""
     keys, members = [], []
@@ -180,7 +186,7 @@ def _allocated(
 
 
 def _pruned(
-    dependent: _DependentLayers, scores: Mapping[TargetKey, Scores]
+    dependent: DependentLayers, scores: Mapping[TargetKey, Scores]
 ) -> Iterator[tuple[TargetKey, Scores, Ids]]:
     """Yield the layers of a set that have a metric for each output channel."""
     for one in dependent.layers:
