@@ -170,7 +170,7 @@ def test_the_mode_needs_inputs_and_pruners_of_single_elements_refuse_it() -> Non
 
     with pytest.raises(ValueError, match="mode 'dependency_aware' needs dummy_input"):
         L1NormPruner(model, HALF, mode=AWARE)
-    with pytest.raises(ValueError, match="mode must be 'normal', got 'dependency_aware'"):
+    with pytest.raises(ValueError, match="mode must be 'normal' or 'balance', got"):
         LevelPruner(model, HALF, mode=AWARE)  # type: ignore[arg-type]
     norms = [{"op_types": ["BatchNorm2d"], "sparse_ratio": 0.5}]
     with pytest.raises(ValueError, match="mode must be 'normal' or 'global', got"):
