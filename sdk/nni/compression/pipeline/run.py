@@ -125,7 +125,7 @@ def run_pipeline(
             kind = type(made).__name__
             raise TypeError(f"step {step.name!r} must return a module, got {kind}")
         current = made
-        found = measured(current)
+        found = step.counted(measured(current), reports[-1].found)
         reports.append(StepReport(step.name, found))
         on_report(reports[-1])
         if budget is not None:

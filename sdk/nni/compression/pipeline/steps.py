@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from nni.compression.pipeline.budget import SIZES, Quantity
+from nni.compression.pipeline.budget import SIZES, Measurement, Quantity
 from nni.compression.speedup.pruning import prune
 
 
@@ -52,6 +52,16 @@ class PipelineStep(ABC):
             original: model of the user, in eval mode; not to be changed.
             example_inputs: example inputs of both.
         """
+
+    def counted(self, found: Measurement, before: Measurement) -> Measurement:
+        """Return what counts as measured after this step; by default what was measured.
+
+        Args:
+            found: what was measured of the model after this step.
+            before: what counted after the step before.
+        """
+        del before
+        return found
 
 
 class PruneStep(PipelineStep):
