@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nni.compression.evaluators.lightning_evaluator import LightningEvaluator
     from nni.compression.evaluators.torch_evaluator import TorchEvaluator
     from nni.compression.evaluators.transformers_evaluator import TransformersEvaluator
+    from nni.compression.speedup.decoder import prune_decoder
     from nni.compression.speedup.pruning import prune
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TorchEvaluator",
     "TransformersEvaluator",
     "prune",
+    "prune_decoder",
 ]
 
 _HOMES = {
@@ -33,6 +35,7 @@ _HOMES = {
     "TorchEvaluator": "nni.compression.evaluators.torch_evaluator",
     "TransformersEvaluator": "nni.compression.evaluators.transformers_evaluator",
     "prune": "nni.compression.speedup.pruning",
+    "prune_decoder": "nni.compression.speedup.decoder",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -110,7 +110,7 @@ def choose_units(
     for group in dependencies.groups():
         units = group.units[~linked[group.units]]
         count = len(units)
-        kept = _rounded(count - int(count * sparsity), round_to, _width(dependencies, group))
+        kept = _rounded(count - int(count * sparsity), round_to, unit_width(dependencies, group))
         lowest = np.argsort(scores[units], kind="stable")
         removed[units[lowest[: max(count - max(kept, 1), 0)]]] = True
     return removed
@@ -122,8 +122,13 @@ def _rounded(kept: int, multiple: int, width: int) -> int:
     return -(-kept // step) * step
 
 
-def _width(dependencies: Dependencies, group: ChannelGroup) -> int:
-    """Return how many indices of its first axis go with one unit."""
+def unit_width(dependencies: Dependencies, group: ChannelGroup) -> int:
+    """Return how many indices of its first axis go with one unit of a group.
+
+    Args:
+        dependencies: Units of a model.
+        group: One of its groups.
+    """
     name, axis = group.axes[0]
     block = next(one for one in dependencies.blocks[name] if one.axis == axis)
     return int((dependencies.roots[block.flat()[0]] == group.units[0]).sum())
@@ -175,6 +180,37 @@ def prune(
     if round_to < 1:
         raise ValueError(f"round_to must be at least 1, but is {round_to}")
     deadline = Deadline(time_limit_s)
+
+    def lowest(smaller: nn.Module, dependencies: Dependencies) -> Flags:
+        scores = l1_scores(smaller, dependencies)
+        return choose_units(dependencies, scores, sparsity, round_to, deadline)
+
+    return remove_units(
+        model, example_inputs, lowest, allow_norm_change=allow_norm_change, deadline=deadline
+    )
+
+
+def remove_units(
+    model: nn.Module,
+    example_inputs: Inputs,
+    choose: Callable[[nn.Module, Dependencies], Flags],
+    *,
+    allow_norm_change: bool = False,
+    deadline: Deadline,
+) -> tuple[nn.Module, SpeedupReport]:
+    """Remove units from a copy of a model.
+
+    Args:
+        model: The model; it is not changed.
+        example_inputs: As of `prune`.
+        choose: Function of the copy and its units that returns by representative whether the unit
+            goes.
+        allow_norm_change: As of `prune`.
+        deadline: Instant after which nothing more is planned.
+
+    Returns:
+        The smaller model in the train / eval mode of the given one, and a report.
+    """
     smaller = independent_copy(model)
     start = time.process_time()
     dependencies = find_dependencies(
@@ -182,8 +218,7 @@ def prune(
     )
     before = {name: tuple(one.shape) for name, one in smaller.state_dict().items()}
     count = sum(one.numel() for one in smaller.parameters())
-    scores = l1_scores(smaller, dependencies)
-    wanted = choose_units(dependencies, scores, sparsity, round_to, deadline)
+    wanted = choose(smaller, dependencies)
     fixed = dependencies.reasons()
     planned = time.process_time() - start
     result = shrink(

@@ -15,7 +15,7 @@ def test_import_loads_no_torch() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
 
-    assert printed.split() == ["False", "prune"]
+    assert printed.split() == ["False", "prune_decoder"]
 
 
 def test_unknown_names_are_refused() -> None:
