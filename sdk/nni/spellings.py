@@ -223,6 +223,10 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.compression.pytorch.pruning": _BASIC,
     "nni.compression.pytorch.pruning.tools": _TOOLS,
     "nni.compression.pytorch.quantization": _QUANTIZERS,
+    "nni.compression.pytorch.quantization_speedup": (
+        *_names("quantization_speedup.calibrator", "CalibrateType", "Calibrator"),
+        *_names("quantization_speedup.model_speedup_tensorrt", "ModelSpeedupTensorRT"),
+    ),
     "nni.compression.pytorch.quantization.settings": (
         "nni.compression.config.quantization_defaults:set_quant_scheme_dtype",
     ),

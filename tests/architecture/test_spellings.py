@@ -77,6 +77,9 @@ TABLE = {
         "BNNQuantizer DoReFaQuantizer LsqQuantizer NaiveQuantizer ObserverQuantizer QAT_Quantizer"
     ),
     "nni.compression.pytorch.quantization.settings": "set_quant_scheme_dtype",
+    "nni.compression.pytorch.quantization_speedup": (
+        "CalibrateType Calibrator ModelSpeedupTensorRT"
+    ),
     "nni.algorithms.compression.pytorch.pruning": FIRST_PRUNERS,
     f"{V1}.auto_compress_pruner": "AutoCompressPruner",
     f"{V1}.iterative_pruner": (

@@ -1,0 +1,53 @@
+"""Port of runtimes that execute a model in ONNX."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+
+class LoadedEngine(Protocol):
+    """Model that is ready to run in a runtime."""
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the outputs for one batch, on the CPU.
+
+        Args:
+            inputs: in the order of the inputs of the model, of the batch size of the file.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Runtime that builds models in ONNX into a form of its own."""
+
+    symmetric: bool
+    """Whether it only computes with signed integers whose zero point is 0."""
+
+    def check(self) -> None:
+        """Raise unless the runtime can be used.
+
+        Raises:
+            ImportError: its package is missing.
+        """
+        ...
+
+    def build(self, path: Path) -> bytes:
+        """Return the built model.
+
+        Args:
+            path: file in ONNX, with pairs of QuantizeLinear and DequantizeLinear.
+
+        Raises:
+            RuntimeError: the runtime refuses the model; the message is its own.
+        """
+        ...
+
+    def load(self, built: bytes) -> LoadedEngine:
+        """Return a built model, ready to run.
+
+        Raises:
+            ValueError: the bytes are no built model.
+        """
+        ...

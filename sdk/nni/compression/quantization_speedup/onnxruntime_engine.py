@@ -1,0 +1,70 @@
+"""ONNX Runtime on the CPU behind the port of engines."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+
+class OnnxRuntimeEngine:
+    """Engine whose built form is the file in ONNX itself."""
+
+    symmetric = False
+
+    def check(self) -> None:
+        """Raise unless ONNX Runtime is installed.
+
+        Raises:
+            ImportError: it is not.
+        """
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise ImportError(
+                "ModelSpeedupReference needs onnxruntime; run: pip install onnxruntime"
+            )
+
+    def build(self, path: Path) -> bytes:
+        """Return the content of the file."""
+        return path.read_bytes()
+
+    def load(self, built: bytes) -> "LoadedOnnxModel":
+        """Return a session.
+
+        Raises:
+            ValueError: the bytes are no model in ONNX.
+        """
+        self.check()
+        import onnxruntime
+
+        try:
+            session = onnxruntime.InferenceSession(built, providers=["CPUExecutionProvider"])
+        except Exception as error:  # it raises classes that it does not export
+            raise ValueError(
+                f"these bytes are no model that ONNX Runtime reads: {error}"
+            ) from error
+        return LoadedOnnxModel(session)
+
+
+class LoadedOnnxModel:
+    """Model in a session of ONNX Runtime.
+
+    Args:
+        session: the session.
+    """
+
+    def __init__(self, session: "InferenceSession") -> None:
+        self._session = session
+        self._names = [one.name for one in session.get_inputs()]
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the outputs for one batch."""
+        arrays = {
+            name: value.detach().cpu().numpy()
+            for name, value in zip(self._names, inputs, strict=True)
+        }
+        return [torch.from_numpy(one) for one in self._session.run(None, arrays)]
