@@ -61,9 +61,10 @@ def module_stack(
     set_fused: Callable[[bool], None] = torch._C._set_mkldnn_enabled  # noqa: SLF001
 
     def enter(module: nn.Module, _inputs: object) -> None:
-        stack.append(names.get(id(module), stack[-1] if stack else ""))
-        if runs is not None:
-            runs[stack[-1]] = runs.get(stack[-1], 0) + 1
+        known = names.get(id(module))
+        stack.append(known if known is not None else stack[-1] if stack else "")
+        if runs is not None and known is not None:
+            runs[known] = runs.get(known, 0) + 1
         if isinstance(module, nn.RNNBase) and fused:
             set_fused(False)
 

@@ -54,6 +54,9 @@ CONFIGURATIONS: dict[str, partial[Any]] = {
     "Phi3ForCausalLM": partial(transformers.Phi3Config, **_SHARED, **_ENDS),
     "MixtralForCausalLM": partial(transformers.MixtralConfig, **_SHARED, num_local_experts=2),
     "MambaForCausalLM": partial(transformers.MambaConfig, **_MAMBA),
+    "Mamba2ForCausalLM": partial(
+        transformers.Mamba2Config, **_MAMBA, num_heads=8, head_dim=4, n_groups=2, chunk_size=4
+    ),
     "GPT2LMHeadModel": partial(transformers.GPT2Config, **_GPT2, **_ENDS),
     "GPTNeoXForCausalLM": partial(transformers.GPTNeoXConfig, **_SIZES, num_attention_heads=4),
     "T5ForConditionalGeneration": partial(transformers.T5Config, **_T5),

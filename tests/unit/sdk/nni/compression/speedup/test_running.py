@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from nni.compression.speedup.running import run, tensors_in, unchanged
+from nni.compression.speedup.running import module_stack, run, tensors_in, unchanged
 
 
 def test_flags_buffers_and_cached_attributes_are_restored() -> None:
@@ -57,3 +57,17 @@ def test_only_modules_with_modules_of_their_own_train_for_the_sake_of_heads() ->
 
     assert inside == [""]
     assert not model.training
+
+
+def test_runs_of_modules_that_are_not_part_of_the_model_do_not_count() -> None:
+    class Activated(nn.Module):
+        def forward(self, features: Tensor) -> Tensor:
+            return nn.Softplus()(features)
+
+    model = nn.Sequential(Activated())
+    runs: dict[str, int] = {}
+
+    with module_stack(model, [], runs):
+        model(torch.zeros(1))
+
+    assert runs == {"": 1, "0": 1}
