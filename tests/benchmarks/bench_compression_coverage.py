@@ -22,6 +22,7 @@ that stays with its reason; `--figures FILE` writes JSON lines.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import gc
 import json
@@ -44,7 +45,6 @@ from nni.compression.pruning import L1NormPruner
 from nni.compression.speedup import ModelSpeedup
 from nni.compression.speedup.shrinking import outputs_of, relative_error
 from tests.benchmarks.compression_models import (
-    CLASSES,
     REMEDY,
     Subject,
     masked_reference,
@@ -114,7 +114,7 @@ def measure(subject: Subject) -> Outcome:
         relative_error(outputs_of(twin, one), outputs_of(smaller, one)) for one in (images, other)
     )
     classes = outputs_of(model, images)[-1].shape[-1]
-    before, after = (parameters_outside_classifier(one, classes) for one in (model, smaller))
+    before, after = parameters_outside_classifier(model, smaller, classes)
     return Outcome(
         subject.name,
         error=error,
@@ -137,7 +137,7 @@ def measure_plain(subject: Subject) -> Outcome:
     pruner.unwrap_model()
     both = torch.cat([images, subject.images(SEED + 1)])
     reference = masked_reference(model, masks, both)
-    before = parameters_outside_classifier(model, CLASSES)
+    full = copy.deepcopy(model)
     start = time.process_time()
     speedup = ModelSpeedup(model, images, masks, time_limit_s=None)
     smaller = speedup.speedup_model()
@@ -148,7 +148,8 @@ def measure_plain(subject: Subject) -> Outcome:
     )
     report = speedup.report
     assert report is not None
-    after = parameters_outside_classifier(smaller, CLASSES)
+    classes = outputs_of(reference, images)[-1].shape[-1]
+    before, after = parameters_outside_classifier(full, smaller, classes)
     again = ModelSpeedup(smaller, images, {}, time_limit_s=None)
     again.speedup_model()
     assert again.report is not None

@@ -269,6 +269,17 @@ def _kept_by_row(full: Tensor, part: Tensor, present: Tensor) -> Tensor:
     return found
 
 
-def parameters_outside_classifier(model: nn.Module, classes: int) -> int:
-    """Return the number of elements of all parameters but those with one row for each class."""
-    return sum(one.numel() for one in model.parameters() if one.shape[:1] != (classes,))
+def parameters_outside_classifier(
+    model: nn.Module, smaller: nn.Module, classes: int
+) -> tuple[int, int]:
+    """Return the number of elements of two models, without the parameters of the classifier.
+
+    Those have one row for each class in both models; a hidden layer of the same width shrinks.
+    """
+    rest = dict(smaller.named_parameters())
+    pairs = [
+        (one, rest[name])
+        for name, one in model.named_parameters()
+        if {one.shape[:1], rest[name].shape[:1]} != {(classes,)}
+    ]
+    return sum(one.numel() for one, _ in pairs), sum(other.numel() for _, other in pairs)

@@ -68,3 +68,12 @@ def test_norms_of_the_reference_are_silent_on_masked_channels_only() -> None:
 
     assert twin.get_parameter("3.weight").ne(0).tolist() == [False, True, True]
     assert twin.get_parameter("0.bias").ne(0).tolist() == [False, True, True]
+
+
+def test_rows_of_a_hidden_layer_count_though_there_are_as_many_classes() -> None:
+    full = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
+    smaller = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 4))
+
+    found = compression_models.parameters_outside_classifier(full, smaller, 4)
+
+    assert found == (16, 8)
