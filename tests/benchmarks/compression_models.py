@@ -209,7 +209,7 @@ def masked_reference(
 class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Dispatch mode in which rectifiers pass all values.
 
-    A channel that a rectifier happens to cut off in all images is not zero then; a masked one is.
+    A channel that a rectifier or GELU cuts off in all images is not zero then; a masked one is.
     """
 
     def __torch_dispatch__(
@@ -217,7 +217,7 @@ class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         del types
         name = str(func.overloadpacket).removeprefix("aten.")
-        if name.removesuffix("_") in {"relu", "hardtanh", "hardswish", "clamp_min"}:
+        if name.removesuffix("_") in {"relu", "hardtanh", "hardswish", "clamp_min", "gelu"}:
             return args[0] if name.endswith("_") else args[0].clone()
         return func(*args, **(kwargs or {}))
 
