@@ -3,15 +3,18 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from nni.compression.base.fusion import TrainingMember, fused_arguments
 from nni.compression.base.inspection import module_infos
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.parallel import is_distributed, plain_model
+from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.config.plan import pruning_plan
+from nni.compression.config.settings import ConfigListError
 from nni.compression.evaluators.evaluator import Evaluator
 
 Entry = Mapping[str, object]
@@ -28,7 +31,7 @@ class LayerInfo(NamedTuple):
     """Name of its class."""
 
 
-class Compressor:
+class Compressor(TrainingMember):
     """Model with some of its modules wrapped.
 
     Construction checks the configuration and wraps the selected modules in place. The parameters
@@ -43,7 +46,6 @@ class Compressor:
     Attributes:
         config_list: copies of the entries.
         evaluator: see above.
-        is_wrapped: whether the wrappers are in the model now.
         is_distributed: whether the model was given in `DistributedDataParallel`.
 
     Raises:
@@ -72,14 +74,88 @@ class Compressor:
     ) -> None:
         self.config_list: list[dict[str, object]] = []
         self.evaluator = evaluator
-        self.is_wrapped = False
         self.is_distributed = False
         self._model: nn.Module | None = None
+        self._wrapper_set: WrapperSet | None = None
         self._wrappers: OrderedDict[str, ModuleWrapper] = OrderedDict()
         self._collectors: dict[int, list[RemovableHandle]] = {}
         self._collector_numbers = count()
         if model is not None or config_list is not None:
             self.reset(model, config_list)
+
+    @classmethod
+    def from_compressor(
+        cls,
+        compressor: TrainingMember,
+        new_config_list: Sequence[Entry],
+        *args: Any,  # noqa: ANN401 - those of the constructor
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Self:
+        """Return a compressor of the same model as another one, fused with it.
+
+        Both share the wrappers of the model: `wrap_model` and `unwrap_model` of one are those of
+        all. `compress` of the last one trains once, with all of them; a pruner without a schedule
+        makes its masks before that, unless it has some.
+
+        Args:
+            compressor: a pruner, quantizer, schedule or distiller.
+            new_config_list: entries of the new compressor; not changed.
+            args: arguments of the constructor after model, configuration and evaluator.
+            kwargs: named arguments of the constructor; `evaluator` is that of `compressor` if left
+                out.
+
+        Returns:
+            The new compressor, whose wrappers are in the model.
+
+        Raises:
+            ConfigListError: the configuration breaks a rule, or selects modules that a compressor
+                of the same kind has; the model is as before.
+            TypeError: the constructor has no such argument.
+
+        Examples:
+            >>> from torch import nn
+            >>> from nni.compression.pruning import L1NormPruner
+            >>> from nni.compression.quantization import QATQuantizer
+            >>> model = nn.Sequential(nn.Linear(2, 2))
+            >>> pruner = L1NormPruner(model, [{"op_types": ["Linear"], "sparse_ratio": 0.5}])
+            >>> _, masks = pruner.compress()
+            >>> config_list = [{"op_types": ["Linear"], "target_names": ["weight"]}]
+            >>> quantizer = QATQuantizer.from_compressor(pruner, config_list)
+            >>> quantizer.unwrap_model() is model
+            True
+        """
+        wrappers = compressor.shared_wrappers
+        arguments = fused_arguments(cls, compressor.evaluator, args, kwargs)
+        if wrappers is not None:
+            wrappers.leave()
+        try:
+            made = cls(compressor.bound_model, new_config_list, **arguments)
+            if wrappers is not None:
+                made._join(wrappers)
+        finally:
+            if wrappers is not None:
+                wrappers.enter()
+        made._earlier = compressor
+        made.is_distributed = isinstance(compressor, Compressor) and compressor.is_distributed
+        return made
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Return whether the wrappers are in the model now.
+
+        Returns:
+            True after `wrap_model`, and after the construction.
+        """
+        return self._wrapper_set is not None and self._wrapper_set.is_wrapped
+
+    @property
+    def shared_wrappers(self) -> WrapperSet | None:
+        """Return the wrappers of the model, those of fused compressors included.
+
+        Returns:
+            The set; None without a model.
+        """
+        return self._wrapper_set
 
     @property
     def bound_model(self) -> nn.Module:
@@ -105,6 +181,7 @@ class Compressor:
         Raises:
             ConfigListError: the configuration breaks a rule.
             TypeError: `model` is no module, or holds wrappers already.
+            RuntimeError: the compressor is fused with another one.
 
         Examples:
             >>> from torch import nn
@@ -115,6 +192,11 @@ class Compressor:
             >>> pruner.compress()[1]["0"]["bias"].sum()
             tensor(1.)
         """
+        if self._wrapper_set is not None and self._wrapper_set.members > 1:
+            raise RuntimeError(
+                f"{type(self).__name__} is fused with another compressor of its model; make a new "
+                "one instead of reset"
+            )
         if self._model is not None:
             self.unwrap_model()
         if not isinstance(model, nn.Module):
@@ -126,6 +208,7 @@ class Compressor:
         if config_list is None:
             raise TypeError("config_list must be a list of dicts, got None")
         self._wrappers = OrderedDict(self._make_wrappers(model, config_list))
+        self._wrapper_set = WrapperSet(model, self._all_wrappers())
         self._collectors = {}
         self._model = model
         self.config_list = [dict(entry) for entry in config_list]
@@ -140,6 +223,21 @@ class Compressor:
             name: ModuleWrapper(model.get_submodule(name), name, targets)
             for name, targets in plan.items()
         }
+
+    def _join(self, wrappers: WrapperSet) -> None:
+        """Share the wrappers of another compressor; those of one module become one wrapper."""
+        self.unwrap_model()
+        existing = wrappers.by_name()
+        own = {one.module_name: one for one in self._all_wrappers()}
+        for name in own.keys() & existing.keys():
+            problem = existing[name].conflict(own[name])
+            if problem:
+                raise ConfigListError("new_config_list", f"selects {name}, which {problem}")
+        for name in own.keys() & existing.keys():
+            existing[name].absorb(own[name])
+            self._wrappers[name] = existing[name]
+        wrappers.add(one for name, one in own.items() if name not in existing)
+        self._wrapper_set = wrappers
 
     def _all_wrappers(self) -> Iterable[ModuleWrapper]:
         """Return all wrappers that stand in the wrapped model."""
@@ -159,11 +257,8 @@ class Compressor:
             >>> [name for name, _ in compressor.wrap_model().named_modules()]
             ['', '0', '0.module']
         """
-        if not self.is_wrapped:
-            for wrapper in self._all_wrappers():
-                wrapper.enter_model()
-            self._replace({id(one.module): one for one in self._all_wrappers()})
-            self.is_wrapped = True
+        if self._wrapper_set is not None:
+            self._wrapper_set.enter()
         return self.bound_model
 
     def unwrap_model(self) -> nn.Module:
@@ -172,11 +267,8 @@ class Compressor:
         Returns:
             The model, with the modules and parameters that it had before.
         """
-        if self.is_wrapped:
-            for wrapper in self._all_wrappers():
-                wrapper.leave_model()
-            self._replace({id(one): one.module for one in self._all_wrappers()})
-            self.is_wrapped = False
+        if self._wrapper_set is not None:
+            self._wrapper_set.leave()
         return self.bound_model
 
     def _unwrap_model(self) -> nn.Module:
@@ -270,12 +362,3 @@ class Compressor:
             raise ValueError(f"no activation collector has the number {number!r}, only {known}")
         for handle in self._collectors.pop(number):
             handle.remove()
-
-    def _replace(self, by_id: Mapping[int, nn.Module]) -> None:
-        """Replace modules wherever the model holds them: one may have several names."""
-        for owner in list(self.bound_model.modules()):
-            if isinstance(owner, ModuleWrapper):
-                continue  # it holds the module that it wraps
-            for own, module in owner._modules.items():  # noqa: SLF001 - setattr rejects numbers
-                if id(module) in by_id:
-                    owner._modules[own] = by_id[id(module)]  # noqa: SLF001

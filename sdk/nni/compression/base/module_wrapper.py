@@ -205,6 +205,49 @@ class ModuleWrapper(nn.Module):
         if differentiable is not None:
             self._learned[target] = differentiable
 
+    def conflict(self, other: "ModuleWrapper") -> str | None:
+        """Return why this wrapper cannot have what another one of the same module has.
+
+        Args:
+            other: wrapper of the same module.
+
+        Returns:
+            The reason, as the end of a sentence about the module; None if there is none.
+        """
+        if isinstance(self, FusedModule) or isinstance(other, FusedModule):
+            return "is fused with the layer before it; exclude it, or leave fuse_names out"
+        if self.targets and other.targets:
+            return "is pruned by another compressor already; exclude it"
+        if len(self.quantizers) and len(other.quantizers):
+            return "is quantized by another compressor already; exclude it"
+        return None
+
+    def absorb(self, other: "ModuleWrapper") -> None:
+        """Take over the masks, quantizers and fused modules of another wrapper.
+
+        Args:
+            other: wrapper of the same module, without `conflict`; it is not used any more.
+        """
+        self.targets.update(other.targets)
+        for target in other.targets:
+            self.register_buffer(target + _SUFFIX, other._buffers[target + _SUFFIX])  # noqa: SLF001
+        if len(other.quantizers):
+            self.quantizers = other.quantizers
+        if len(other.fused_modules):
+            self.fused_modules = other.fused_modules
+
+    def clear_masked(self) -> None:
+        """Set masked values of parameters to zero, as a forward pass does.
+
+        Values whose mask is being learned, or is not multiplied, stay.
+        """
+        for target, settings in self.targets.items():
+            if is_parameter(target) and settings.apply_method == "mul":
+                mask = self.mask(target)
+                if mask is not None and target not in self._learned:
+                    parameter = self._parameter(target)
+                    parameter.data.mul_(mask.to(parameter.dtype))
+
     def parameter(self, target: str) -> nn.Parameter:
         """Return the parameter of a target, without its mask.
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.compressor import Compressor
+from nni.compression.base.fusion import train_together
 from nni.compression.base.masked_state import export_masked
 from nni.compression.base.module_wrapper import ModuleWrapper
 from nni.compression.base.target_space import is_parameter
@@ -68,6 +69,7 @@ class Pruner(Compressor):
     """What the algorithm masks as one, where the configuration does not say it."""
     op_types: frozenset[str] | None = None
     """Types of modules that the algorithm can prune; None for all with a weight."""
+    _has_masks = False
     ratio_factor = 1.0
     """Part of all ratios and thresholds that the next masks reach, in (0, 1]; set by schedules."""
 
@@ -75,6 +77,7 @@ class Pruner(Compressor):
         self, model: nn.Module | None, config_list: Sequence[Mapping[str, object]] | None
     ) -> None:
         super().reset(model, config_list)
+        self._has_masks = False
         try:
             self._check_targets()
         except ValueError:
@@ -151,6 +154,7 @@ class Pruner(Compressor):
             >>> pruner.get_masks()
             {'0': {'weight': tensor([[0., 1.]])}}
         """
+        self._has_masks = True
         for name, targets in masks.items():
             if name not in self._wrappers:
                 raise KeyError(f"no wrapped module is named {name!r}")
@@ -219,12 +223,18 @@ class Pruner(Compressor):
         self.collect_data()
         self.update_masks(self.generate_masks())
         if tuning and self.evaluator is not None:
-            self.evaluator.bind_model(self.bound_model)
-            try:
-                self.evaluator.train(max_steps, max_epochs)
-            finally:
-                self.evaluator.unbind_model()
+            train_together(self.members(), self.evaluator, self.bound_model, max_steps, max_epochs)
         return self.bound_model, self.get_masks()
+
+    def prepare_training(self) -> None:
+        """Generate masks unless there are some; a schedule does so during the training."""
+        if not self._has_masks:
+            self.compress()
+
+    def leave_training(self) -> None:
+        """Set masked values to zero, which the momentum of an optimizer may have changed."""
+        for wrapper in self._wrappers.values():
+            wrapper.clear_masked()
 
     def export_model(
         self,

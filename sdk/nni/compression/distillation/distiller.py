@@ -1,15 +1,17 @@
 """Base of all distillers: distances between outputs join the loss of a training."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from nni.compression.base.arguments import check_evaluator
+from nni.compression.base.fusion import TrainingMember, fused_arguments, train_together
+from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.config.distillation_plan import distillation_plan
 from nni.compression.config.distillation_settings import DistillationSettings
 from nni.compression.config.selection import ModuleInfo
@@ -22,7 +24,7 @@ TeacherPredict = Callable[[Any, nn.Module], object]
 """`(batch, teacher_model)`; runs the teacher on a batch, the result does not matter."""
 
 
-class Distiller(ABC):
+class Distiller(TrainingMember):
     """Training of a student whose outputs of some modules approach those of a teacher.
 
     The loss becomes `origin_loss_lambda` times the loss of the evaluator, plus `lambda` times the
@@ -97,15 +99,93 @@ class Distiller(ABC):
             "that is finite and >= 0",
             lambda one: 0 <= one < math.inf,
         )
-        self.bound_model = model
+        self._model = model
         self.config_list = [dict(entry) for entry in config_list]
-        self.evaluator = evaluator
+        self.evaluator: Evaluator = evaluator
         self.teacher_model = teacher_model
         self._teacher_predict = teacher_predict
         self._origin_loss_lambda = float(origin_loss_lambda)
         self._plan = distillation_plan(config_list, _infos(model), _infos(teacher_model))
         self._student = OutputRecord(with_gradients_only=True)
         self._teacher = OutputRecord(with_gradients_only=False)
+
+    @classmethod
+    def from_compressor(
+        cls,
+        compressor: TrainingMember,
+        new_config_list: Sequence[Mapping[str, object]],
+        *args: Any,  # noqa: ANN401 - those of the constructor
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Self:
+        """Return a distiller whose student is the model of another compressor, fused with it.
+
+        `compress` trains once, with all compressors: masks are made and held, targets are
+        quantized, and the distances are part of the loss.
+
+        Args:
+            compressor: a pruner, quantizer, schedule or distiller.
+            new_config_list: entries of the distiller; not changed.
+            args: arguments of the constructor after the evaluator: teacher, `teacher_predict` and
+                `origin_loss_lambda`.
+            kwargs: named arguments of the constructor; `evaluator` is that of `compressor` if left
+                out.
+
+        Returns:
+            The distiller.
+
+        Raises:
+            ConfigListError: the configuration breaks a rule.
+            TypeError: an argument is missing or has another type.
+
+        Examples:
+            >>> import copy
+            >>> import torch
+            >>> from torch import nn
+            >>> from nni.compression import TorchEvaluator
+            >>> from nni.compression.distillation import DynamicLayerwiseDistiller
+            >>> from nni.compression.pruning import L1NormPruner
+            >>> def train(model, optimizer, step, lr_schedulers, max_steps, max_epochs):
+            ...     for _ in range(max_steps):
+            ...         optimizer.zero_grad()
+            ...         step(torch.eye(2), model).backward()
+            ...         optimizer.step()
+            >>> student = nn.Sequential(nn.Linear(2, 2))
+            >>> teacher = copy.deepcopy(student)
+            >>> optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+            >>> def loss(batch, model):
+            ...     return model(batch).sum()
+            >>> evaluator = TorchEvaluator(train, optimizer, loss)
+            >>> entry = {"op_types": ["Linear"], "sparse_ratio": 0.5}
+            >>> pruner = L1NormPruner(student, [entry], evaluator)
+            >>> distiller = DynamicLayerwiseDistiller.from_compressor(
+            ...     pruner, [{"op_types": ["Linear"]}], teacher, lambda batch, model: model(batch)
+            ... )
+            >>> student = distiller.compress(max_steps=2)
+            >>> int(pruner.get_masks()["0"]["bias"].sum())
+            1
+        """
+        arguments = fused_arguments(cls, compressor.evaluator, args, kwargs)
+        made = cls(compressor.bound_model, new_config_list, **arguments)
+        made._earlier = compressor
+        return made
+
+    @property
+    def bound_model(self) -> nn.Module:
+        """Return the student.
+
+        Returns:
+            The student.
+        """
+        return self._model
+
+    @property
+    def shared_wrappers(self) -> WrapperSet | None:
+        """Return the wrappers of the compressors that the distiller is fused with.
+
+        Returns:
+            The set; None if there is none.
+        """
+        return None if self._earlier is None else self._earlier.shared_wrappers
 
     @abstractmethod
     def output_distance(
@@ -153,21 +233,36 @@ class Distiller(ABC):
             RuntimeError: a selected module is not called in a training step or by the teacher.
             ValueError: the outputs of student and teacher do not fit.
         """
-        evaluator = self.distilling_evaluator
-        evaluator.bind_model(self.bound_model)
-        try:
-            evaluator.train(max_steps, max_epochs)
-        finally:
-            evaluator.unbind_model()
+        train_together(self.members(), self.evaluator, self.bound_model, max_steps, max_epochs)
         return self.bound_model
 
     def unwrap_model(self) -> nn.Module:
-        """Return the student: a distiller leaves no wrappers, and no hooks after a training.
+        """Remove the wrappers of fused compressors; a distiller has none, and leaves no hooks.
 
         Returns:
             The student.
         """
+        if self.shared_wrappers is not None:
+            self.shared_wrappers.leave()
         return self.bound_model
+
+    def wrap_model(self) -> nn.Module:
+        """Put the wrappers of fused compressors into the student.
+
+        Returns:
+            The student.
+        """
+        if self.shared_wrappers is not None:
+            self.shared_wrappers.enter()
+        return self.bound_model
+
+    def join_training(self, evaluator: Evaluator) -> None:
+        """Add the distances to the loss, as `patch`.
+
+        Args:
+            evaluator: has the student.
+        """
+        self.patch(evaluator)
 
     @property
     def distilling_evaluator(self) -> Evaluator:

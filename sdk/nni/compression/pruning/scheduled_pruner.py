@@ -1,17 +1,19 @@
 """Pruners that raise the ratio of another pruner during one training: AGP and linear."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from nni.compression.base.arguments import check_count
+from nni.compression.base.fusion import TrainingMember, train_together
 from nni.compression.base.pruner import Masks, Pruner
+from nni.compression.base.wrapper_set import WrapperSet
 from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.scheduling.growth import agp_part, linear_part
 
 
-class ScheduledPruner(ABC):
+class ScheduledPruner(TrainingMember):
     """Base of the pruners that update the masks of another pruner while the model trains.
 
     After every `interval_steps` optimizer steps, `total_times` times in all, the other pruner
@@ -26,6 +28,7 @@ class ScheduledPruner(ABC):
 
     Attributes:
         pruner: the pruner that ranks, which has the wrappers.
+        evaluator: trains the model.
 
     Raises:
         TypeError: `pruner` is no pruner, or a number is no integer.
@@ -49,7 +52,7 @@ class ScheduledPruner(ABC):
         self.pruner = pruner
         self.interval_steps = interval_steps
         self.total_times = total_times
-        self._evaluator = found
+        self.evaluator: Evaluator = found
         self._steps = 0
         self._updates = 0
         self._handles: list[RemovableHandle] = []
@@ -87,24 +90,68 @@ class ScheduledPruner(ABC):
                 f"max_steps must be >= {needed}, which is interval_steps * total_times, got "
                 f"{max_steps}"
             )
-        self._steps = self._updates = 0
         self.pruner.wrap_model()
-        self._evaluator.bind_model(self.pruner.bound_model)
-        try:
-            self._handles = self.pruner.observe()
-            self.pruner.patch(self._evaluator)
-            self._evaluator.patch_optimizer_step([], [self._after_step])
-            self._evaluator.train(max_steps, max_epochs)
-        finally:
-            self._forget()
-            self._evaluator.unbind_model()
-            self.pruner.ratio_factor = 1.0
+        train_together(self.members(), self.evaluator, self.bound_model, max_steps, max_epochs)
+        return self.bound_model, self.get_masks()
+
+    @property
+    def bound_model(self) -> nn.Module:
+        """Return the model of the pruner.
+
+        Returns:
+            The model.
+        """
+        return self.pruner.bound_model
+
+    @property
+    def shared_wrappers(self) -> WrapperSet | None:
+        """Return the wrappers of the pruner.
+
+        Returns:
+            The set, which fused compressors share.
+        """
+        return self.pruner.shared_wrappers
+
+    def members(self) -> list[TrainingMember]:
+        """Return the compressors that are fused with the pruner, and the schedule.
+
+        Returns:
+            Those that the pruner was made from, and the schedule as the last.
+        """
+        return [*self.pruner.members()[:-1], self]
+
+    def prepare_training(self) -> None:
+        """Begin the schedule anew."""
+        self._steps = self._updates = 0
+
+    def join_training(self, evaluator: Evaluator) -> None:
+        """Observe the model, and update the masks after optimizer steps.
+
+        Args:
+            evaluator: has the model.
+        """
+        self._handles = self.pruner.observe()
+        self.pruner.patch(evaluator)
+        evaluator.patch_optimizer_step([], [self._after_step])
+
+    def leave_training(self) -> None:
+        """Remove the hooks, and set masked values to zero."""
+        self._forget()
+        self.pruner.ratio_factor = 1.0
+        self.pruner.leave_training()
+
+    def check_training(self) -> None:
+        """Raise RuntimeError if the training was too short for all updates.
+
+        Raises:
+            RuntimeError: the training ended before the last update.
+        """
+        needed = self.interval_steps * self.total_times
         if self._updates < self.total_times:
             raise RuntimeError(
                 f"the training made {self._steps} optimizer steps, but {self.total_times} updates "
                 f"of the masks need {needed}; train longer or choose a smaller interval_steps"
             )
-        return self.pruner.bound_model, self.get_masks()
 
     def get_masks(self) -> Masks:
         """Return copies of the masks, as `Pruner.get_masks`.

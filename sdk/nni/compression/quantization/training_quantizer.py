@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from torch import nn
 
+from nni.compression.base.fusion import train_together
 from nni.compression.base.quantizer import Quantizer
 from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.quantization.calibration import CalibrationConfig
@@ -53,12 +54,15 @@ class TrainingQuantizer(Quantizer):
         return None
 
     def _train(self, evaluator: Evaluator, max_steps: int | None, max_epochs: int | None) -> None:
-        evaluator.bind_model(self.bound_model)
-        try:
-            group = self.parameter_group()
-            if group is not None:
-                evaluator.patch_optim_param_group(group)
-            evaluator.patch_optimizer_step([], [self.step_with_optimizer])
-            evaluator.train(max_steps, max_epochs)
-        finally:
-            evaluator.unbind_model()
+        train_together(self.members(), evaluator, self.bound_model, max_steps, max_epochs)
+
+    def join_training(self, evaluator: Evaluator) -> None:
+        """Add the parameters that the algorithm learns, and count the steps.
+
+        Args:
+            evaluator: has the model.
+        """
+        group = self.parameter_group()
+        if group is not None:
+            evaluator.patch_optim_param_group(group)
+        evaluator.patch_optimizer_step([], [self.step_with_optimizer])
