@@ -167,6 +167,13 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.algorithms.compression.pytorch.pruning.weight_masker": (
         "nni.compression.pruning.legacy.weight_masker:WeightMasker",
     ),
+    "nni.algorithms.compression.v2.pytorch.base": (
+        "nni.compression.base.compressor:Compressor",
+        "nni.compression.base.pruner:Pruner",
+        "nni.compression.scheduling.task:Task",
+        "nni.compression.scheduling.task:TaskResult",
+        "nni.compression.scheduling.task_generator:TaskGenerator",
+    ),
     "nni.algorithms.compression.v2.pytorch.pruning": _BASIC,
     "nni.algorithms.compression.v2.pytorch.pruning.tools": _TOOLS,
     "nni.algorithms.compression.pytorch.auto_compress": (

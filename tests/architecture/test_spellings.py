@@ -36,6 +36,9 @@ TABLE = {
     "nni.assessor": "Assessor AssessResult",
     "nni.runtime.msg_dispatcher_base": "MsgDispatcherBase CommandType MetricType send",
     "nni.runtime.protocol": "CommandType send",
+    "nni.algorithms.compression.v2.pytorch.base": (
+        "Compressor Pruner Task TaskGenerator TaskResult"
+    ),
     "nni.algorithms.compression.v2.pytorch.pruning": PRUNERS,
     "nni.algorithms.compression.v2.pytorch.pruning.tools": TASKS,
     "nni.algorithms.hpo.batch_tuner": "BatchTuner",
