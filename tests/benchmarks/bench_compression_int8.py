@@ -59,6 +59,7 @@ class Bert(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        Subject("resnet18", 224).build()  # names operations that transformers imports, too
         transformers: Any = importlib.import_module("transformers")
         self.bert = transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False)
 
