@@ -32,6 +32,13 @@ TESTED_ELSEWHERE = {
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
     "services/compressor/svc_compressor/__main__.py": "tests/e2e/test_compression_service.py",
     "services/compressor/svc_compressor/app.py": "tests/e2e/test_compression_service.py",
+    # Interfaces are tested with their implementations.
+    "sdk/nni/compression/quantization_speedup/base_model_speedup.py": (
+        "tests/unit/sdk/nni/compression/quantization_speedup/test_model_speedup_reference.py"
+    ),
+    "sdk/nni/compression/quantization_speedup/engine.py": (
+        "tests/unit/sdk/nni/compression/quantization_speedup/test_onnxruntime_engine.py"
+    ),
     # Declarations without behaviour: users of the values test them.
     "services/common/svc_common/messaging/limits.py": (
         "tests/integration/common/test_deployed_bus.py"
