@@ -197,7 +197,7 @@ def masked_reference(
         hooks = [
             one.register_forward_pre_hook(_silence)
             for one in twin.modules()
-            if isinstance(one, nn.BatchNorm2d)
+            if isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
         ]
         with _Unrectified():  # type: ignore[no-untyped-call]
             twin(images)
@@ -222,7 +222,7 @@ class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def _silence(norm: nn.BatchNorm2d, inputs: tuple[Tensor, ...]) -> None:
+def _silence(norm: nn.BatchNorm1d | nn.BatchNorm2d, inputs: tuple[Tensor, ...]) -> None:
     """Set the affine parameters of channels to zero that are zero in all images."""
     silent = (inputs[0] == 0).transpose(0, 1).flatten(1).all(dim=1)
     for vector in (norm.weight, norm.bias):

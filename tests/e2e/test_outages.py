@@ -19,6 +19,7 @@ from tests.support.outages import (
     cut_power,
     emptied_inbox,
     flipped_inbox,
+    halved_consumers,
     run_with_outages,
     start_on_copy,
 )
@@ -85,8 +86,8 @@ def test_experiment_is_whole_on_a_copy_of_a_running_disk(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("fault", [emptied_inbox, flipped_inbox])
-def test_experiment_is_whole_after_its_reports_were_damaged(
+@pytest.mark.parametrize("fault", [emptied_inbox, flipped_inbox, halved_consumers])
+def test_experiment_is_whole_after_the_store_was_damaged(
     local_shape: LocalShape, tmp_path: Path, fault: Callable[[LocalShape], None]
 ) -> None:
     outcome = run_with_outages(PLAN, local_shape, tmp_path, [Outage(20, fault)])

@@ -138,6 +138,16 @@ def flipped_inbox(shape: LocalShape) -> None:
             block.write_bytes(data)
 
 
+def halved_consumers(shape: LocalShape) -> None:
+    """Kill all processes, and cut the states of the bus's consumers in half, as a crash may do."""
+    kill_all(shape)
+    states = [path for path in streams_of(shape).glob("*/obs/*/o.dat") if path.stat().st_size]
+    assert states, "no consumer has a state yet"
+    for path in states:
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+
+
 @dataclass(slots=True)
 class OlderCopy:
     """Earlier copy of a part of the bus's data, which an outage puts back."""

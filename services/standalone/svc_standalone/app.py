@@ -34,6 +34,7 @@ from svc_standalone.commands import (
     bus_command,
     service_command,
 )
+from svc_standalone.consumer_states import set_damaged_states_aside
 from svc_standalone.endpoint import (
     ENDPOINT_FILE,
     STARTING_LOCK,
@@ -176,7 +177,8 @@ class BusPort:
         self._redrawn = call
 
     def lend(self) -> None:
-        """Let the child bind the port; called before each of its starts."""
+        """Let the child bind the port and read its store; called before each of its starts."""
+        set_damaged_states_aside(self.plan.home / BUS_FOLDER)
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:

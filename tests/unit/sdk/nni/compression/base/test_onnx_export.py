@@ -94,16 +94,18 @@ def test_the_model_of_a_quantizer_runs_as_an_onnx_file(tmp_path: Path) -> None:
     image = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(1))
     model(image).square().sum().backward()
     optimizer.step()
+    expected = model.eval()(image)
 
     quantizer.export_model(
         tmp_path / "model.pth", tmp_path / "scales.pth", tmp_path / "model.onnx", [2, 3, 6, 6]
     )
 
+    # A value between two integers may become either.
+    one_step = float(expected.detach().abs().max()) / 50
+    assert torch.allclose(computed(tmp_path / "model.onnx", image), expected, atol=one_step)
     fresh = convolutions()
     fresh.load_state_dict(torch.load(tmp_path / "model.pth", weights_only=True))
-    expected = fresh.eval()(image)
-    assert torch.allclose(computed(tmp_path / "model.onnx", image), expected, atol=1e-5)
-    assert not torch.allclose(convolutions().eval()(image), expected, atol=1e-2)
+    assert not torch.equal(fresh.eval()(image), expected)
 
 
 def test_a_shape_is_needed_if_a_file_is_wanted() -> None:
