@@ -16,7 +16,8 @@ times the masks, with batch norms silent on channels that arrive as zeros. Nothi
 a second speedup of the result removes nothing.
 
 `--only NAME` picks models by name, `--sample N` every N-th one. `--refusals` lists each parameter
-that stays with its reason; `--figures FILE` writes JSON lines.
+that stays with its reason; `--figures FILE` writes JSON lines. `--device cuda` prunes and checks on
+a GPU, in full float32.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from pathlib import Path
 from typing import Final
 
 import torch
+from torch import Tensor, nn
 
 from nni.compression import prune
 from nni.compression.pruning import L1NormPruner
@@ -100,15 +102,12 @@ class Outcome:
         return not self.failure and self.lost >= SMALLER
 
 
-def measure(subject: Subject) -> Outcome:
+def measure(subject: Subject, device: str) -> Outcome:
     """Prune one model and check the result."""
-    model = subject.build()
-    randomise(model, SEED)
-    images = subject.images(SEED)
+    model, images, other = _prepared(subject, device)
     start = time.process_time()
     smaller, report = prune(model, images, 0.5, time_limit_s=None)
     spent = time.process_time() - start
-    other = subject.images(SEED + 1)
     twin = masked_twin(model, smaller)
     error = max(
         relative_error(outputs_of(twin, one), outputs_of(smaller, one)) for one in (images, other)
@@ -127,15 +126,13 @@ def measure(subject: Subject) -> Outcome:
     )
 
 
-def measure_plain(subject: Subject) -> Outcome:
+def measure_plain(subject: Subject, device: str) -> Outcome:
     """Mask the filters of one model, speed it up and check the result."""
-    model = subject.build()
-    randomise(model, SEED)
-    images = subject.images(SEED)
+    model, images, other = _prepared(subject, device)
     pruner = L1NormPruner(model, [{"op_types": ["Conv2d", "Linear"], "sparse_ratio": 0.5}])
     _, masks = pruner.compress()
     pruner.unwrap_model()
-    both = torch.cat([images, subject.images(SEED + 1)])
+    both = torch.cat([images, other])
     reference = masked_reference(model, masks, both)
     full = copy.deepcopy(model)
     start = time.process_time()
@@ -166,15 +163,39 @@ def measure_plain(subject: Subject) -> Outcome:
     )
 
 
+def _prepared(subject: Subject, device: str) -> tuple[nn.Module, Tensor, Tensor]:
+    """Return the randomised model and two images on a device."""
+    model = subject.build()
+    randomise(model, SEED)
+    return (
+        model.to(device),
+        subject.images(SEED).to(device),
+        subject.images(SEED + 1).to(device),
+    )
+
+
 ROUTES: Final = {"prune": measure, "plain": measure_plain}
 
 
-def child(subject: Subject, route: str, cpu_limit_s: int, answer: Connection) -> None:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How each model is measured."""
+
+    route: str
+    """A name of `ROUTES`."""
+    device: str
+    """Device of the models, such as `cpu` or `cuda`."""
+    cpu_limit_s: int
+    """CPU time that a model may take."""
+
+
+def child(subject: Subject, terms: Terms, answer: Connection) -> None:
     """Measure one model within a limit of CPU time, and send the outcome."""
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 10))
+    resource.setrlimit(resource.RLIMIT_CPU, (terms.cpu_limit_s, terms.cpu_limit_s + 10))
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # its products have 10 bits: not exact
     try:
-        outcome = ROUTES[route](subject)
+        outcome = ROUTES[terms.route](subject, terms.device)
     except Exception as error:  # noqa: BLE001 - the failure of a model is a figure
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
@@ -182,21 +203,22 @@ def child(subject: Subject, route: str, cpu_limit_s: int, answer: Connection) ->
     answer.send(dataclasses.asdict(outcome))
 
 
-def measured_apart(subject: Subject, route: str, cpu_limit_s: int) -> Outcome:
+def measured_apart(subject: Subject, terms: Terms) -> Outcome:
     """Return the outcome of a model, measured in a child process."""
     gc.collect()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=child, args=(subject, route, cpu_limit_s, sender))
+    process = context.Process(target=child, args=(subject, terms, sender))
     process.start()
     sender.close()
     try:
-        if receiver.poll(cpu_limit_s * WALL_FACTOR):
+        limit_s = terms.cpu_limit_s * WALL_FACTOR
+        if receiver.poll(limit_s):
             return Outcome(**receiver.recv())
-        reason = f"no result within {cpu_limit_s * WALL_FACTOR} s"
+        reason = f"no result within {limit_s} s"
     except EOFError:
         process.join()
-        reason = f"ended with code {process.exitcode}; the limit is {cpu_limit_s} s of CPU time"
+        reason = f"ended with code {process.exitcode}; the limit is {terms.cpu_limit_s} s of CPU"
     finally:
         process.kill()
         process.join()
@@ -266,6 +288,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these models")
     parser.add_argument("--route", choices=[*ROUTES], default="prune", help="how to shrink models")
+    parser.add_argument("--device", default="cpu", help="device of the models, such as cuda")
     parser.add_argument("--library", choices=["torchvision", "timm"], help="models of one library")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th model")
     parser.add_argument("--offset", type=int, default=0, help="first model of the sample")
@@ -284,9 +307,10 @@ def main() -> None:
         wanted = [
             one for one in wanted if {one.name, one.name.removeprefix("timm/")} & {*chosen.only}
         ]
+    terms = Terms(chosen.route, chosen.device, chosen.limit_s)
     outcomes = []
     for subject in wanted[chosen.offset :: chosen.sample]:
-        outcome = measured_apart(subject, chosen.route, chosen.limit_s)
+        outcome = measured_apart(subject, terms)
         outcomes.append(outcome)
         print_outcome(outcome, chosen.route, refusals=chosen.refusals)
         if chosen.figures:

@@ -72,9 +72,11 @@ def trained(model: nn.Module) -> TorchEvaluator:
 
     def train(one: nn.Module, optimizer: SGD, step: Any, _schedulers: Any, *limits: Any) -> None:
         generator = torch.Generator().manual_seed(0)
+        device = next(one.parameters()).device
         for _ in range(limits[0] or 1):
             optimizer.zero_grad()
-            loss: Tensor = step(torch.randn(4, 3, 8, 8, generator=generator), one)
+            images = torch.randn(4, 3, 8, 8, generator=generator).to(device)
+            loss: Tensor = step(images, one)
             torch.autograd.backward(loss)
             optimizer.step()
 
