@@ -1,0 +1,1 @@
+"""One-shot search: one network whose weights all architectures share."""

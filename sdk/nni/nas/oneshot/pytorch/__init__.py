@@ -1,0 +1,1 @@
+"""Super-modules, training and penalties of one-shot search with PyTorch."""
