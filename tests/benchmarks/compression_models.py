@@ -102,10 +102,11 @@ def subjects() -> list[Subject]:
 
 @cache
 def _torchvision_models() -> Any:
-    """Import the models; operations of detection, which the CPU build of torch lacks, are named."""
+    """Import the models; operations of detection that a CPU build cannot load are named."""
     library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
+        # The wheel's own operations need CUDA's libraries; where those are, it registers them.
+        if torch.version.cuda is None and not hasattr(torch.ops.torchvision, name):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _kept_libraries.append(library)  # its definitions end with the object
     return importlib.import_module("torchvision.models")

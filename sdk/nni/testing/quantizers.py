@@ -199,7 +199,7 @@ class QuantizerConformance(ABC):
 
             for _, one in quantizer.target_quantizers():
                 alone = copy.deepcopy(one)
-                value = torch.linspace(-9, 9, 24).reshape(2, 3, 2, 2)
+                value = torch.linspace(-9, 9, 24, device=one.scale.device).reshape(2, 3, 2, 2)
                 if one.scale.dim() == 0:
                     alone(value)
                     _replica(one)(value)

@@ -13,15 +13,21 @@ from torch.nn.modules import module as module_hooks
 from torch.utils import _pytree as pytree
 
 from nni.compression.speedup.graph import Inputs, OperationGraph
+from nni.compression.speedup.index_bounds import checked_indices
 
 
 def run(model: nn.Module, inputs: Inputs) -> Any:  # noqa: ANN401 - a model returns what it likes
-    """Return the output of a model for inputs in any of the accepted forms."""
-    if isinstance(inputs, Mapping):
-        return model(**inputs)
-    if isinstance(inputs, list | tuple):
-        return model(*inputs)
-    return model(inputs)
+    """Return the output of a model for inputs in any of the accepted forms.
+
+    Raises:
+        IndexError: an index is out of bounds, on whatever device.
+    """
+    with checked_indices(model):
+        if isinstance(inputs, Mapping):
+            return model(**inputs)
+        if isinstance(inputs, list | tuple):
+            return model(*inputs)
+        return model(inputs)
 
 
 def tensors_in(value: object) -> list[Tensor]:
