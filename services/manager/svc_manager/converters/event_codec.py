@@ -72,11 +72,23 @@ _NAMES_OF_ENUMS: Final = {
 
 # `Any` below: the type of a value is that of the field which a converter is made for.
 Read: TypeAlias = Callable[[Any], Any]
-"""Message of an event to the value of one field."""
+"""Message of an event, or the value of a field of it, to the value of the event's field."""
 Write: TypeAlias = Callable[[Any, Any], None]
-"""Writes the value of one field into the message of an event."""
-FieldCodec: TypeAlias = tuple[Read, Write | None]
-"""Converters of one field; no writer: the value is that of the field with the same name."""
+"""Writes the value of an event's field into the event's message, or into a part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCodec:
+    """Converters between one field of an event and the message of the event."""
+
+    source: str
+    """Field of the message whose value `read` takes; empty: it takes the message."""
+    read: Read | None
+    """None: the value is the same."""
+    target: str
+    """Field of the message whose value `write` takes; empty: it takes the message."""
+    write: Write | None
+    """None: the value is the same, and is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,47 +123,74 @@ def _codec_of(event_type: type[events.Event]) -> EventCodec:
     descriptor = event_pb2.Event.DESCRIPTOR.fields_by_name[kind].message_type
     assert descriptor is not None
     hints = typing.get_type_hints(event_type)
-    converters = {
+    codecs = {
         field.name: _field_codec(field.name, hints[field.name], descriptor.fields_by_name)
         for field in fields(event_type)
     }
-    return EventCodec(kind, _reader(event_type, converters), _writer(converters))
+    return EventCodec(kind, _reader(event_type, codecs), _writer(codecs))
 
 
-def _reader(event_type: type[Any], converters: Mapping[str, FieldCodec]) -> Read:
+def _reader(event_type: type[Any], codecs: Mapping[str, FieldCodec]) -> Read:
     """Return a function that reads all fields of an event's message.
 
-    Most fields are plain: one call reads them all, and converters replace the others.
+    One call reads the fields of the message, and converters replace some of their values: a
+    function for each field would cost more than all else that loading a log does.
     """
-    plain = [name for name, (_, write) in converters.items() if write is None]
-    others = [
-        (index, read)
-        for index, (read, write) in enumerate(converters.values())
-        if write is not None
+    sources = [codec.source for codec in codecs.values()]
+    plain = [source for source in sources if source]
+    parts = [
+        (index, codec.read)
+        for index, codec in enumerate(codecs.values())
+        if codec.source and codec.read is not None
     ]
-    if len(plain) < 2:  # noqa: PLR2004 - `attrgetter` returns a tuple for two names and more
-        reads = tuple(read for read, _ in converters.values())
-        return lambda message: event_type(*[read(message) for read in reads])
-    fields_of = operator.attrgetter(*(name if name in plain else plain[0] for name in converters))
+    whole = [
+        (index, codec.read)
+        for index, codec in enumerate(codecs.values())
+        if not codec.source and codec.read is not None
+    ]
+    if len(sources) < 2 or not plain:  # noqa: PLR2004 - `attrgetter` returns a tuple for two and more
+        return _small_reader(event_type, tuple(codecs.values()))
+    fields_of = operator.attrgetter(*(source or plain[0] for source in sources))
 
     def read_all(message: Any) -> Any:  # noqa: ANN401 - see above
         values = list(fields_of(message))
-        for index, read in others:
+        for index, read in parts:
+            values[index] = read(values[index])
+        for index, read in whole:
             values[index] = read(message)
         return event_type(*values)
 
     return read_all
 
 
-def _writer(converters: Mapping[str, FieldCodec]) -> Write:
+def _small_reader(event_type: type[Any], codecs: tuple[FieldCodec, ...]) -> Read:
+    def read_field(message: Any, codec: FieldCodec) -> Any:  # noqa: ANN401 - see above
+        value = getattr(message, codec.source) if codec.source else message
+        return value if codec.read is None else codec.read(value)
+
+    return lambda message: event_type(*[read_field(message, codec) for codec in codecs])
+
+
+def _writer(codecs: Mapping[str, FieldCodec]) -> Write:
     """Return a function that writes all fields of an event into its message."""
-    plain = tuple(name for name, (_, write) in converters.items() if write is None)
-    others = [(name, write) for name, (_, write) in converters.items() if write is not None]
+    plain = tuple(name for name, codec in codecs.items() if codec.write is None)
+    parts = tuple(
+        (name, codec.target, codec.write)
+        for name, codec in codecs.items()
+        if codec.write is not None and codec.target
+    )
+    whole = tuple(
+        (name, codec.write)
+        for name, codec in codecs.items()
+        if codec.write is not None and not codec.target
+    )
 
     def write_all(message: Any, event: Any) -> None:  # noqa: ANN401 - see above
         for name in plain:
             setattr(message, name, getattr(event, name))
-        for name, write in others:
+        for name, target, write in parts:
+            write(getattr(message, target), getattr(event, name))
+        for name, write in whole:
             write(message, getattr(event, name))
 
     return write_all
@@ -162,51 +201,43 @@ def _field_codec(
     hint: Any,  # noqa: ANN401 - a type expression
     messages: Mapping[str, FieldDescriptor],
 ) -> FieldCodec:
-    """Return the (read, write) converters of an event's field, chosen by name and type hint."""
+    """Return the converters of an event's field, chosen by name and type hint."""
     optional = type(None) in typing.get_args(hint)
     if optional:
         (hint,) = (one for one in typing.get_args(hint) if one is not type(None))
     if name.endswith("_ms"):
-        name, value = name.removesuffix("_ms"), (to_ms, set_ms)
-        return _submessage(name, *value, optional=optional)
-    field = messages[name]
+        return _submessage(name.removesuffix("_ms"), to_ms, set_ms, optional=optional)
     origin = typing.get_origin(hint)
+    if hint is IgnoreCause:
+        return _IGNORE_CAUSE
     if hint in _CAUSES:
-        return _CAUSES[hint](name)
+        return _reason(name, *_CAUSES[hint])
     if hint in _VALUES:
         return _submessage(name, *_VALUES[hint], optional=optional)
-    if hint is bytes:
-        return _submessage(name, _encoded, _merge, optional=optional)
-    if hint == tuple[int, int]:
-        return _submessage(name, _position, _write_position, optional=optional)
     if origin is tuple:
         return _repeated(name, _VALUES.get(typing.get_args(hint)[0]))
     if origin is Mapping:
-        return lambda message: dict(getattr(message, name)), lambda message, value: getattr(
-            message, name
-        ).update(value)
+        return FieldCodec(name, dict, name, lambda part, value: part.update(value))
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return _enumeration(name, hint, optional=optional)
-    return _scalar(field, optional=optional)
+    return _scalar(messages[name], optional=optional)
 
 
 def _scalar(field: FieldDescriptor, *, optional: bool) -> FieldCodec:
     name = field.name
     if not optional:
-        return operator.attrgetter(name), None
-    return (
+        return FieldCodec(name, None, name, None)
+    return FieldCodec(
+        "",
         lambda message: getattr(message, name) if message.HasField(name) else None,
+        "",
         lambda message, value: None if value is None else setattr(message, name, value),
     )
 
 
-def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple[Read, Write]:
-    part_of = operator.attrgetter(name)
+def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> FieldCodec:
     if not optional:
-        return (
-            lambda message: read(part_of(message)),
-            lambda message, value: write(part_of(message), value),
-        )
+        return FieldCodec(name, read, name, write)
 
     def write_some(message: Any, value: Any) -> None:  # noqa: ANN401 - see above
         if value is not None:
@@ -214,66 +245,64 @@ def _submessage(name: str, read: Read, write: Write, *, optional: bool) -> tuple
             part.SetInParent()
             write(part, value)
 
-    return (
+    return FieldCodec(
+        "",
         lambda message: read(getattr(message, name)) if message.HasField(name) else None,
+        "",
         write_some,
     )
 
 
-def _reason(read: Read, write: Write, read_old: Read) -> Callable[[str], tuple[Read, Write]]:
+def _reason(name: str, read: Read, write: Write, read_old: Read) -> FieldCodec:
     """Return converters for a field with a cause; reading falls back to an old event's text."""
-
-    def codec(name: str) -> tuple[Read, Write]:
-        field_of = operator.attrgetter(name)
-        return (
-            lambda message: (
-                read(field_of(message)) if message.HasField(name) else read_old(message)
-            ),
-            lambda message, value: write(field_of(message), value),
-        )
-
-    return codec
-
-
-def _ignore_cause(_name: str) -> tuple[Read, Write]:
-    return (
-        lambda message: ignore_cause_from(message.cause) if message.cause else old_ignore(message),
-        lambda message, value: setattr(message, "cause", int(value)),
+    return FieldCodec(
+        "",
+        lambda message: (
+            read(getattr(message, name)) if message.HasField(name) else read_old(message)
+        ),
+        name,
+        write,
     )
 
 
-def _repeated(name: str, value: tuple[Read, Write] | None) -> tuple[Read, Write]:
+def _repeated(name: str, value: tuple[Read, Write] | None) -> FieldCodec:
     if value is None:
-        return (
-            lambda message: tuple(getattr(message, name)),
-            lambda message, items: getattr(message, name).extend(items),
-        )
+        return FieldCodec(name, tuple, name, lambda part, items: part.extend(items))
     read, write = value
 
-    def write_items(message: Any, items: Any) -> None:  # noqa: ANN401 - see above
+    def write_items(part: Any, items: Any) -> None:  # noqa: ANN401 - see above
         for item in items:
-            write(getattr(message, name).add(), item)
+            write(part.add(), item)
 
-    return lambda message: tuple(map(read, getattr(message, name))), write_items
+    return FieldCodec(name, lambda part: tuple(map(read, part)), name, write_items)
 
 
-def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> tuple[Read, Write]:
+def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> FieldCodec:
     """Return converters between an `IntEnum` and a proto field; old events name it by text."""
-    by_number = {int(member): member for member in members}
+    by_number: dict[int, IntEnum | None] = {int(member): member for member in members}
+    if optional:
+        by_number[0] = None
     text = _NAMES_OF_ENUMS.get(name, "")
+    if not text:
+        return FieldCodec(
+            name,
+            by_number.__getitem__,
+            "",
+            lambda message, value: setattr(message, name, int(value or 0)),
+        )
 
     def read(message: Any) -> Any:  # noqa: ANN401 - see above
         number = getattr(message, name)
-        if not number and text and getattr(message, text):
+        if not number and getattr(message, text):
             return members[getattr(message, text)]
-        return None if optional and not number else by_number[number]
+        return by_number[number]
 
     def write(message: Any, value: Any) -> None:  # noqa: ANN401 - see above
         setattr(message, name, int(value or 0))
-        if text and value:
+        if value:
             setattr(message, text, value.name)
 
-    return read, write
+    return FieldCodec("", read, "", write)
 
 
 def _encoded(message: Message) -> bytes:
@@ -297,21 +326,26 @@ _VALUES: Final[Mapping[Any, tuple[Read, Write]]] = {
     Metric: (metric_from, write_metric),
     Parameters: (parameters_from, write_parameters),
     SavedCheckpoint: (checkpoint_from, write_checkpoint),
+    bytes: (_encoded, _merge),
+    tuple[int, int]: (_position, _write_position),
 }
 """Converters of the values that events hold."""
 
 
-_CAUSES: Final[Mapping[Any, Callable[[str], tuple[Read, Write]]]] = {
-    EndReason: _reason(end_from, write_end, old_end),
-    StopReason: _reason(stop_from, write_stop, old_stop),
-    LossReason: _reason(loss_from, write_loss, old_loss),
-    WaitReason: _reason(wait_from, write_wait, old_wait),
-    ExperimentReason: _reason(
-        experiment_reason_from, write_experiment_reason, old_experiment_reason
-    ),
-    IgnoreCause: _ignore_cause,
+_CAUSES: Final[Mapping[Any, tuple[Read, Write, Read]]] = {
+    EndReason: (end_from, write_end, old_end),
+    StopReason: (stop_from, write_stop, old_stop),
+    LossReason: (loss_from, write_loss, old_loss),
+    WaitReason: (wait_from, write_wait, old_wait),
+    ExperimentReason: (experiment_reason_from, write_experiment_reason, old_experiment_reason),
 }
-"""Converters of causes by the name of their field."""
+"""Converters of causes: of the message of one, and of an event of an older version."""
+_IGNORE_CAUSE: Final = FieldCodec(
+    "",
+    lambda message: ignore_cause_from(message.cause) if message.cause else old_ignore(message),
+    "",
+    lambda message, value: setattr(message, "cause", int(value)),
+)
 
 
 def _read_created(message: event_pb2.ExperimentCreated) -> events.ExperimentCreated:

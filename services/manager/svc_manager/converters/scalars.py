@@ -57,13 +57,15 @@ def _number(value: value_pb2.Value, kind: str | None) -> float | None:
 
 def metric_from(message: metric_pb2.Metric) -> Metric:
     """Convert a proto metric to the domain: type, sequence, encoded value, numbers, time."""
+    value = message.value
+    kind = value.WhichOneof("kind")
     return Metric(
         _METRIC_TYPES.get(message.type, MetricType.PERIODICAL),
         message.sequence,
-        message.value.SerializeToString(),
-        numbers_of(message.value),
+        value.SerializeToString(),
+        value.float_value if kind == "float_value" else numbers_of(value),
         to_ms(message.reported_at),
-        message.value.WhichOneof("kind") == "blob_value",
+        kind == "blob_value",
     )
 
 

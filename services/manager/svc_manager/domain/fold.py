@@ -28,7 +28,8 @@ def fold(  # noqa: C901, PLR0912 - one case per event
     Raises:
         ValueError: the event is a transition that the tables do not allow.
     """
-    experiment.logged_at_ms = max(experiment.logged_at_ms, time_ms)
+    if time_ms > experiment.logged_at_ms:  # noqa: PLR1730 - `max` costs a call for each event
+        experiment.logged_at_ms = time_ms
     if isinstance(event, events.TrialEvent):
         fold_trial(experiment, event, time_ms)
         return

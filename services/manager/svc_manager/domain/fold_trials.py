@@ -139,9 +139,10 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
 def _count_unlearned(experiment: Experiment, trial: Trial) -> None:
     """Count a trial whose final result lacks a number for a metric that the algorithm learns."""
     assert trial.final is not None
-    if trial.source is not ParameterSource.ALGORITHM or trial.final.large:
+    learned = experiment.algorithm.learned_metrics
+    if not learned or trial.source is not ParameterSource.ALGORITHM or trial.final.large:
         return
-    numbers = map(trial.final.number, experiment.algorithm.learned_metrics)
+    numbers = map(trial.final.number, learned)
     if any(number is None or math.isnan(number) for number in numbers):
         experiment.unlearned_count += 1
         experiment.unlearned_trial_id = experiment.unlearned_trial_id or trial.id
