@@ -22,6 +22,7 @@ PUBLIC_MODULES: Final = (
     "nni.compression.utils",
     "nni.experiment",
     "nni.experiment.config",
+    "nni.mutable",
     "nni.annotation",
     "nni.common.hpo_utils",
     "nni.testing",

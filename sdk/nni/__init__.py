@@ -9,9 +9,18 @@ from nni.version import __version__
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of a small trial
 if TYPE_CHECKING:
     from nni import utils
-    from nni.common.serializer import trace
+    from nni.common.serializer import dump, load, trace
     from nni.errors import NoMoreTrialError
     from nni.hpo.registry.validation import ClassArgsValidator
+    from nni.mutable.shortcuts import (
+        choice,
+        loguniform,
+        normal,
+        qloguniform,
+        qnormal,
+        quniform,
+        uniform,
+    )
     from nni.trial.api import (
         get_current_parameter,
         get_experiment_id,
@@ -26,40 +35,50 @@ __all__ = [
     "ClassArgsValidator",
     "NoMoreTrialError",
     "__version__",
+    "choice",
+    "dump",
     "get_current_parameter",
     "get_experiment_id",
     "get_next_parameter",
     "get_sequence_id",
     "get_trial_id",
+    "load",
+    "loguniform",
+    "normal",
+    "qloguniform",
+    "qnormal",
+    "quniform",
     "report_final_result",
     "report_intermediate_result",
     "trace",
+    "uniform",
     "utils",
 ]
 
 _HOMES = {
     "ClassArgsValidator": "nni.hpo.registry.validation",
     "NoMoreTrialError": "nni.errors",
+    "choice": "nni.mutable.shortcuts",
+    "dump": "nni.common.serializer",
     "get_current_parameter": "nni.trial.api",
     "get_experiment_id": "nni.trial.api",
     "get_next_parameter": "nni.trial.api",
     "get_sequence_id": "nni.trial.api",
     "get_trial_id": "nni.trial.api",
+    "load": "nni.common.serializer",
+    "loguniform": "nni.mutable.shortcuts",
+    "normal": "nni.mutable.shortcuts",
+    "qloguniform": "nni.mutable.shortcuts",
+    "qnormal": "nni.mutable.shortcuts",
+    "quniform": "nni.mutable.shortcuts",
     "report_final_result": "nni.trial.api",
     "report_intermediate_result": "nni.trial.api",
     "trace": "nni.common.serializer",
+    "uniform": "nni.mutable.shortcuts",
 }
 _SUBMODULES = {"utils"}
-_NOT_YET = "it belongs to neural architecture search, which is not available yet"
-_REMOVED = {
-    "dump": _NOT_YET,
-    "get_parameters": "use nni.get_next_parameter",
-    "load": _NOT_YET,
-}
-_ANNOTATIONS = (
-    "choice function_choice lognormal loguniform normal qlognormal qloguniform qnormal quniform "
-    "randint uniform variable"
-)
+_REMOVED = {"get_parameters": "use nni.get_next_parameter"}
+_ANNOTATIONS = "function_choice lognormal qlognormal randint variable"
 
 
 def __getattr__(name: str) -> object:

@@ -32,6 +32,7 @@ MODULES = (
     "nni.compression.speedup",
     "nni.compression.utils",
     "nni.hpo",
+    "nni.mutable",
     "nni.experiment",
 )
 OURS = "nni"

@@ -6,6 +6,7 @@ Subclass a suite in a test module, say how to build the algorithm, and let pytes
 from nni.testing.advisors import AdvisorConformance, AdvisorDriver
 from nni.testing.assessors import AssessorConformance
 from nni.testing.declarations import DeclarationConformance
+from nni.testing.mutables import MutableConformance
 from nni.testing.tuners import TunerConformance
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "AdvisorDriver",
     "AssessorConformance",
     "DeclarationConformance",
+    "MutableConformance",
     "TunerConformance",
 ]

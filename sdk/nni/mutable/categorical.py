@@ -1,0 +1,195 @@
+"""Choice of one value out of several."""
+
+import itertools
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from nni.mutable.base import Mutable, RandomState
+from nni.mutable.record import equal_values
+from nni.mutable.symbol import MutableSymbol
+
+_SUM_TOLERANCE: Final = 1e-6
+"""Largest distance of a sum of weights from 1."""
+
+_NOT_GIVEN: Final = object()
+"""Stands for a default that was not given: `None` may be a value."""
+
+
+class Categorical(MutableSymbol):
+    """One value out of several.
+
+    Args:
+        values: distinct values of any type; at least one, none of them mutable.
+        weights: probability of each value, with the sum 1; `None`: all the same.
+        default: one of the values; by default the first.
+        label: name of the dimension; `None`: the next number of the surrounding scope.
+
+    Raises:
+        ValueError: an argument breaks its rule.
+
+    Examples:
+        >>> width = Categorical([16, 32, 64], label="width")
+        >>> width.default(), width.freeze({"width": 64}), len(width)
+        (16, 64, 3)
+        >>> list(Categorical("xyz", weights=[0.2, 0.3, 0.5], label="axis").grid())
+        ['z', 'y', 'x']
+    """
+
+    def __init__(
+        self,
+        values: Iterable[Any],
+        *,
+        weights: Sequence[float] | None = None,
+        default: Any = _NOT_GIVEN,  # noqa: ANN401 - one of the values
+        label: str | None = None,
+    ) -> None:
+        self.values = checked_values(values)
+        self.weights = None if weights is None else checked_weights(weights, len(self.values))
+        self._positions = positions_of(self.values)
+        self._default_at: int | None = None
+        if default is not _NOT_GIVEN:
+            self._default_at = position_of(default, self.values, self._positions)
+            if self._default_at is None:
+                raise ValueError(f"default must be one of {self.values}, got {default!r}")
+        self._cumulated = None if self.weights is None else list(itertools.accumulate(self.weights))
+        super().__init__(label)
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """Return keyword arguments that construct an equal mutable."""
+        arguments: dict[str, Any] = {"values": self.values}
+        if self.weights is not None:
+            arguments["weights"] = self.weights
+        if self._default_at is not None:
+            arguments["default"] = self.values[self._default_at]
+        return {**arguments, "label": self.label}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
+        """Return the list of values unless the value is among them."""
+        known = position_of(value, self.values, self._positions) is not None
+        return None if known else f"one of {self.values}"
+
+    def default_value(self) -> Any:  # noqa: ANN401 - the user's value
+        """Return the default."""
+        return self.values[self._default_at or 0]
+
+    def random_value(self, random_state: RandomState) -> Any:  # noqa: ANN401 - the user's value
+        """Return a value by its weight."""
+        number = random_state.random()
+        if self._cumulated is None:
+            return self.values[int(number * len(self.values))]
+        # The last sum may be a little less than 1, and the number between them.
+        return self.values[min(bisect(self._cumulated, number), len(self.values) - 1)]
+
+    def grid_values(self, granularity: int) -> Iterator[Any]:
+        """Yield the values, the one of the largest weight first."""
+        if self.weights is None:
+            yield from self.values
+            return
+        weights = self.weights
+        for at in sorted(range(len(self.values)), key=lambda at: -weights[at]):
+            yield self.values[at]
+
+    def as_legacy_dict(self) -> dict[str, Any]:
+        """Return the form `choice`.
+
+        Returns:
+            A dictionary of `_type` and `_value`.
+        """
+        return {"_type": "choice", "_value": list(self.values)}
+
+
+def checked_values(values: Iterable[Any]) -> list[Any]:
+    """Return the values of a choice as a list.
+
+    Args:
+        values: what the user gave.
+
+    Returns:
+        A new list.
+
+    Raises:
+        ValueError: there is none, one is mutable, or two are equal.
+    """
+    checked = list(values)
+    if not checked:
+        raise ValueError("values must not be empty, got none")
+    nested = [value for value in checked if isinstance(value, Mutable)]
+    if nested:
+        raise ValueError(
+            f"values must not be mutable, got {nested[0]!r}; choose with "
+            "MutableExpression.switch_case, or a LayerChoice"
+        )
+    if positions_of(checked) is None:
+        for one, other in itertools.combinations(checked, 2):
+            if equal_values(one, other):
+                raise ValueError(f"values must be distinct, got {one!r} twice")
+    elif len(set(checked)) < len(checked):
+        equal = next(value for at, value in enumerate(checked) if value in checked[:at])
+        raise ValueError(f"values must be distinct, got {equal!r} twice")
+    return checked
+
+
+def checked_weights(
+    weights: Sequence[float], number: int, *, is_distribution: bool = True
+) -> list[float]:
+    """Return the weights of a choice as a list.
+
+    Args:
+        weights: what the user gave.
+        number: number of values.
+        is_distribution: whether they are the probabilities of exclusive events.
+
+    Returns:
+        A new list.
+
+    Raises:
+        ValueError: the number is wrong, one is outside `[0, 1]`, or the sum is not 1.
+    """
+    checked = [float(weight) for weight in weights]
+    if len(checked) != number:
+        raise ValueError(f"weights must be {number}, one for each value, got {len(checked)}")
+    if any(not 0 <= weight <= 1 for weight in checked):
+        raise ValueError(f"weights must be in [0, 1], got {checked}")
+    if is_distribution and abs(sum(checked) - 1) > _SUM_TOLERANCE:
+        raise ValueError(f"weights must have the sum 1, got {checked} with the sum {sum(checked)}")
+    return checked
+
+
+def positions_of(values: Sequence[Any]) -> dict[Any, int] | None:
+    """Return the position of each value, `None` if one cannot be a key.
+
+    Args:
+        values: the values.
+
+    Returns:
+        Value to position.
+    """
+    try:
+        return {value: at for at, value in enumerate(values)}
+    except TypeError:
+        return None
+
+
+def position_of(
+    value: object, values: Sequence[Any], positions: dict[Any, int] | None
+) -> int | None:
+    """Return the position of the value that is equal to this one, `None` without one.
+
+    Args:
+        value: anything.
+        values: the values.
+        positions: what `positions_of` returned for them.
+
+    Returns:
+        The position.
+    """
+    if positions is None:
+        return next((at for at, one in enumerate(values) if equal_values(value, one)), None)
+    try:
+        return positions.get(value)
+    except TypeError:
+        return None
