@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OPENED_BY = {
+    "sdk/nni/common/serializer/pickles.py": "documents and checkpoints that the user's processes "
+    "wrote; every other module of the library opens pickles by this one",
     "sdk/nni/compression/scheduling/task_files.py": "whole models that the same process wrote",
 }
 """Modules that may unpickle, and why; they are imported by processes of the user only."""
