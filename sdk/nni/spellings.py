@@ -133,6 +133,23 @@ def _home(*names: str) -> tuple[str, ...]:
     return tuple(one for one in _ONE_SHOT if re.split("[: ]", one)[-1] in names)
 
 
+_NDS_OPERATIONS: Final = (
+    "AVG_POOL_3X3 CONV_1X1 CONV_3X1_1X3 CONV_3X3 CONV_7X1_1X7 DIL_CONV_3X3 DIL_CONV_5X5 "
+    "DIL_SEP_CONV_3X3 MAX_POOL_3X3 MAX_POOL_5X5 MAX_POOL_7X7 NONE SEP_CONV_3X3 SEP_CONV_5X5 "
+    "SEP_CONV_7X7 SKIP_CONNECT"
+)
+
+
+def _benchmark(name: str, constants: str, query: str, records: str) -> tuple[str, ...]:
+    """Return the entries of a benchmark of architecture search, by the modules of their homes."""
+    homes = {"constants": constants, "query": query, "records": records}
+    return tuple(
+        f"nni.nas.benchmark.{name}.{home}:{one}"
+        for home, names in homes.items()
+        for one in names.split()
+    )
+
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "nni.algorithms.compression.pytorch.pruning": _ONE_SHOT,
     "nni.algorithms.compression.pytorch.pruning.auto_compress_pruner": _home(
@@ -262,6 +279,40 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "nni.hpo.space.configspace:from_configspace",
         "nni.hpo.space.configspace:parameters_of",
         "nni.hpo.space.configspace:to_configspace",
+    ),
+    "nni.nas.benchmarks": (
+        "nni.nas.benchmark.catalogue:load_benchmark",
+        "nni.nas.benchmark.files:download_benchmark",
+    ),
+    "nni.nas.benchmarks.nasbench101": _benchmark(
+        "nasbench101",
+        "CONV1X1_BN_RELU CONV3X3_BN_RELU INPUT MAXPOOL3X3 OUTPUT",
+        "query_nb101_trial_stats",
+        "Nb101IntermediateStats Nb101TrialConfig Nb101TrialStats",
+    ),
+    "nni.nas.benchmarks.nasbench101.graph_util": (
+        "nni.nas.benchmark.nasbench101.graph_util:hash_module",
+        "nni.nas.benchmark.nasbench101.graph_util:infer_num_vertices",
+        "nni.nas.benchmark.nasbench101.graph_util:nasbench_format_to_architecture_repr",
+    ),
+    "nni.nas.benchmarks.nasbench201": _benchmark(
+        "nasbench201",
+        "AVG_POOL_3X3 CONV_1X1 CONV_3X3 NONE PRIMITIVES SKIP_CONNECT",
+        "query_nb201_trial_stats",
+        "Nb201IntermediateStats Nb201TrialConfig Nb201TrialStats",
+    ),
+    "nni.nas.benchmarks.nds": _benchmark(
+        "nds",
+        _NDS_OPERATIONS,
+        "query_nds_trial_stats",
+        "NdsIntermediateStats NdsTrialConfig NdsTrialStats",
+    ),
+    "nni.nas.benchmarks.nds.constants": _benchmark("nds", _NDS_OPERATIONS, "", ""),
+    "nni.nas.benchmarks.nlp": _benchmark(
+        "nlp",
+        "",
+        "query_nlp_trial_stats",
+        "NlpIntermediateStats NlpTrialConfig NlpTrialStats",
     ),
     "nni.networkmorphism_tuner.graph": (
         "nni.hpo.tuners.network_morphism.graph:Graph",

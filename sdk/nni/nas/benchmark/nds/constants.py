@@ -1,0 +1,20 @@
+"""Names of the operations of NDS."""
+
+from typing import Final
+
+NONE: Final = "none"
+SKIP_CONNECT: Final = "skip_connect"
+AVG_POOL_3X3: Final = "avg_pool_3x3"
+MAX_POOL_3X3: Final = "max_pool_3x3"
+MAX_POOL_5X5: Final = "max_pool_5x5"
+MAX_POOL_7X7: Final = "max_pool_7x7"
+CONV_1X1: Final = "conv_1x1"
+CONV_3X3: Final = "conv_3x3"
+CONV_3X1_1X3: Final = "conv_3x1_1x3"
+CONV_7X1_1X7: Final = "conv_7x1_1x7"
+DIL_CONV_3X3: Final = "dil_conv_3x3"
+DIL_CONV_5X5: Final = "dil_conv_5x5"
+SEP_CONV_3X3: Final = "sep_conv_3x3"
+SEP_CONV_5X5: Final = "sep_conv_5x5"
+SEP_CONV_7X7: Final = "sep_conv_7x7"
+DIL_SEP_CONV_3X3: Final = "dil_sep_conv_3x3"
