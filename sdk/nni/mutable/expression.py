@@ -18,7 +18,7 @@ _UNDECIDED = (
 )
 
 
-class Step(NamedTuple):
+class ExpressionStep(NamedTuple):
     """One step of the computation of an expression; its result is known by the step's number."""
 
     kind: str
@@ -71,7 +71,7 @@ class MutableExpression(Mutable):
         for argument in self.arguments:
             if isinstance(argument, Mutable) and not isinstance(argument, MutableExpression):
                 raise TypeError(f"arguments of an expression must be symbols, got {argument!r}")
-        self._compiled: tuple[Step, ...] | None = None
+        self._compiled: tuple[ExpressionStep, ...] | None = None
 
     @staticmethod
     def to_int(value: Any) -> Any:  # noqa: ANN401 - int, or an expression of one
@@ -203,7 +203,7 @@ class MutableExpression(Mutable):
     def _symbols(self) -> Iterator[LabeledMutable]:
         return (step.content for step in self.steps() if step.kind == "leaf")
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ExpressionStep, ...]:
         """Return the computation in order, as equality and serialization need it.
 
         Returns:
@@ -385,7 +385,7 @@ def apply(function: Callable[..., Any], arguments: Sequence[Any], template: str 
     return function(*arguments)
 
 
-def _steps_of(root: MutableExpression) -> Iterator[Step]:
+def _steps_of(root: MutableExpression) -> Iterator[ExpressionStep]:
     """Yield the steps of an expression, inputs first, shared parts once; without recursion."""
     numbers: dict[int, int] = {}
     kept: list[Any] = []  # holds every part, so that no two have the same id
@@ -395,12 +395,12 @@ def _steps_of(root: MutableExpression) -> Iterator[Step]:
         if id(part) in numbers:
             continue
         if isinstance(part, LabeledMutable):
-            yield Step("leaf", part)
+            yield ExpressionStep("leaf", part)
         elif not isinstance(part, MutableExpression):
-            yield Step("constant", part)
+            yield ExpressionStep("constant", part)
         elif inputs_done:
             inputs = tuple(numbers[id(argument)] for argument in part.arguments)
-            yield Step("call", part.function, inputs, part.template)
+            yield ExpressionStep("call", part.function, inputs, part.template)
         else:
             pending.append((part, True))
             pending.extend((argument, False) for argument in reversed(part.arguments))
@@ -409,7 +409,7 @@ def _steps_of(root: MutableExpression) -> Iterator[Step]:
         kept.append(part)
 
 
-def _rebuilt(steps: Sequence[Step]) -> MutableExpression:
+def _rebuilt(steps: Sequence[ExpressionStep]) -> MutableExpression:
     """Return the expression that has these steps."""
     parts: list[Any] = []
     for kind, content, inputs, template in steps:
