@@ -13,6 +13,7 @@ from nni.trial.result_check import note_unlearnable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from nni.trial.ports import MetricType, TrialChannel
@@ -27,10 +28,10 @@ class _Trial:
         self._multi_phase = multi_phase
         self._asked = 0
         self._parameters: object = None
-        self._renew_lock()
-        os.register_at_fork(after_in_child=self._renew_lock)
+        self.renew_lock()
 
-    def _renew_lock(self) -> None:
+    def renew_lock(self) -> None:
+        """Make a new lock: in a forked child a thread of the parent may hold the old one."""
         self._lock = RLock()
 
     def next_parameter(self) -> object:
@@ -63,6 +64,14 @@ _trials: dict[str, _Trial] = {}
 _ONLY = "trial"
 
 
+def _renew_locks() -> None:
+    for trial in _trials.values():
+        trial.renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 def use_channel(
     channel: "TrialChannel | None", *, strict: bool = True, multi_phase: bool = False
 ) -> None:
@@ -77,6 +86,26 @@ def use_channel(
     _trials.clear()
     if channel is not None:
         _trials[_ONLY] = _Trial(channel, strict=strict, multi_phase=multi_phase)
+
+
+def exchange_channel(
+    channel: "TrialChannel", *, strict: bool = True, multi_phase: bool = False
+) -> "Callable[[], None]":
+    """Replace the channel for a while; return the function that brings the present one back.
+
+    Args:
+        channel: see `use_channel`.
+        strict: as there.
+        multi_phase: as there.
+    """
+    before = dict(_trials)
+    use_channel(channel, strict=strict, multi_phase=multi_phase)
+
+    def bring_back() -> None:
+        _trials.clear()
+        _trials.update(before)
+
+    return bring_back
 
 
 def _current_trial() -> _Trial:

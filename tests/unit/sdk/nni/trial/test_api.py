@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nni
-from nni.trial.api import use_channel
+from nni.trial.api import exchange_channel, use_channel
 from tests.support.trial_agent import TrialAgent
 from tests.support.trial_channels import InMemoryTrialChannel
 
@@ -183,6 +183,21 @@ def test_another_channel_can_take_the_agents_place() -> None:
     nni.report_final_result(2)
 
     assert channel.metrics == [("FINAL", 2)]
+
+
+def test_a_channel_can_be_exchanged_for_a_while() -> None:
+    outer, inner = InMemoryTrialChannel({"x": 1}), InMemoryTrialChannel({"x": 2})
+    use_channel(outer)
+    nni.get_next_parameter()
+
+    bring_back = exchange_channel(inner)
+    assert nni.get_next_parameter() == {"x": 2}
+    nni.report_final_result(3)
+    bring_back()
+    nni.report_final_result(4)
+
+    assert (inner.metrics, outer.metrics) == ([("FINAL", 3)], [("FINAL", 4)])
+    assert nni.get_current_parameter() == {"x": 1}
 
 
 def test_of_many_threads_one_gets_the_parameters(agent: TrialAgent) -> None:

@@ -1,0 +1,1 @@
+"""Evaluators of architecture search: they train and validate models, and report metrics."""

@@ -1,0 +1,98 @@
+"""Redirection of the trial API in this process: parameters come from, and metrics go to, a caller.
+
+An engine that evaluates models in its own process receives what they report by it.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from nni.trial.api import exchange_channel, get_next_parameter
+from nni.trial.encoding import encode_metric
+from nni.trial.ports import MetricType
+
+Report = Callable[[object], object]
+"""Function that receives a metric: a number, or what else JSON can express."""
+
+
+class CallbackTrialChannel:
+    """Trial channel that passes metrics to functions, in the form that JSON gives them.
+
+    Args:
+        parameters: what the trial gets.
+        on_intermediate: receives intermediate results.
+        on_final: receives results.
+
+    Examples:
+        >>> results = []
+        >>> channel = CallbackTrialChannel({"x": 1}, print, results.append)
+        >>> channel.report("FINAL", 0.5)
+        >>> channel.parameters(0), results
+        ({'x': 1}, [0.5])
+    """
+
+    def __init__(self, parameters: object, on_intermediate: Report, on_final: Report) -> None:
+        self._parameters = parameters
+        self._report_to: dict[MetricType, Report] = {
+            "PERIODICAL": on_intermediate,
+            "FINAL": on_final,
+        }
+
+    def parameters(self, index: int) -> object:
+        """Return the parameters, at every call.
+
+        Args:
+            index: which set of parameters; there is one.
+        """
+        del index
+        return self._parameters
+
+    def report(self, kind: MetricType, value: object) -> None:
+        """Pass a metric on, as an agent would receive it.
+
+        Args:
+            kind: what the metric is.
+            value: any object that JSON can express.
+
+        Raises:
+            TypeError: JSON cannot express the value.
+            ValueError: it is too long, or contains itself.
+        """
+        self._report_to[kind](json.loads(encode_metric(value)))
+
+
+@contextmanager
+def reports_to(
+    parameters: object, on_intermediate: Report, on_final: Report
+) -> Iterator[CallbackTrialChannel]:
+    """Redirect the trial API of this process; at the end it is as before.
+
+    Within the block `nni.get_next_parameter` and `nni.get_current_parameter` return the
+    parameters, and metrics go to the functions, in the thread that reports. What the functions
+    raise reaches the caller of `nni.report_…`. Blocks can be nested. They concern the whole
+    process: two threads must not redirect at the same time.
+
+    Args:
+        parameters: what the trial gets: a model, for example.
+        on_intermediate: receives intermediate results.
+        on_final: receives results.
+
+    Yields:
+        The channel.
+
+    Examples:
+        >>> import nni
+        >>> results = []
+        >>> with reports_to({"x": 1}, results.append, results.append):
+        ...     nni.report_intermediate_result(0.5)
+        ...     nni.report_final_result(nni.get_next_parameter()["x"])
+        >>> results
+        [0.5, 1]
+    """
+    channel = CallbackTrialChannel(parameters, on_intermediate, on_final)
+    bring_back = exchange_channel(channel, strict=False)
+    try:
+        get_next_parameter()  # so that the current parameters are known without a call
+        yield channel
+    finally:
+        bring_back()
