@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         quniform,
         uniform,
     )
+    from nni.nas.utils.framework import set_default_framework
     from nni.trial.api import (
         get_current_parameter,
         get_experiment_id,
@@ -50,6 +51,7 @@ __all__ = [
     "quniform",
     "report_final_result",
     "report_intermediate_result",
+    "set_default_framework",
     "trace",
     "uniform",
     "utils",
@@ -73,6 +75,7 @@ _HOMES = {
     "quniform": "nni.mutable.shortcuts",
     "report_final_result": "nni.trial.api",
     "report_intermediate_result": "nni.trial.api",
+    "set_default_framework": "nni.nas.utils.framework",
     "trace": "nni.common.serializer",
     "uniform": "nni.mutable.shortcuts",
 }

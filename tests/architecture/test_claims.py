@@ -21,7 +21,7 @@ def numbers(text: str) -> set[int]:
 BUILT = {
     "compression": numbers("1-89"),
     "hpo": numbers("1-52"),
-    "nas": numbers("1-10, 12-14, 16-24"),
+    "nas": numbers("1-10, 12-14, 16-32, 89"),
     "platform": numbers("1-11, 15-75, 78-80, 84"),
 }
 

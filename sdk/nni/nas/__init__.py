@@ -1,4 +1,8 @@
 """Neural architecture search: spaces, evaluators, strategies and experiments.
 
-Importing this package loads none of them; each has a package of its own.
+Each has a package of its own; this one exports the context in which a found network is built.
 """
+
+from nni.nas.space.context import model_context
+
+__all__ = ["model_context"]

@@ -1,0 +1,100 @@
+"""Format that keeps the live module, weights included: `RawFormatModelSpace`."""
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
+from nni.nas.space.executable import ExecutableModelSpace, ModelEvaluator, as_mutable
+from nni.nas.space.status import ModelStatus
+
+__all__ = ["RawFormatModelSpace"]
+
+
+class RawFormatModelSpace(ExecutableModelSpace):
+    """Model space as the live object, for engines in the same process.
+
+    Candidates keep the weights that the space has. Each frozen model is a copy, so that trials do
+    not change each other's weights; models of a supernet (`is_supernet` of the space) share them
+    on purpose. A frozen model holds sample and space, and builds its network when it is needed.
+
+    Args:
+        model_space: mutable, usually a `ModelSpace`; its `freeze` returns the network.
+        evaluator: what evaluates networks; None if something else does.
+
+    Attributes:
+        model_space: the live space.
+
+    Raises:
+        TypeError: `model_space` is no mutable.
+
+    Examples:
+        >>> from torch import nn
+        >>> from nni.nas.nn.pytorch import LayerChoice
+        >>> space = RawFormatModelSpace(LayerChoice([nn.ReLU(), nn.Linear(1, 1)], label="layer"))
+        >>> first, second = space.freeze({"layer": 1}), space.freeze({"layer": 1})
+        >>> first.executable_model().weight is second.executable_model().weight
+        False
+    """
+
+    def __init__(
+        self,
+        model_space: Any,  # noqa: ANN401 - any mutable
+        evaluator: ModelEvaluator | None = None,
+    ) -> None:
+        super().__init__(evaluator)
+        if not isinstance(model_space, Mutable):
+            raise TypeError(
+                f"model_space must be a mutable, such as a ModelSpace, got "
+                f"{type(model_space).__name__}; derive the network from ModelSpace"
+            )
+        self.model_space = model_space
+
+    @classmethod
+    def from_model(
+        cls,
+        model_space: Any,  # noqa: ANN401 - any mutable
+        evaluator: ModelEvaluator | None = None,
+        **options: Any,  # noqa: ANN401 - this format has none
+    ) -> Self:
+        """Return a space that holds the live object.
+
+        Raises:
+            TypeError: an option is given, which this format does not have.
+        """
+        if options:
+            raise TypeError(f"the raw format has no options, got {', '.join(options)}")
+        return cls(model_space, evaluator)
+
+    def freeze(self, sample: Sample) -> Self:
+        """Return the model of a sample; its network is built when it is needed."""
+        self.check_freezable(sample)
+        frozen = type(self)(self.model_space, self.frozen_evaluator(sample))
+        frozen.sample = dict(sample)
+        frozen.status = ModelStatus.Frozen
+        return frozen
+
+    def build_model(self) -> Any:  # noqa: ANN401 - a module, usually
+        """Return a copy of the network of the sample; the whole space if there is none."""
+        if self.sample is None:
+            return self.model_space
+        network = self.model_space.freeze(self.sample)
+        if getattr(self.model_space, "is_supernet", False):
+            return network
+        return copy.deepcopy(network)
+
+    def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
+        """Yield the leaves of the live space."""
+        return self.model_space.leaf_mutables(is_leaf)
+
+    def simplify(
+        self, is_leaf: Callable[[Mutable], bool] | None = None
+    ) -> dict[str, LabeledMutable]:
+        """Return the leaves by label; those of the model come from the cache of its `simplify`."""
+        if is_leaf is not None or self.sample is not None or as_mutable(self.evaluator):
+            return super().simplify(is_leaf)
+        return self.model_space.simplify()
+
+    def check_model(self, sample: Sample) -> SampleValidationError | None:
+        """Return why a sample does not fit the live space, None if it does."""
+        return self.model_space.check_contains(sample)
