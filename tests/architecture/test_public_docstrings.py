@@ -33,6 +33,9 @@ MODULES = (
     "nni.compression.utils",
     "nni.hpo",
     "nni.mutable",
+    "nni.nas.execution",
+    "nni.nas.strategy",
+    "nni.nas.strategy.middleware",
     "nni.experiment",
 )
 OURS = "nni"

@@ -1,0 +1,54 @@
+"""Models that a strategy has submitted and that have not ended, with their samples."""
+
+from __future__ import annotations
+
+import threading
+from typing import Generic, TypeVar
+
+from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
+from nni.nas.space.executable import ExecutableModelSpace
+from nni.nas.space.status import ModelStatus
+
+T = TypeVar("T")
+
+
+class OpenModels(Generic[T]):
+    """Table of running models with a value of the strategy for each; safe to use from threads.
+
+    Models are compared by identity. The table holds them, so that none is collected before its end.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: dict[int, tuple[ExecutableModelSpace, T]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of running models."""
+        with self._lock:
+            return len(self._models)
+
+    def add(self, model: ExecutableModelSpace, value: T) -> None:
+        """Add a model, before it is submitted."""
+        with self._lock:
+            self._models[id(model)] = (model, value)
+
+    def end(self, event: TrainingEndEvent) -> T | None:
+        """Remove a model that has ended and return its value; None if it is not in the table.
+
+        A model that was interrupted without a metric stays: its evaluation is still to be done.
+        """
+        model = event.model
+        if event.status is ModelStatus.Interrupted and model.metric is None:
+            return None
+        with self._lock:
+            _, value = self._models.pop(id(model), (None, None))
+        return value
+
+    def values(self) -> list[T]:
+        """Return the values of all running models, in the order of their submission."""
+        with self._lock:
+            return [value for _, value in self._models.values()]
+
+    def forget_ended(self, engine: ExecutionEngine) -> None:
+        """Remove each model of an engine from the table when it ends."""
+        engine.register_model_event_callback(ModelEventType.TrainingEnd, self.end)
