@@ -117,7 +117,11 @@ class ExecutableModelSpace(BaseModelSpace):
 
     @abstractmethod
     def build_model(self) -> Any:  # noqa: ANN401 - a module, usually
-        """Return a new network of the sample, or the whole space if there is none."""
+        """Return a new network, each time it is called.
+
+        Returns:
+            The network of the sample; the whole space if there is none.
+        """
 
     @abstractmethod
     def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:

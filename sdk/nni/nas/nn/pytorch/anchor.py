@@ -33,11 +33,18 @@ class MutationAnchor(nn.Module):
 
         Args:
             inputs: anything.
+
+        Returns:
+            The same.
         """
         return inputs
 
     def extra_repr(self) -> str:
-        """Return label and information, for the text of the module."""
+        """Return label and information, for the text of the module.
+
+        Returns:
+            Part of the text.
+        """
         return ", ".join(
             [f"label={self.label!r}", *(f"{name}={value!r}" for name, value in self.info.items())]
         )

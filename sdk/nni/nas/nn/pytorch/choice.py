@@ -84,7 +84,17 @@ class LayerChoice(MutableModule):
         weights: Sequence[float] | None = None,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the candidate that a sample chooses."""
+        """Return the candidate that a sample chooses.
+
+        Args:
+            sample: value of each label.
+            candidates: as for the constructor, and so the following.
+            weights: probabilities, which are not needed.
+            label: name of the choice.
+
+        Returns:
+            The candidate, frozen.
+        """
         del weights
         named = _named(candidates)
         choice = Categorical(list(named), label=module_label(label, cls.__name__))
@@ -149,6 +159,9 @@ class LayerChoice(MutableModule):
 
         Args:
             inputs: the one input.
+
+        Returns:
+            The output.
         """
         return self.default_candidate(inputs)
 
@@ -181,7 +194,11 @@ class LayerChoice(MutableModule):
             raise KeyError(f"{self.label!r} has no candidate {name!r}; it has {self._names}")
 
     def extra_repr(self) -> str:
-        """Return the label, for the text of the module."""
+        """Return the label, for the text of the module.
+
+        Returns:
+            Part of the text.
+        """
         return f"label={str(self.label)!r}"
 
 

@@ -53,6 +53,9 @@ class ChosenInputs(nn.Module):
         Args:
             candidate_inputs: all tensors.
 
+        Returns:
+            A tensor; a list for the reduction `none`; None if nothing is chosen.
+
         Raises:
             ValueError: their number is wrong.
         """
@@ -60,7 +63,11 @@ class ChosenInputs(nn.Module):
         return reduced([candidate_inputs[index] for index in self.chosen], self.reduction)
 
     def extra_repr(self) -> str:
-        """Return the choice, for the text of the module."""
+        """Return the choice, for the text of the module.
+
+        Returns:
+            Part of the text.
+        """
         return f"chosen={self.chosen}, reduction={self.reduction!r}"
 
 
@@ -119,7 +126,19 @@ class InputChoice(MutableModule):
         weights: Sequence[float] | None = None,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the inputs that a sample chooses."""
+        """Return the inputs that a sample chooses.
+
+        Args:
+            sample: value of each label.
+            n_candidates: as for the constructor, and so the following.
+            n_chosen: number that is chosen.
+            reduction: how the chosen ones become one.
+            weights: probabilities, which are checked only.
+            label: name of the choice.
+
+        Returns:
+            `ChosenInputs`.
+        """
         choice = _choice(n_candidates, n_chosen, weights, label)
         return ChosenInputs(choice.freeze(sample), reduction, n_candidates=n_candidates)
 
@@ -144,6 +163,9 @@ class InputChoice(MutableModule):
         Args:
             candidate_inputs: all tensors.
 
+        Returns:
+            A tensor; a list for the reduction `none`.
+
         Raises:
             ValueError: their number is not `n_candidates`.
         """
@@ -151,7 +173,11 @@ class InputChoice(MutableModule):
         return reduced([candidate_inputs[index] for index in self._default], self.reduction)
 
     def extra_repr(self) -> str:
-        """Return the arguments, for the text of the module."""
+        """Return the arguments, for the text of the module.
+
+        Returns:
+            Part of the text.
+        """
         return (
             f"{self.n_candidates}, n_chosen={self.n_chosen}, reduction={self.reduction!r}, "
             f"label={str(self.label)!r}"

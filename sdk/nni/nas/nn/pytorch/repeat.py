@@ -76,7 +76,17 @@ class Repeat(MutableModule):
     def create_fixed_module(
         cls, sample: Sample, blocks: Blocks, depth: Depth, *, label: str | None = None
     ) -> nn.Module:
-        """Return the sequence of a sample; blocks beyond its depth are not built."""
+        """Return the sequence of a sample; blocks beyond its depth are not built.
+
+        Args:
+            sample: value of each label.
+            blocks: as for the constructor, and so the following.
+            depth: number of blocks.
+            label: name of the choice of the depth.
+
+        Returns:
+            The blocks, frozen.
+        """
         chosen = _depth_choice(depth, label)
         greatest = _bounds(chosen)[1]
         _check_length(blocks, greatest)
@@ -117,6 +127,9 @@ class Repeat(MutableModule):
 
         Args:
             inputs: the one input.
+
+        Returns:
+            The output of the last one.
         """
         for block in self.blocks[: self._default]:
             inputs = block(inputs)
@@ -127,7 +140,11 @@ class Repeat(MutableModule):
         return int(depth.freeze(sample)) if isinstance(depth, Mutable) else depth
 
     def extra_repr(self) -> str:
-        """Return the depth, for the text of the module."""
+        """Return the depth, for the text of the module.
+
+        Returns:
+            Part of the text.
+        """
         return f"depth={self.depth_choice!r}"
 
 
