@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from nni.compression import TorchEvaluator, prune
 from nni.compression.base.onnx_export import export_onnx as export_float
-from nni.compression.quantization import PtqQuantizer, export_onnx
+from nni.compression.quantization import PtqQuantizer, export_onnx, open_session
 from nni.compression.quantization.presets import Runtime, config_list_for
 from tests.benchmarks.compression_models import Subject
 from tests.benchmarks.figures import Figure, at_least, at_most, print_figures
@@ -122,7 +122,7 @@ def onnxruntime_run(path: Path) -> Run:
     runtime: Any = importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = runtime.InferenceSession(path, options)
+    session = open_session(path, options=options)
     names = [one.name for one in session.get_inputs()]
 
     def run(inputs: Arrays) -> np.ndarray:

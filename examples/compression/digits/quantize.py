@@ -3,13 +3,12 @@
 import argparse
 from pathlib import Path
 
-import onnxruntime
 import torch
 from network import Digits, accuracy, loss_of, make_network, train
 from prune import compress
 
 from nni.compression import TorchEvaluator
-from nni.compression.quantization import PtqQuantizer, export_onnx
+from nni.compression.quantization import PtqQuantizer, export_onnx, open_session
 from nni.compression.quantization.presets import config_list_for
 
 CALIBRATION = 128
@@ -33,7 +32,7 @@ def quantize(model, images):
 
 def runtime_accuracy(path, digits):
     """Return the accuracy of a file in onnxruntime, in percent."""
-    session = onnxruntime.InferenceSession(path)
+    session = open_session(path)
     images, labels = digits.test
     (logits,) = session.run(None, {session.get_inputs()[0].name: images.numpy()})
     return 100 * (torch.tensor(logits).argmax(1) == labels).float().mean().item()

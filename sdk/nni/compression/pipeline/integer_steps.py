@@ -17,6 +17,7 @@ from nni.compression.pipeline.steps import PipelineStep
 from nni.compression.quantization.presets import Runtime, check_runtime, config_list_for
 from nni.compression.quantization.ptq_quantizer import PtqQuantizer
 from nni.compression.quantization.qdq.simulation import export_wrapped
+from nni.compression.quantization.runtime_sessions import open_session
 
 
 class QuantizeStep(PipelineStep):
@@ -177,7 +178,7 @@ class RuntimeModel(nn.Module):
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(path, options)
+        self._session = open_session(path, options=options)
 
     def forward(self, *args: Tensor, **kwargs: Tensor) -> Any:  # noqa: ANN401 - as the model's
         """Return the output of the file, or a tuple of several.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nni.compression.quantization.onnx_export import export_onnx
     from nni.compression.quantization.ptq_quantizer import PtqQuantizer
     from nni.compression.quantization.qat_quantizer import QATQuantizer
+    from nni.compression.quantization.runtime_sessions import open_session
     from nni.compression.quantization.smoothing import smooth_activations
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "PtqQuantizer",
     "QATQuantizer",
     "export_onnx",
+    "open_session",
     "quant_scheme_dtype",
     "set_quant_scheme_dtype",
     "smooth_activations",
@@ -50,6 +52,7 @@ _HOMES = {
     "PtqQuantizer": "nni.compression.quantization.ptq_quantizer",
     "QATQuantizer": "nni.compression.quantization.qat_quantizer",
     "export_onnx": "nni.compression.quantization.onnx_export",
+    "open_session": "nni.compression.quantization.runtime_sessions",
     "quant_scheme_dtype": "nni.compression.config.quantization_defaults",
     "set_quant_scheme_dtype": "nni.compression.config.quantization_defaults",
     "smooth_activations": "nni.compression.quantization.smoothing",

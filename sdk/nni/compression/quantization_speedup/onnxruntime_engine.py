@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nni.compression.quantization.runtime_sessions import open_session
+
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
@@ -39,10 +41,8 @@ class OnnxRuntimeEngine:
             ValueError: the bytes are no model in ONNX.
         """
         self.check()
-        import onnxruntime
-
         try:
-            session = onnxruntime.InferenceSession(built, providers=["CPUExecutionProvider"])
+            session = open_session(built)
         except Exception as error:  # it raises classes that it does not export
             raise ValueError(
                 f"these bytes are no model that ONNX Runtime reads: {error}"

@@ -16,7 +16,11 @@ from nni.compression.quantization.qdq.pairs import (
     rounded_value,
     rounding,
 )
-from nni.compression.quantization.qdq.storage import store_biases, store_transposed
+from nni.compression.quantization.qdq.storage import (
+    separate_zero_points,
+    store_biases,
+    store_transposed,
+)
 
 _MOVING: Final = (
     *("MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity"),
@@ -32,7 +36,7 @@ _SUMS: Final = ("Add", "Mul")
 
 
 def place_pairs(model: ir.Model, *, runtime: bool) -> None:
-    """Store biases as integers, and remove what rounds a second time.
+    """Store biases as integers, and remove what rounds a second time; zero points are apart.
 
     Args:
         model: an exported model; changed in place.
@@ -48,6 +52,7 @@ def place_pairs(model: ir.Model, *, runtime: bool) -> None:
         merge_pairs(graph)
         share_pairs(graph)
     store_biases(graph)
+    separate_zero_points(graph)
     RemoveUnusedNodesPass()(model)
 
 

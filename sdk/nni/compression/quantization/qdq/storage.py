@@ -17,6 +17,8 @@ _LAYERS: Final = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators that add a bias, or have one added."""
 _BIAS: Final = 2
 """Input of the others than MatMul that is the bias."""
+_ZERO_POINT: Final = 2
+"""Input of DequantizeLinear."""
 _LARGEST: Final = np.iinfo(np.int32).max
 
 
@@ -54,6 +56,29 @@ def store_biases(graph: ir.Graph) -> None:
         bias = constant(node.inputs[index])
         if bias is not None and bias.shape in {scale.shape, (bias.size,)}:
             _store_bias(graph, node, index, bias, scale)
+
+
+def separate_zero_points(graph: ir.Graph) -> None:
+    """Give each stored weight a zero point of its own.
+
+    ONNX Runtime makes weights unsigned for processors without VNNI, each with its zero point, and
+    fails at one that it has converted already.
+
+    Args:
+        graph: changed in place.
+    """
+    seen: set[int] = set()
+    for node in [one for one in graph if one.op_type == DEQUANTIZE]:
+        if constant(node.inputs[0]) is None or len(node.inputs) <= _ZERO_POINT:
+            continue
+        value = node.inputs[_ZERO_POINT]
+        number = constant(value)
+        if value is None or number is None:
+            continue
+        if id(value) in seen:
+            name = f"{node.outputs[0].name}_zero_point"
+            node.replace_input_with(_ZERO_POINT, _stored(graph, name, number))
+        seen.add(id(value))
 
 
 def _bias_place(layer: ir.Node) -> tuple[ir.Node, int] | None:

@@ -21,6 +21,7 @@ from nni.compression.quantization import (
     PtqQuantizer,
     QATQuantizer,
     export_onnx,
+    open_session,
 )
 from nni.compression.quantization.calibration import to_legacy
 from nni.compression.quantization.presets import config_list_for
@@ -105,7 +106,7 @@ def difference(path: Path, value: Tensor, expected: Tensor, reduce: Any = np.max
 
     The largest one, or the median: values between two integers may be rounded either way.
     """
-    session = onnxruntime.InferenceSession(path)
+    session = open_session(path)
     (found,) = session.run(None, {session.get_inputs()[0].name: value.numpy()})
     wanted = expected.detach().numpy()
     assert found.shape == wanted.shape

@@ -4,7 +4,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from nni.compression.quantization.qdq.storage import store_biases, store_transposed
+from nni.compression.quantization.qdq.storage import (
+    separate_zero_points,
+    store_biases,
+    store_transposed,
+)
 from tests.unit.sdk.nni.compression.quantization.qdq.graphs import Graph, node_of
 
 
@@ -70,3 +74,28 @@ def test_a_bias_too_large_for_32_bits_stays() -> None:
     store_biases(graph.graph)
 
     assert node_of(found).inputs[2] is bias
+
+
+def test_weights_with_one_zero_point_get_one_each() -> None:
+    graph = Graph()
+    scale, zeros = graph.constant(0.5), graph.constant(0, np.int8)
+    reads = [
+        graph.add("DequantizeLinear", graph.constant(np.ones((2, 2)), np.int8), scale, zeros)
+        for _ in range(2)
+    ]
+
+    separate_zero_points(graph.graph)
+
+    assert node_of(reads[0]).inputs[2] is not node_of(reads[1]).inputs[2]
+    assert inputs_of(reads[0])[2] == inputs_of(reads[1])[2] == 0
+    assert inputs_of(reads[1])[2].dtype == np.int8
+
+
+def test_the_zero_point_of_a_pair_stays_shared() -> None:
+    graph = Graph()
+    pair = graph.rounded(graph.x)
+
+    separate_zero_points(graph.graph)
+
+    quantize = node_of(node_of(pair).inputs[0])
+    assert node_of(pair).inputs[2] is quantize.inputs[2]
