@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
-from nni.nas.space.executable import ExecutableModelSpace, ModelEvaluator, as_mutable
+from nni.mutable.base import is_labeled
+from nni.nas.space.executable import ExecutableModelSpace, ModelEvaluator
 from nni.nas.space.status import ModelStatus
 
 __all__ = ["RawFormatModelSpace"]
@@ -84,16 +85,10 @@ class RawFormatModelSpace(ExecutableModelSpace):
         return copy.deepcopy(network)
 
     def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
-        """Yield the leaves of the live space."""
+        """Yield the leaves of the live space; the usual ones come from its cache."""
+        if is_leaf is is_labeled:
+            return self.model_space.simplify().values()
         return self.model_space.leaf_mutables(is_leaf)
-
-    def simplify(
-        self, is_leaf: Callable[[Mutable], bool] | None = None
-    ) -> dict[str, LabeledMutable]:
-        """Return the leaves by label; those of the model come from the cache of its `simplify`."""
-        if is_leaf is not None or self.sample is not None or as_mutable(self.evaluator):
-            return super().simplify(is_leaf)
-        return self.model_space.simplify()
 
     def check_model(self, sample: Sample) -> SampleValidationError | None:
         """Return why a sample does not fit the live space, None if it does."""
