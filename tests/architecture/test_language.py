@@ -71,6 +71,7 @@ TWICE: Final = {
     "Constraint": "of search spaces of tuners, and of mutables; both are specified",
     "DARTS": "a space of the model hub, and a strategy; both are specified",
     "ENAS": "a space of the model hub, and a strategy; both are specified",
+    "Evaluator": "of compression, and of architecture search; both are specified",
     "ExpressionConstraint": "of search spaces of tuners, and of mutables; both are specified",
     "Settings": "one of each service",
 }

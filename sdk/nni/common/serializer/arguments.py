@@ -3,6 +3,7 @@
 import inspect
 import io
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -83,7 +84,8 @@ def call_arguments(recorded: Arguments) -> Arguments:
     """Return recorded arguments in the form that the real callable gets.
 
     Lists and dicts are copies, so that the callee cannot change the record. Values that represent
-    other values (`nni.common.serializer.Translatable`) are replaced by these, also inside lists,
+    other values (`nni.common.serializer.Translatable`) are replaced by these, and mutables by their
+    values in the current `nni.mutable.frozen_context` or by their default, also inside lists,
     tuples and dicts.
 
     Args:
@@ -97,6 +99,10 @@ def _passed(value: Any) -> Any:  # noqa: ANN401 - any argument
     unwrap = getattr(type(value), "_unwrap_parameter", None)
     if unwrap is not None:
         return unwrap(value)
+    # Only a program that has mutables has this module; a trial without them does not pay for it.
+    mutables = sys.modules.get("nni.mutable")
+    if mutables is not None and isinstance(value, mutables.Mutable):
+        return mutables.ensure_frozen(value, strict=False)
     if type(value) is list:
         return [_passed(one) for one in value]
     if type(value) is dict:

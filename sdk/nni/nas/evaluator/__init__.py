@@ -1,1 +1,12 @@
-"""Evaluators of architecture search: they train and validate models, and report metrics."""
+"""Evaluators of architecture search: they train and validate models, and report metrics.
+
+Names of the default framework (`Classification` and others) are imported at first use.
+"""
+
+from nni.nas.evaluator.base import Evaluator, FrozenEvaluator, MutableEvaluator
+from nni.nas.evaluator.functional import FunctionalEvaluator
+from nni.nas.utils.framework import shortcut
+
+__all__ = ["Evaluator", "FrozenEvaluator", "FunctionalEvaluator", "MutableEvaluator"]
+
+__getattr__ = shortcut(__name__)

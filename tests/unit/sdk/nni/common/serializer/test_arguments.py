@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+import nni
 from nni.common.serializer import Translatable
 from nni.common.serializer.arguments import call_arguments, recorded_arguments
+from nni.mutable import frozen_context
 
 
 class Choice(Translatable):
@@ -75,6 +77,14 @@ def test_the_callee_gets_values_in_place_of_what_represents_them() -> None:
 
     assert args == [7]
     assert kwargs == {"a": [7, plain], "b": {"c": (7,)}}
+
+
+def test_a_mutable_is_passed_as_its_value() -> None:
+    rate = nni.choice("rate", [0.1, 0.2])
+
+    assert call_arguments(([rate], {})) == ([0.1], {})
+    with frozen_context({"rate": 0.2}):
+        assert call_arguments(([], {"all": [rate]})) == ([], {"all": [0.2]})
 
 
 def test_lists_and_dicts_are_copied_for_the_callee() -> None:
