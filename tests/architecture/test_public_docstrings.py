@@ -34,6 +34,8 @@ MODULES = (
     "nni.hpo",
     "nni.mutable",
     "nni.nas.execution",
+    "nni.nas.experiment",
+    "nni.nas.experiment.config",
     "nni.nas.strategy",
     "nni.nas.strategy.middleware",
     "nni.experiment",

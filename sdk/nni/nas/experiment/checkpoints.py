@@ -1,0 +1,98 @@
+"""Files of a checkpoint: the configuration, and the state of strategy and engine.
+
+The state is plain values and tensors, so that reading it runs no code.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from nni.durable_files import replace_durably, write_whole
+
+_logger = logging.getLogger(__name__)
+
+STATE_VERSION: Final = 1
+_CONFIG: Final = "config.json"
+_STATE: Final = "state.ckpt.torch"
+
+
+class CheckpointFiles:
+    """Checkpoint of an experiment in a directory.
+
+    Args:
+        directory: made at the first write.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def exists(self) -> bool:
+        """Return whether a checkpoint was written."""
+        return (self.directory / _CONFIG).is_file()
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write `config.json` in one step.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        path, text = self.directory / _CONFIG, _text(config)
+        if path.is_file() and path.read_text("utf-8") == text:
+            return  # a replacement is synchronised with the disk, which takes time
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+
+    def read_config(self) -> dict[str, Any]:
+        """Return the configuration.
+
+        Raises:
+            FileNotFoundError: none was written.
+        """
+        config: dict[str, Any] = json.loads((self.directory / _CONFIG).read_text("utf-8"))
+        return config
+
+    def log_changes(self, config: Mapping[str, Any]) -> None:
+        """Log how a configuration differs from the one that was written, if it does."""
+        saved, current = _text(self.read_config()), _text(config)
+        if saved != current:
+            lines = difflib.unified_diff(
+                saved.splitlines(), current.splitlines(), "checkpoint", "now", lineterm="", n=0
+            )
+            _logger.error(
+                "the configuration differs from that of the checkpoint; it is used as it is now:"
+                "\n%s",
+                "\n".join(lines),
+            )
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Write the state in one step.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        import torch  # here, since configurations are read without it
+
+        self.directory.mkdir(parents=True, exist_ok=True)
+        draft = self.directory / f"{_STATE}.new"
+        torch.save(dict(state), draft)
+        replace_durably(draft, self.directory / _STATE)
+
+    def read_state(self) -> dict[str, Any] | None:
+        """Return the state; None if none was written."""
+        path = self.directory / _STATE
+        if not path.is_file():
+            _logger.warning("the checkpoint in %s has no state", self.directory)
+            return None
+        import torch
+
+        state: dict[str, Any] = torch.load(path, weights_only=True)
+        return state
+
+
+def _text(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, indent=2)

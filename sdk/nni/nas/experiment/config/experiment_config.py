@@ -1,0 +1,200 @@
+"""`NasExperimentConfig`: the configuration of an architecture search."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+
+from pydantic import BeforeValidator
+
+from nni.experiment.config import ExperimentConfig, LocalConfig
+from nni.experiment.config.quantities import duration_seconds
+from nni.experiment.config.training_services import new_training_service
+from nni.nas.experiment.config.engine_configs import (
+    CgoEngineConfig,
+    ExecutionEngineConfig,
+    SequentialEngineConfig,
+)
+from nni.nas.experiment.config.format_configs import ModelFormatConfig
+
+if TYPE_CHECKING:
+    from nni.nas.strategy.base import Strategy
+
+_logger = logging.getLogger(__name__)
+
+TRIAL_COMMAND: Final = "-m nni.nas.execution.training_service trial"
+"""End of the command of a trial; the start is the interpreter."""
+
+AVAILABLE_ENGINES: Final = frozenset({"sequential"})
+"""Names of the engines that this version can start."""
+
+
+class NasExperimentConfig(ExperimentConfig):
+    """Configuration of an architecture search.
+
+    Search space and trial command are derived from the model space, the code directory is the
+    present one, and there is no tuner: none of them may be set.
+
+    Args:
+        execution_engine: name or configuration; not given: by the strategy, see `default`.
+        model_format: name or configuration; not given: by the strategy.
+        training_service_platform: name of the platform that the engine `ts` uses.
+        **fields: further fields, in snake_case or camelCase.
+
+    Raises:
+        ValueError: a name or a field is wrong.
+        TypeError: an engine or a format is neither a name nor a configuration.
+
+    Examples:
+        >>> from nni.nas.experiment import NasExperimentConfig
+        >>> config = NasExperimentConfig("sequential", "raw", max_trial_number=10)
+        >>> config.execution_engine.name, config.model_format.name
+        ('sequential', 'raw')
+        >>> config.to_dict()["executionEngine"]["name"]
+        'sequential'
+    """
+
+    experiment_type: Literal["nas"] = "nas"
+    """Kind of the experiment."""
+    execution_engine: Annotated[Any, BeforeValidator(ExecutionEngineConfig.of)] = None
+    """Engine that evaluates models; a name becomes a configuration."""
+    model_format: Annotated[Any, BeforeValidator(ModelFormatConfig.of)] = None
+    """Format of models; a name becomes a configuration."""
+
+    def __init__(
+        self,
+        execution_engine: ExecutionEngineConfig | str | None = None,
+        model_format: ModelFormatConfig | str | None = None,
+        training_service_platform: str | None = None,
+        **fields: Any,  # noqa: ANN401 - pydantic checks them
+    ) -> None:
+        given = {"execution_engine": execution_engine, "model_format": model_format}
+        fields.update((name, value) for name, value in given.items() if value is not None)
+        if training_service_platform is not None:
+            fields["training_service"] = new_training_service(training_service_platform)
+        super().__init__(**fields)
+
+    @classmethod
+    def default(
+        cls,
+        model_space: object,
+        evaluator: object,
+        strategy: Strategy,
+    ) -> Self:
+        """Return the configuration that suits a strategy.
+
+        Args:
+            model_space: the space.
+            evaluator: the evaluator.
+            strategy: the strategy.
+
+        Returns:
+            The raw format and the sequential engine for a one-shot strategy or a supernet;
+            otherwise the simplified format, and an engine for many models.
+        """
+        del evaluator
+        if strategy.is_one_shot or getattr(model_space, "is_supernet", False):
+            return cls("sequential", "raw")
+        engine = default_multi_trial_engine()
+        if engine == "sequential":
+            return cls(engine, "simplified")
+        _warn_of_unused_gpus()
+        return cls(engine, "simplified", "local", trial_concurrency=1)
+
+    def canonical(self, model_space: object, evaluator: object, strategy: Strategy) -> Self:
+        """Return a complete copy, whose rules are checked.
+
+        Args:
+            model_space: the space.
+            evaluator: the evaluator.
+            strategy: the strategy, which decides what is not given.
+
+        Returns:
+            A copy with engine, format, command and limits of the engine.
+
+        Raises:
+            ValueError: a field is set that is derived, or a rule of the engine is broken.
+        """
+        self._check_derived_fields()
+        config = self.model_copy(deep=True)
+        default = type(self).default(model_space, evaluator, strategy)
+        config.execution_engine = config.execution_engine or default.execution_engine
+        config.model_format = config.model_format or default.model_format
+        config.trial_command = f"{shlex.quote(sys.executable)} {TRIAL_COMMAND}"
+        if isinstance(config.execution_engine, SequentialEngineConfig):
+            _complete_sequential(config, config.execution_engine)
+        elif config.training_service is None:
+            config.training_service = default.training_service or LocalConfig()
+        config.trial_concurrency = config.trial_concurrency or 1
+        if isinstance(config.execution_engine, CgoEngineConfig):
+            _complete_cgo(config.execution_engine, config.training_service)
+        return config
+
+    def _check_derived_fields(self) -> None:
+        if self.search_space or self.search_space_file is not None:
+            raise ValueError(
+                "search_space must not be set, it is derived from the model space; "
+                f"got {self.search_space or str(self.search_space_file)!r:.200}"
+            )
+        if Path(self.trial_code_directory).resolve() != Path.cwd().resolve():
+            raise ValueError(
+                "trial_code_directory must be the present directory, got "
+                f"{str(self.trial_code_directory)!r}; start Python there instead"
+            )
+        if self.trial_command and not self.trial_command.endswith(TRIAL_COMMAND):
+            raise ValueError(
+                "trial_command must not be set, models are trained by the evaluator; "
+                f"got {self.trial_command!r:.200}"
+            )
+
+
+# Without this, pydantic would list every field as an argument, in camelCase.
+NasExperimentConfig.__signature__ = inspect.signature(NasExperimentConfig.__init__)
+
+
+def default_multi_trial_engine() -> str:
+    """Return the name of the engine for strategies that evaluate many models.
+
+    It is the one that trains them as trials of the platform, where this version has it.
+    """
+    return "ts" if "ts" in AVAILABLE_ENGINES else "sequential"
+
+
+def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineConfig) -> None:
+    if config.trial_concurrency not in {None, 1}:
+        raise ValueError(
+            "trial_concurrency must be 1 with the sequential engine, "
+            f"got {config.trial_concurrency}"
+        )
+    if not isinstance(config.training_service, LocalConfig | None):
+        _logger.warning(
+            "the sequential engine ignores training_service: it evaluates in this process"
+        )
+    config.training_service = LocalConfig()
+    if engine.max_model_count is None:
+        engine.max_model_count = config.max_trial_number
+    duration = config.max_trial_duration or config.max_experiment_duration
+    if engine.max_duration is None and duration is not None:
+        engine.max_duration = duration_seconds(duration)
+
+
+def _complete_cgo(engine: CgoEngineConfig, training_service: object) -> None:
+    engine.training_service = engine.training_service or training_service
+    platform = getattr(engine.training_service, "platform", None)
+    if platform != "remote":
+        raise TypeError(
+            f"training_service of the engine 'cgo' must be that of remote machines, got {platform}"
+        )
+
+
+def _warn_of_unused_gpus() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        _logger.warning(
+            "this machine has GPUs, and none is requested; set trial_gpu_number, and "
+            "use_active_gpu of training_service, to use them"
+        )

@@ -1,0 +1,74 @@
+"""Construction of the engine and of the executable space that a configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from nni.nas.execution import ExecutionEngine
+from nni.nas.experiment.config import (
+    ModelFormatConfig,
+    NasExperimentConfig,
+    SequentialEngineConfig,
+)
+from nni.nas.space import ExecutableModelSpace, RawFormatModelSpace, SimplifiedModelSpace
+
+
+def _sequential(config: NasExperimentConfig) -> ExecutionEngine:
+    from nni.nas.execution.sequential import SequentialExecutionEngine
+
+    engine: SequentialEngineConfig = config.execution_engine
+    return SequentialExecutionEngine(
+        engine.max_model_count, engine.max_duration, engine.continue_on_failure
+    )
+
+
+_ENGINES: Final[dict[str, Callable[[NasExperimentConfig], ExecutionEngine]]] = {
+    "sequential": _sequential,
+}
+"""Constructor by name of the engine, of a canonical configuration; the names are
+`AVAILABLE_ENGINES` of the configuration."""
+
+_FORMATS: Final[dict[str, type[ExecutableModelSpace]]] = {
+    "raw": RawFormatModelSpace,
+    "simplified": SimplifiedModelSpace,
+}
+"""Class by name of the format."""
+
+
+def create_engine(config: NasExperimentConfig) -> ExecutionEngine:
+    """Return a new engine for a canonical configuration.
+
+    Raises:
+        ValueError: this version has no such engine.
+    """
+    name = config.execution_engine.name
+    if name not in _ENGINES:
+        known = ", ".join(repr(one) for one in _ENGINES)
+        raise ValueError(
+            f"execution engine {name!r} cannot be started by this version, only {known}; "
+            "set config.execution_engine = 'sequential'"
+        )
+    return _ENGINES[name](config)
+
+
+def create_space(
+    config: NasExperimentConfig,
+    model_space: Any,  # noqa: ANN401 - a mutable of the user
+    evaluator: Any,  # noqa: ANN401 - anything with `evaluate`
+) -> ExecutableModelSpace:
+    """Return the executable space in the format of a canonical configuration.
+
+    Raises:
+        ValueError: this version has no such format.
+        TypeError: the space cannot be written in this format.
+    """
+    model_format: ModelFormatConfig = config.model_format
+    if model_format.name not in _FORMATS:
+        known = ", ".join(repr(one) for one in _FORMATS)
+        raise ValueError(
+            f"model format {model_format.name!r} is not part of this version, only {known}; "
+            "set config.model_format = 'simplified'"
+        )
+    options = {name: value for name, value in model_format if name != "name" and value is not None}
+    return _FORMATS[model_format.name].from_model(model_space, evaluator, **options)

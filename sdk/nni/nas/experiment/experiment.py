@@ -1,0 +1,485 @@
+"""`NasExperiment`: an architecture search with its configuration, files and results."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import re
+import secrets
+import string
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from nni.experiment.config import ExperimentConfig
+from nni.experiment.errors import NotFoundError
+from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
+from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
+from nni.nas.experiment.config import NasExperimentConfig
+from nni.nas.experiment.engines import create_engine, create_space
+from nni.nas.experiment.exports import check_formatter, formatted
+from nni.nas.experiment.log_file import ExperimentLogFile
+from nni.nas.experiment.manifest import ExperimentManifest
+from nni.nas.experiment.model_records import models_of, record_of
+from nni.nas.space import ExecutableModelSpace, ModelStatus
+from nni.nas.strategy.base import Strategy
+from nni.nas.strategy.sample_codec import SampleCodec
+
+if TYPE_CHECKING:
+    from nni.experiment.run_mode import RunMode
+
+_logger = logging.getLogger(__name__)
+
+_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,32}")
+_ID_LENGTH: Final = 8
+_SAVES_PER_GROWTH: Final = 20
+"""A checkpoint is saved when the number of ended models has grown by a twentieth, so that the time
+for all checkpoints of a long search grows little faster than the search."""
+
+
+class NasExperiment:
+    """Architecture search: space, evaluator and strategy, with checkpoints and exports.
+
+    The strategy runs in the calling thread. A search that was stopped or killed is resumed by an
+    experiment with new objects of the same kind and the same id.
+
+    Args:
+        model_space: network with its choices.
+        evaluator: object that trains and measures a network.
+        strategy: strategy that decides on the models; it cannot be used again.
+        config: configuration; None for that of `NasExperimentConfig.default`.
+        id: id of the experiment, 1 to 32 letters, digits, `-` and `_`; None for a new one.
+
+    Attributes:
+        model_space: network with its choices.
+        evaluator: object that trains and measures a network.
+        strategy: strategy of the search.
+        config: configuration; it may be edited until the start.
+        id: id of the experiment.
+
+    Raises:
+        ValueError: the id has other characters, or too many.
+
+    Examples:
+        ```python
+        from nni.nas.evaluator import FunctionalEvaluator
+        from nni.nas.experiment import NasExperiment
+        from nni.nas.strategy import RegularizedEvolution
+
+        experiment = NasExperiment(Net(), FunctionalEvaluator(train), RegularizedEvolution())
+        experiment.config.max_trial_number = 200
+        experiment.run()
+        best = experiment.export_top_models(formatter="dict")[0]
+        ```
+    """
+
+    _state_dict_version: ClassVar[int] = STATE_VERSION
+
+    def __init__(
+        self,
+        model_space: Any,  # noqa: ANN401 - a mutable of the user
+        evaluator: Any,  # noqa: ANN401 - anything with `evaluate`
+        strategy: Strategy,
+        config: NasExperimentConfig | None = None,
+        id: str | None = None,  # noqa: A002 - documented name
+    ) -> None:
+        if id is not None and not _ID.fullmatch(id):
+            raise ValueError(f"id must be 1 to 32 letters, digits, '-' and '_'; got {id!r}")
+        self.model_space = model_space
+        self.evaluator = evaluator
+        self.strategy = strategy
+        self._default = NasExperimentConfig.default(model_space, evaluator, strategy)
+        self._is_config_given = config is not None
+        self.config = self._default.model_copy(deep=True) if config is None else config
+        self.id = id or _new_id()
+        self._canonical: NasExperimentConfig | None = None
+        self._engine: ExecutionEngine | None = None
+        self._log_file: ExperimentLogFile | None = None
+        self._is_running = False
+        self._lock = threading.Lock()  # of the two below
+        self._records: list[dict[str, Any]] = []
+        self._saved_records = 0
+
+    # Start and end
+
+    def start(
+        self,
+        port: int = 8080,
+        debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+        run_mode: RunMode | str = "background",
+    ) -> None:
+        """Start the search and return when the strategy has ended.
+
+        Args:
+            port: of the manager's page; without effect if the engine needs no manager.
+            debug: log more.
+            run_mode: `RunMode.Detach` or `"detach"`: the experiment is not stopped when this
+                process ends.
+
+        Raises:
+            RuntimeError: it was started before.
+            ValueError: the configuration breaks a rule; nothing was started.
+        """
+        self._start(port, debug=debug, run_mode=run_mode, resumes=False)
+
+    def _start(self, port: int, *, debug: bool, run_mode: RunMode | str, resumes: bool) -> None:
+        del port  # of a manager, which no engine of this version has
+        space = self._prepare(debug=debug)
+        if getattr(run_mode, "value", run_mode) != "detach":
+            atexit.register(self.stop)
+        self._log_file = ExperimentLogFile(
+            self._directory / "log" / "experiment.log", debug=self.config.debug
+        )
+        self._manifest.add_running(self.id, self.config.experiment_name, _now_ms())
+        self._is_running = True
+        _logger.info("experiment %s starts in %s", self.id, self._directory)
+        self._initialize_strategy(space)
+        if resumes:
+            self.load_checkpoint()
+        self.save_checkpoint()
+        self.strategy.run()
+        self.save_checkpoint()
+
+    def _prepare(self, *, debug: bool) -> ExecutableModelSpace:
+        """Check the configuration; make engine and space, which change nothing outside."""
+        if self._engine is not None:
+            raise RuntimeError(
+                f"experiment {self.id} was started before; build a new one with id={self.id!r} and "
+                "a new strategy, and call resume"
+            )
+        if debug:
+            self.config.debug = True
+        canonical = self.config.canonical(self.model_space, self.evaluator, self.strategy)
+        engine = create_engine(canonical)
+        space = create_space(canonical, self.model_space, self.evaluator)
+        self._canonical, self._engine = canonical, engine
+        return space
+
+    def _initialize_strategy(self, space: ExecutableModelSpace) -> None:
+        assert self._engine is not None
+        self.strategy.initialize(space, self._engine)
+        self.strategy.engine.register_model_event_callback(
+            ModelEventType.TrainingEnd, self._model_ended
+        )
+
+    def run(
+        self,
+        port: int = 8080,
+        wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
+        debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+    ) -> bool | None:
+        """Start the search and wait until its models have ended; Ctrl-C stops it.
+
+        Args:
+            port: see `start`.
+            wait_completion: without effect: the strategy runs in the calling thread.
+            debug: log more.
+
+        Returns:
+            True at the end; None after Ctrl-C.
+
+        Raises:
+            TypeError: a configuration is given instead of a port.
+        """
+        given: object = port
+        if isinstance(given, ExperimentConfig):
+            raise TypeError(
+                "run takes a port, no configuration: assign experiment.config before, then call "
+                "experiment.run()"
+            )
+        return self._run(port, wait_completion=wait_completion, debug=debug, resumes=False)
+
+    def _run(self, port: int, *, wait_completion: bool, debug: bool, resumes: bool) -> bool | None:
+        del wait_completion
+        try:
+            self._start(port, debug=debug, run_mode="background", resumes=resumes)
+            return self._wait_completion()
+        except KeyboardInterrupt:
+            _logger.warning("the search was interrupted; resume it with id %s", self.id)
+            self.stop()
+            return None
+
+    def _wait_completion(self) -> bool:
+        assert self._engine is not None
+        self._engine.wait_models()
+        self.save_checkpoint()
+        _logger.info("the search has ended")
+        return True
+
+    def resume(
+        self,
+        port: int = 8080,
+        wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
+        debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+    ) -> bool | None:
+        """Continue the search of this id where its last checkpoint was saved.
+
+        If no configuration was given or edited, it is that of the checkpoint; otherwise differences
+        are logged as an error, and the present one is used.
+
+        Args:
+            port: see `start`.
+            wait_completion: without effect, as of `run`.
+            debug: log more.
+
+        Returns:
+            True at the end; None after Ctrl-C.
+
+        Raises:
+            nni.experiment.errors.NotFoundError: no search of this id was started here.
+        """
+        self._require_checkpoint()
+        return self._run(port, wait_completion=wait_completion, debug=debug, resumes=True)
+
+    def run_or_resume(
+        self,
+        port: int = 8080,
+        wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
+        debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+    ) -> bool | None:
+        """Continue the search of this id if it has a checkpoint, start it otherwise.
+
+        Args:
+            port: see `start`.
+            wait_completion: without effect, as of `run`.
+            debug: log more.
+
+        Returns:
+            True at the end; None after Ctrl-C.
+        """
+        act = self.resume if self.has_checkpoint() else self.run
+        return act(port, wait_completion, debug)
+
+    def view(
+        self,
+        port: int = 8080,
+        non_blocking: bool = False,  # noqa: FBT001, FBT002 - documented signature
+    ) -> None:
+        """Open the search of this id for reading; then its models can be exported.
+
+        Args:
+            port: see `start`.
+            non_blocking: true: return at once; false: return after Enter or Ctrl-C.
+
+        Raises:
+            nni.experiment.errors.NotFoundError: no search of this id was started here.
+        """
+        del port
+        self._require_checkpoint()
+        self._initialize_strategy(self._prepare(debug=False))
+        assert self._engine is not None
+        self._engine.shutdown()
+        self.load_checkpoint()
+        if not non_blocking:
+            with contextlib.suppress(KeyboardInterrupt, EOFError):
+                input("Press Enter or Ctrl-C to close it.\n")
+
+    @classmethod
+    def connect(cls, port: int) -> NasExperiment:
+        """Raise an error: a search without a manager listens on no port.
+
+        Args:
+            port: of a manager.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            f"no architecture search listens on port {port}: the sequential engine has no manager; "
+            "use NasExperiment(..., id=...).view()"
+        )
+
+    def stop(self) -> None:
+        """Save a checkpoint and release everything; does nothing if the experiment is not running.
+
+        The strategy ends before its next model if it runs in another thread.
+        """
+        if not self._is_running:
+            return
+        self._is_running = False
+        atexit.unregister(self.stop)
+        self.save_checkpoint()
+        self._manifest.set_stopped(self.id, _now_ms())
+        if self._engine is not None:
+            self._engine.shutdown()
+        _logger.info("experiment %s has stopped", self.id)
+        if self._log_file is not None:
+            self._log_file.close()
+
+    @property
+    def tuner_command_channel(self) -> str:
+        """Address by which a strategy is attached to a manager.
+
+        Raises:
+            RuntimeError: the experiment is not running, or has no manager.
+        """
+        if not self._is_running:
+            raise RuntimeError("the experiment is not running; start it first")
+        raise RuntimeError("the sequential engine needs no manager, so there is no channel to one")
+
+    # Results
+
+    def export_top_models(
+        self,
+        top_k: int = 1,
+        *,
+        formatter: str | None = None,
+        **old_keywords: object,
+    ) -> list[Any]:
+        """Return the best models, the one with the largest metric first.
+
+        Args:
+            top_k: number of models at most.
+            formatter: `None` for executable models; `"dict"` for samples, as `model_context` takes
+                them; `"instance"` for networks; `"code"` for source code, from models in the graph
+                format.
+            **old_keywords: `optimize_mode` is ignored with a warning.
+
+        Returns:
+            One item for each model.
+
+        Raises:
+            ValueError: the formatter is unknown, or the models have no such form.
+            TypeError: a keyword is unknown.
+            RuntimeError: the search was not started.
+        """
+        for name in old_keywords:
+            if name != "optimize_mode":
+                raise TypeError(f"export_top_models got an unexpected keyword argument {name!r}")
+            warnings.warn(
+                "optimize_mode of export_top_models has no effect: metrics are always maximised",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        check_formatter(formatter)
+        return formatted(self.strategy.list_models(limit=top_k), formatter)
+
+    # Checkpoints
+
+    @property
+    def _root(self) -> Path:
+        return Path(self.config.experiment_working_directory)
+
+    @property
+    def _directory(self) -> Path:
+        return self._root / self.id
+
+    @property
+    def _manifest(self) -> ExperimentManifest:
+        return ExperimentManifest(self._root)
+
+    @property
+    def _checkpoint(self) -> CheckpointFiles:
+        return CheckpointFiles(self._directory / "checkpoint")
+
+    def has_checkpoint(self) -> bool:
+        """Return whether a search of this id has saved a checkpoint.
+
+        Returns:
+            True if `resume` can continue it.
+        """
+        return self._checkpoint.exists()
+
+    def _require_checkpoint(self) -> None:
+        if self.id not in self._manifest.entries() or not self.has_checkpoint():
+            raise NotFoundError(
+                f"no search {self.id} was started in {self._root}; set "
+                "config.experiment_working_directory, or start it with run"
+            )
+        if not self._is_config_given and self.config.to_dict() == self._default.to_dict():
+            self.config = NasExperimentConfig(**self._checkpoint.read_config())
+
+    def save_checkpoint(self) -> None:
+        """Write the configuration and, once it was started, the state; log an error if it fails.
+
+        The files are `config.json` and `state.ckpt.torch` in `<working directory>/<id>/checkpoint`.
+        Each is replaced in one step.
+        """
+        try:
+            self._checkpoint.write_config((self._canonical or self.config).to_dict())
+            if self._engine is not None:
+                self._checkpoint.write_state(self.state_dict())
+        except Exception:
+            _logger.exception("the checkpoint of experiment %s could not be saved", self.id)
+
+    def load_checkpoint(self) -> None:
+        """Read the checkpoint: log how the configuration has changed, load the state.
+
+        Raises:
+            FileNotFoundError: there is no checkpoint.
+        """
+        self._checkpoint.log_changes((self._canonical or self.config).to_dict())
+        if self._engine is None:
+            return
+        state = self._checkpoint.read_state()
+        if state is not None:
+            self.load_state_dict(state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of strategy and engine, and the models that have ended.
+
+        Returns:
+            `version` and `strategy`; `engine` and `models` once it was started.
+        """
+        state: dict[str, Any] = {
+            "version": self._state_dict_version,
+            "strategy": self.strategy.state_dict(),
+        }
+        if self._engine is not None:
+            state["engine"] = self._engine.state_dict()
+            with self._lock:
+                state["models"] = list(self._records)
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore a state, after the strategy was initialized; another version is a warning.
+
+        Args:
+            state_dict: what `state_dict` returned.
+        """
+        if state_dict["version"] != self._state_dict_version:
+            _logger.warning(
+                "the state has version %s, this is version %s; it may not be read correctly",
+                state_dict["version"],
+                self._state_dict_version,
+            )
+        if self._engine is not None and "engine" in state_dict:
+            self._engine.load_state_dict(state_dict["engine"])
+        self.strategy.load_state_dict(state_dict["strategy"])
+        records = list(state_dict.get("models", ()))
+        self.strategy.restore_models(models_of(records, self.strategy.model_space))
+        with self._lock:
+            self._records = records
+            self._saved_records = len(records)
+
+    def _model_ended(self, event: TrainingEndEvent) -> None:
+        """Record a model that has ended; save a checkpoint from time to time."""
+        model = event.model
+        is_unfinished = event.status is ModelStatus.Interrupted and model.metric is None
+        if model.sample is None or is_unfinished:
+            return
+        codec = SampleCodec(self.strategy.model_space.simplify())
+        record = record_of(model, codec, event.status)
+        with self._lock:
+            self._records.append(record)
+            new = len(self._records) - self._saved_records
+            is_due = new >= max(1, len(self._records) // _SAVES_PER_GROWTH)
+            if is_due:
+                self._saved_records = len(self._records)
+        if is_due:
+            self.save_checkpoint()
+
+
+def _new_id() -> str:
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(_ID_LENGTH))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
