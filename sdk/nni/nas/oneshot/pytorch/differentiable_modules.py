@@ -1,0 +1,168 @@
+"""Super-modules that compute the mixture of all architectures, weighted by probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from nni.mutable import LabeledMutable, MutableExpression
+from nni.nas.nn.pytorch import Cell, InputChoice, LayerChoice, Repeat
+from nni.nas.nn.pytorch.inputs import check_inputs
+from nni.nas.oneshot.pytorch.alternatives import combinations
+from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights
+from nni.nas.oneshot.pytorch.expectation import joint
+from nni.nas.oneshot.pytorch.mixing_cell import MixingCell
+from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule, converted
+
+
+class Mixing(SuperModule):
+    """Super-module that refers to the logits of its supernet without owning them."""
+
+    _weights: tuple[ArchitectureWeights]
+
+    @property
+    def architecture(self) -> ArchitectureWeights:
+        """Logits of the supernet; a module in a tuple is no part of this one."""
+        return self._weights[0]
+
+
+class MixingLayerChoice(Mixing, LayerChoice):
+    """Layer choice that computes the weighted sum of all candidates, of any arguments."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what candidates take
+        """Return the weighted sum of the outputs of the candidates."""
+        weights = self.architecture.weights(self.label).unbind()
+        return weighted_sum(weights, [candidate(*args, **kwargs) for candidate in self])
+
+
+class MixingInputChoice(Mixing, InputChoice):
+    """Input choice that computes the weighted sum of all inputs.
+
+    For `sum` the weights add up to the number that is chosen, for `mean` to 1.
+    """
+
+    def forward(self, candidate_inputs: Sequence[Tensor]) -> Tensor:
+        """Return the weighted sum of all tensors.
+
+        Args:
+            candidate_inputs: all tensors.
+        """
+        check_inputs(candidate_inputs, self.n_candidates)
+        weights = self.architecture.weights(self.label)
+        if self.reduction == "sum" and self.n_chosen is not None and self.n_chosen > 1:
+            weights = weights * self.n_chosen
+        return weighted_sum(weights.unbind(), candidate_inputs)
+
+
+class MixingRepeat(Mixing, Repeat):
+    """Repetition that computes the weighted sum of the outputs at all depths."""
+
+    depths: list[int]
+    """Depth at each combination of the labels."""
+    leaves: dict[str, LabeledMutable]
+
+    def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - what blocks take
+        """Return the weighted sum of the outputs at all depths."""
+        weights = {label: self.architecture.weights(label) for label in self.leaves}
+        chances = joint(weights, self.leaves)
+        by_depth: dict[int, Tensor] = {}
+        for depth, chance in zip(self.depths, chances.unbind(), strict=True):
+            by_depth[depth] = by_depth[depth] + chance if depth in by_depth else chance
+        total = None
+        for depth, block in enumerate(self.blocks, 1):
+            inputs = block(inputs)
+            if depth in by_depth:
+                part = by_depth[depth] * inputs
+                total = part if total is None else total + part
+        return total
+
+
+def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor:
+    """Return the weighted sum of tensors.
+
+    Args:
+        weights: 0-dimensional tensors.
+        outputs: as many tensors of one shape.
+
+    Returns:
+        Tensor of that shape.
+    """
+    total = weights[0] * outputs[0]
+    for weight, output in zip(weights[1:], outputs[1:], strict=True):
+        total = total + weight * output
+    return total
+
+
+def mixing_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]) -> HookResult:
+    """Return the super-module of a primitive that computes the mixture of all architectures.
+
+    Args:
+        module: any module.
+        name: its path from the root.
+        memo: not used.
+        arguments: `architecture`, the `ArchitectureWeights`.
+
+    Returns:
+        The super-module; None for modules that are no primitives.
+
+    Raises:
+        TypeError: the primitive cannot be mixed.
+    """
+    del memo
+    weights: ArchitectureWeights = arguments["architecture"]
+    match module:
+        case SuperModule():
+            return None
+        case LayerChoice():
+            weights.add_leaf(module.choice)
+            return converted(MixingLayerChoice, module, _weights=(weights,))
+        case InputChoice():
+            check_input_choice(module, name)
+            weights.add_leaf(module.choice)
+            return converted(MixingInputChoice, module, _weights=(weights,))
+        case Repeat() if isinstance(module.depth_choice, MutableExpression):
+            return _mixing_repeat(module, module.depth_choice, name, weights)
+        case Cell():
+            return MixingCell(module, weights)
+    return None
+
+
+def check_input_choice(module: InputChoice, name: str) -> None:
+    """Raise TypeError unless inputs are added; warn if any number may be chosen.
+
+    Args:
+        module: choice of inputs.
+        name: its path from the root.
+
+    Raises:
+        TypeError: the reduction is `concat` or `none`.
+    """
+    if module.reduction not in {"sum", "mean"}:
+        raise TypeError(
+            f"InputChoice at {name!r} must have the reduction 'sum' or 'mean' in a differentiable "
+            f"search, got {module.reduction!r}"
+        )
+    if module.n_chosen is None:
+        warnings.warn(
+            f"InputChoice at {name!r} chooses any number of inputs; a differentiable search "
+            "exports one",
+            stacklevel=2,
+        )
+
+
+def _mixing_repeat(
+    module: Repeat, depth: MutableExpression, name: str, weights: ArchitectureWeights
+) -> MixingRepeat:
+    if module.min_depth < 1:
+        raise TypeError(
+            f"Repeat at {name!r} must have a depth of at least 1 in a differentiable search, got "
+            f"{module.min_depth}"
+        )
+    leaves = depth.simplify()
+    for leaf in leaves.values():
+        weights.add_leaf(leaf)
+    depths = [int(depth.freeze(sample)) for sample in combinations(leaves.values())]
+    return converted(MixingRepeat, module, _weights=(weights,), depths=depths, leaves=dict(leaves))

@@ -1,0 +1,249 @@
+"""Training of a supernet whose architectures are chosen by a policy."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from pytorch_lightning import LightningModule
+from torch import Tensor
+
+from nni.mutable import (
+    Categorical,
+    CategoricalMultiple,
+    LabeledMutable,
+    Mutable,
+    MutableAnnotation,
+    Sample,
+)
+from nni.nas.oneshot.pytorch.architecture import SampledPath
+from nni.nas.oneshot.pytorch.controller import Controller, Trajectory
+from nni.nas.oneshot.pytorch.path_sampling import ATTEMPTS, UniformSampler
+from nni.nas.oneshot.pytorch.profiler import SampleProfilerPenalty
+from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule
+
+PolicyFactory = Callable[[Sequence[int]], Controller]
+"""Function of the number of alternatives of each decision."""
+UPDATE_TIMES = 5
+"""Calls of `Controller.update` in one update."""
+OPTIMIZER = "nni_controller_optimizer"
+"""Key of the state of the optimizer of the policy in a checkpoint."""
+
+
+class Decisions:
+    """Translation between the actions of a policy and samples.
+
+    Args:
+        space: mutable space.
+
+    Raises:
+        TypeError: a leaf is no choice among values.
+        ValueError: a choice takes several values at once.
+    """
+
+    def __init__(self, space: Mutable) -> None:
+        self.values = {
+            leaf.label: values
+            for leaf in space.simplify().values()
+            if (values := decision_values(leaf)) is not None
+        }
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of alternatives of each decision."""
+        return [len(values) for values in self.values.values()]
+
+    def sample(self, actions: Sequence[int]) -> Sample:
+        """Return the sample of one action for each decision.
+
+        Args:
+            actions: position of the alternative in each decision.
+        """
+        pairs = zip(self.values.items(), actions, strict=True)
+        return {label: values[action] for (label, values), action in pairs}
+
+
+def decision_values(leaf: LabeledMutable) -> list[Any] | None:
+    """Return the values of a leaf in samples, None if samples have none.
+
+    Args:
+        leaf: dimension of the space.
+
+    Raises:
+        TypeError: the leaf is no choice among values.
+        ValueError: the leaf takes several values at once.
+    """
+    match leaf:
+        case Categorical():
+            return list(leaf.values)
+        case CategoricalMultiple():
+            if leaf.n_chosen != 1:
+                raise ValueError(
+                    f"{leaf.label!r} must choose one candidate for a policy, got "
+                    f"n_chosen={leaf.n_chosen}"
+                )
+            return [[value] for value in leaf.values]
+        case MutableAnnotation():
+            return None
+    raise TypeError(f"{leaf.label!r} must be a choice among values for a policy, got {leaf!r}")
+
+
+class PolicyLightningModule(ManualOneShotLightningModule):
+    """Trains weights in the first part of an epoch, and the policy in the second.
+
+    A batch is a pair of the name of its loader, `train` or `val`, and a batch.
+
+    Args:
+        training_module: module of the evaluator.
+        path: sample that the supernet computes.
+        sampler: source of architectures during the warm-up; it checks constraints.
+        decisions: translation of actions.
+        batches_per_update: validation batches between two updates of the policy.
+        gradient_clip_val: largest norm of the gradient of the weights; None for no limit.
+        replay_buffer_size: number of trajectories to learn from; None: those since the last update.
+        reward_metric_name: logged metric that is the reward; None: the only one, or `default`.
+        policy: policy that chooses the actions.
+        update_kwargs: arguments of `Controller.update`, and `update_times`.
+        warmup_epochs: first epochs, in which the weights of random architectures only are trained.
+        penalty: penalty on the reward; None without.
+    """
+
+    def __init__(  # noqa: PLR0913 - the arguments of the strategy
+        self,
+        training_module: LightningModule,
+        path: SampledPath,
+        sampler: UniformSampler,
+        decisions: Decisions,
+        policy: Controller,
+        *,
+        batches_per_update: int = 20,
+        gradient_clip_val: float | None = None,
+        replay_buffer_size: int | None = None,
+        reward_metric_name: str | None = None,
+        update_kwargs: Mapping[str, int] | None = None,
+        warmup_epochs: int = 0,
+        penalty: SampleProfilerPenalty | None = None,
+    ) -> None:
+        super().__init__(training_module, gradient_clip_val)
+        self.path = path
+        self.sampler = sampler
+        self.decisions = decisions
+        self.policy = policy
+        self.batches_per_update = batches_per_update
+        self.reward_metric_name = reward_metric_name
+        self.update_kwargs = {"update_times": UPDATE_TIMES, **(update_kwargs or {})}
+        self.warmup_epochs = warmup_epochs
+        self.penalty = penalty
+        self._trajectories: deque[Trajectory] = deque(
+            maxlen=batches_per_update if replay_buffer_size is None else replay_buffer_size
+        )
+        self._collected_batches = 0
+
+    def training_step(self, batch: tuple[str, Any], batch_idx: int) -> Tensor | None:
+        """Train the weights by a training batch, or collect a reward of a validation batch.
+
+        Args:
+            batch: name of the loader, and batch.
+            batch_idx: its index.
+
+        Returns:
+            Loss of a training batch; None for another.
+        """
+        kind, data = batch
+        warm = self.current_epoch < self.warmup_epochs
+        if kind == "train":
+            self.path.sample = self.sampler.draw() if warm else self._chosen()[0]
+            return self.weight_step(data, batch_idx)
+        if not warm:
+            self._collect(data, batch_idx)
+        return None
+
+    def _chosen(self) -> tuple[Sample, tuple[int, ...], tuple[float, ...]]:
+        """Return a sample of the policy that satisfies the constraints, with its actions."""
+        for _ in range(ATTEMPTS):
+            actions, logarithms = self.policy.act()
+            sample = self.decisions.sample(actions)
+            if self.sampler.admits(sample):
+                return sample, actions, logarithms
+        raise RuntimeError(
+            f"none of {ATTEMPTS} architectures of the policy satisfies the constraints of the space"
+        )
+
+    @torch.no_grad()
+    def _measured(self, data: Any, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401 - any batch
+        self.training_module.eval()
+        with self.collected_logs() as logged:
+            self.training_module.validation_step(data, batch_idx)
+        self.training_module.train()
+        return logged
+
+    def _collect(self, data: Any, batch_idx: int) -> None:  # noqa: ANN401 - any batch
+        """Add the reward of a sample to the buffer; update the policy when its time has come."""
+        sample, actions, logarithms = self._chosen()
+        self.path.sample = sample
+        reward = float(reward_of(self._measured(data, batch_idx), self.reward_metric_name))
+        if self.penalty is not None:
+            total, details = self.penalty(torch.tensor(reward), sample)
+            reward = float(total)
+            self.log_dict({f"penalty/{name}": value for name, value in details.items()})
+        self.log("reward", reward)
+        self._trajectories.append(Trajectory(actions, logarithms, reward))
+        self._collected_batches += 1
+        if self._collected_batches % self.batches_per_update == 0:
+            self.update_policy()
+
+    def update_policy(self) -> None:
+        """Let the policy learn from the trajectories in the buffer."""
+        arguments = dict(self.update_kwargs)
+        with torch.enable_grad(), torch.autocast(self.device.type, enabled=False):
+            for _ in range(arguments.pop("update_times")):
+                self.policy.update(list(self._trajectories), **arguments)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Save the state of the optimizer of the policy."""
+        checkpoint[OPTIMIZER] = self.policy.optimizer.state_dict()
+        super().on_save_checkpoint(checkpoint)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restore the state of the optimizer of the policy."""
+        if OPTIMIZER in checkpoint:
+            self.policy.optimizer.load_state_dict(checkpoint[OPTIMIZER])
+        super().on_load_checkpoint(checkpoint)
+
+    def export(self) -> Sample:
+        """Return the most probable architecture of the policy; a draw if constraints refuse it."""
+        sample = self.decisions.sample(self.policy.best())
+        return sample if self.sampler.admits(sample) else self._chosen()[0]
+
+
+def reward_of(logged: Mapping[str, Any], name: str | None) -> Any:  # noqa: ANN401 - number or tensor
+    """Return the reward among the metrics of a validation step.
+
+    Args:
+        logged: metrics by name.
+        name: metric that is the reward; None for the rule below.
+
+    Returns:
+        The metric of that name; without one the only metric, else `default`, else the only one
+        that is not a loss.
+
+    Raises:
+        KeyError: none of these exists.
+
+    Examples:
+        >>> reward_of({"val_loss": 0.3, "val_acc": 0.9}, None)
+        0.9
+    """
+    if name is not None and name in logged:
+        return logged[name]
+    if name is None:
+        others = [one for one in logged if "loss" not in one]
+        for candidates in (list(logged), [one for one in logged if one == "default"], others):
+            if len(candidates) == 1:
+                return logged[candidates[0]]
+    raise KeyError(
+        f"the reward must be one metric that validation_step logs, got {sorted(logged)}; name it "
+        "by reward_metric_name"
+    )
