@@ -1,7 +1,7 @@
 """Format that keeps the live module, weights included: `RawFormatModelSpace`."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
@@ -82,7 +82,7 @@ class RawFormatModelSpace(ExecutableModelSpace):
         network = self.model_space.freeze(self.sample)
         if getattr(self.model_space, "is_supernet", False):
             return network
-        return copy.deepcopy(network)
+        return _parted(network, self.model_space)
 
     def model_leaves(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
         """Yield the leaves of the live space; the usual ones come from its cache."""
@@ -93,3 +93,25 @@ class RawFormatModelSpace(ExecutableModelSpace):
     def check_model(self, sample: Sample) -> SampleValidationError | None:
         """Return why a sample does not fit the live space, None if it does."""
         return self.model_space.check_contains(sample)
+
+
+def _parted(network: Any, model_space: Any) -> Any:  # noqa: ANN401 - modules, usually
+    """Return a network that shares no module and no tensor with the space that it came from.
+
+    Tensors that freezing has made are kept, since copying them is most of the work.
+    """
+    if not hasattr(network, "modules") or not hasattr(model_space, "modules"):
+        return copy.deepcopy(network)
+    space_parts = {id(part) for part in _parts(model_space)}
+    own = {id(part): part for part in _parts(network) if id(part) not in space_parts}
+    if len(own) == sum(1 for _ in _parts(network)):
+        return network
+    tensors = {key: part for key, part in own.items() if not hasattr(part, "modules")}
+    return copy.deepcopy(network, tensors)
+
+
+def _parts(module: Any) -> Iterator[Any]:  # noqa: ANN401 - modules and tensors
+    """Yield all modules, parameters and buffers of a module, each once."""
+    yield from module.modules()
+    yield from module.parameters()
+    yield from module.buffers()

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
@@ -12,7 +13,7 @@ from nni.common.serializer.arguments import recorded_arguments
 from nni.common.serializer.record import MARKER, TraceMarker
 from nni.common.serializer.tracing import attach
 from nni.mutable import Mutable, Sample, ensure_frozen, label_scope
-from nni.nas.nn.pytorch.base import MutableModule, recursive_freeze
+from nni.nas.nn.pytorch.base import MutableModule, frozen_copy, recursive_freeze
 from nni.nas.space.context import current_model, model_context
 from nni.nas.utils.markers import BASIC_UNIT
 
@@ -122,12 +123,13 @@ class ParametrizedModule(MutableModule):
             sample: value of each label.
 
         Returns:
-            An instance of the wrapped class if there is one, else of this class; the module
-            itself if neither an argument nor a module inside is mutable.
+            An instance of the wrapped class if there is one, else of this class. Without a mutable
+            argument it is the module itself, or a copy with its weights if a module inside is
+            mutable.
         """
         self.validate(sample)
-        if not self.mutables and not any(self.named_mutable_descendants()):
-            return self
+        if not self.mutables:
+            return frozen_copy(self, sample)[0]
         symbol = self._wrapped or type(self)
         args = [_frozen(one, sample) for one in self.trace_args]
         kwargs = {name: _frozen(one, sample) for name, one in self.trace_kwargs.items()}
@@ -221,6 +223,10 @@ def _value_in(argument: Any, sample: Sample) -> Any:  # noqa: ANN401 - any argum
 def _frozen(argument: Any, sample: Sample) -> Any:  # noqa: ANN401 - any argument
     if isinstance(argument, nn.Module):
         return recursive_freeze(argument, sample)[0]
+    if type(argument) in {list, tuple}:
+        return type(argument)(_frozen(one, sample) for one in argument)
+    if type(argument) in {dict, OrderedDict}:
+        return type(argument)((key, _frozen(one, sample)) for key, one in argument.items())
     return _value_in(argument, sample)
 
 

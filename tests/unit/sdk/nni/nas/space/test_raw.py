@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from nni.nas.nn.pytorch import LayerChoice
+from nni.mutable import Categorical, MutableList, Sample
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear
 from nni.nas.space import RawFormatModelSpace
 from tests.unit.sdk.nni.nas.space_models import SharedSpace, TinySpace, WeightSum
 
@@ -61,3 +62,31 @@ def test_any_mutable_module_is_a_space() -> None:
 def test_plain_module_is_refused() -> None:
     with pytest.raises(TypeError, match=r"model_space must be a mutable.*got Linear"):
         RawFormatModelSpace(nn.Linear(1, 1))
+
+
+def test_tensors_that_freezing_made_are_not_copied() -> None:
+    class Mixed(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.choice = LayerChoice([nn.Linear(2, 2)], label="choice")
+            self.wide = MutableLinear(2, Categorical([3, 4], label="width"))
+
+        def freeze(self, sample: Sample) -> Any:
+            self.frozen = [super().freeze(sample)]
+            return self.frozen[0]
+
+    space = Mixed()
+
+    network = RawFormatModelSpace(space).freeze({"choice": 0, "width": 4}).executable_model()
+
+    assert network.wide.weight is space.frozen[0].wide.weight
+    assert network.choice.weight is not space.frozen[0].choice.weight
+
+
+def test_space_that_is_no_module_is_copied() -> None:
+    values = Categorical([[1], [2]], label="values")
+
+    network = RawFormatModelSpace(MutableList([values])).freeze({"values": [2]}).build_model()
+    network[0].append(3)
+
+    assert values.values == [[1], [2]]

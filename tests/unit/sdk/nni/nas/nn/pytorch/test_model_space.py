@@ -224,6 +224,17 @@ def test_space_with_own_mutables_is_constructed_again() -> None:
     assert frozen.simplify() == {}
 
 
+def test_nested_space_with_own_mutables_is_constructed_in_its_scope() -> None:
+    class Around(ModelSpace, label_prefix="around"):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = OwnMutable(2)
+
+    frozen = Around().freeze({"around/own/depth": 2})
+
+    assert len(frozen.inner.layers) == 2
+
+
 def test_frozen_factory_constructs_a_new_network_each_time() -> None:
     factory = SharedSpace().frozen_factory({"first": 0})
 

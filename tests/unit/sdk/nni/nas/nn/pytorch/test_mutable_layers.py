@@ -1,6 +1,7 @@
 """`Mutable…` for each module of `torch.nn`."""
 
 import re
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from nni.mutable import Categorical
 from nni.nas.nn.pytorch import (
     MutableBatchNorm2d,
     MutableConv2d,
+    MutableLinear,
+    MutableLSTM,
     MutableMultiheadAttention,
     MutableSequential,
     mutable_layers,
@@ -56,10 +59,22 @@ def test_attention_of_a_chosen_number_of_heads() -> None:
     assert layer.freeze({"heads": 3}).num_heads == 3
 
 
-def test_container_takes_modules() -> None:
-    body = MutableSequential(MutableConv2d(1, Categorical([2, 4], label="channels"), 1), nn.ReLU())
+@pytest.mark.parametrize("named", [False, True])
+def test_container_is_frozen_with_its_modules(named: bool) -> None:
+    width = Categorical([2, 4], label="width")
+    modules = [MutableLinear(1, width), nn.Linear(4, 1)]
+    body = MutableSequential(OrderedDict(a=modules[0], b=modules[1]) if named else modules[0])
 
-    frozen = body.freeze({"channels": 4})
+    frozen = body.freeze({"width": 4})
 
-    assert type(frozen) is nn.Sequential
-    assert frozen[0].out_channels == 4
+    assert isinstance(frozen, nn.Sequential)
+    assert frozen[0].out_features == 4
+    assert frozen.simplify() == {}
+
+
+def test_arguments_without_names_are_recorded_by_position() -> None:
+    layer = MutableLSTM(3, Categorical([4, 5], label="hidden"), num_layers=2)
+
+    frozen = layer.freeze({"hidden": 5})
+
+    assert (frozen.hidden_size, frozen.num_layers) == (5, 2)

@@ -196,3 +196,33 @@ def test_labels_are_complete_strings() -> None:
         layer = MutableLinear(1, Categorical([1, 2], label="width"))
 
     assert list(layer.simplify()) == [auto_label(layer.mutables[0].label)]  # type: ignore[attr-defined]
+
+
+def test_module_without_mutable_arguments_keeps_its_weights() -> None:
+    module = ChoiceInside(3)
+
+    frozen: Any = module.freeze({"activation": 1})
+
+    assert isinstance(frozen.activation, nn.Tanh)
+    assert torch.equal(frozen.linear.weight, module.linear.weight)
+
+
+def test_modules_in_lists_and_dicts_of_arguments_are_frozen() -> None:
+    class Branches(ParametrizedModule):
+        def __init__(
+            self, named: dict[str, nn.Module], listed: list[nn.Module], width: int
+        ) -> None:
+            super().__init__()
+            self.named = nn.ModuleDict(named)
+            self.listed = nn.ModuleList(listed)
+            self.width = width
+
+    def choice(label: str) -> LayerChoice:
+        return LayerChoice([nn.ReLU(), nn.Tanh()], label=label)
+
+    module = Branches({"one": choice("one")}, [choice("two")], width())
+
+    frozen: Any = module.freeze({"one": 1, "two": 1, "width": 4})
+
+    assert isinstance(frozen.named["one"], nn.Tanh)
+    assert isinstance(frozen.listed[0], nn.Tanh)
