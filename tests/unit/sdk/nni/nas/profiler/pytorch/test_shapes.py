@@ -1,0 +1,90 @@
+"""Shapes of tensors without data, compared with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+import nni
+from nni.nas.profiler.pytorch.cases import CannotProfileError
+from nni.nas.profiler.pytorch.shapes import (
+    ShapeTensor,
+    from_tensors,
+    frozen_shapes,
+    merged,
+    shapes_in,
+)
+
+WIDTH = nni.choice("width", [4, 6])
+FUNCTIONS: list[Callable[[Any], Any]] = [
+    lambda x: torch.relu(x) + 1,
+    lambda x: (2 * x - x) / 3,
+    lambda x: functional.gelu(x).mean((2, 3)),
+    lambda x: x.mean((2, 3), keepdim=True) * x,
+    lambda x: x.sum(1),
+    lambda x: x.view(x.size(0), -1),
+    lambda x: x.view(x.shape[0], x.shape[1] // 2, -1),
+    lambda x: x.reshape(x.size(0), -1, 5),
+    lambda x: x.flatten(1),
+    lambda x: torch.flatten(x, 2),
+    lambda x: x.permute(0, 2, 3, 1),
+    lambda x: x.transpose(1, 2),
+    lambda x: torch.cat([x, x], 1),
+    lambda x: torch.stack([x, x], 1),
+    lambda x: x.unsqueeze(1).squeeze(1),
+    lambda x: x[:, 1:],
+    lambda x: x[:, :-1, ..., None],
+    lambda x: x[:, :, 0],
+    lambda x: x.chunk(2, 1)[1],
+    lambda x: x.flatten(2) @ x.flatten(2).transpose(1, 2),
+    lambda x: torch.softmax(x, 1).expand(3, -1, -1, -1),
+    lambda x: functional.adaptive_avg_pool2d(x, 2),
+    lambda x: functional.dropout(x, 0.1, training=True).contiguous(),
+    lambda x: -x,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=range(len(FUNCTIONS)))
+@pytest.mark.parametrize("width", [4, 6])
+def test_shape_is_that_of_torch(function: Callable[[Any], Any], width: int) -> None:
+    real = function(torch.zeros(1, width, 5, 5))
+
+    symbolic = function(ShapeTensor((1, WIDTH, 5, 5)))
+
+    assert frozen_shapes(symbolic, {"width": width}).shape == tuple(real.shape)
+
+
+def test_function_without_a_rule_runs_without_data() -> None:
+    assert torch.fft.fft(ShapeTensor((2, 8))).shape == (2, 8)
+    images: Any = ShapeTensor((1, 3, 8, 8))
+    assert functional.max_pool2d(images, 2).shape == (1, 3, 4, 4)
+
+
+def test_function_without_a_rule_on_mutable_sizes_is_refused_by_name() -> None:
+    images: Any = ShapeTensor((1, WIDTH, 8, 8))
+
+    with pytest.raises(CannotProfileError, match="max_pool2d has no shape formula"):
+        functional.max_pool2d(images, 2)
+
+
+def test_data_is_not_there() -> None:
+    with pytest.raises(CannotProfileError, match="depends on the data of a tensor"):
+        bool(ShapeTensor((1,)) > 0)
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = ShapeTensor((1,)).missing
+
+
+def test_alternatives_of_different_structure_are_refused() -> None:
+    with pytest.raises(CannotProfileError, match="one number of dimensions"):
+        merged([ShapeTensor((1, 2)), ShapeTensor((1, 2, 3))], max)
+
+
+def test_nested_tensors_become_nested_shapes() -> None:
+    nested = from_tensors({"images": torch.zeros(2, 3), "more": (torch.ones(4), None)})
+
+    assert [one.shape for one in shapes_in(nested)] == [(2, 3), (4,)]
+    assert nested["more"][1] is None
