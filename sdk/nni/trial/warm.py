@@ -324,28 +324,53 @@ def script_module(path: str) -> types.ModuleType:
     return module
 
 
+def set_search_path(directory: str, packages: set[str], known: set[str]) -> None:
+    """Put the directory of a program in front of the search path."""
+    if _process.relative:  # the trial need not start where this process did
+        sys.path[:] = [os.path.abspath(_process.relative.get(part, part)) for part in sys.path]
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
+        sys.path.insert(0, directory)
+    forget_shadowed(directory, packages, known)
+
+
+def run_module(argv: list[str], packages: set[str], known: set[str]) -> int:
+    """Run a module as `python -m` would; arguments and result are those of `run_script`."""
+    set_search_path(os.getcwd(), packages, known)
+    sys.argv = ["-m", *argv[1:]]  # as the interpreter has it while the module is searched
+    sys.modules["__main__"] = script_module("")
+    import runpy
+
+    try:
+        # What the interpreter itself calls for `-m`.
+        runpy._run_module_as_main(argv[0])  # type: ignore[attr-defined] # noqa: SLF001
+    except SystemExit as error:
+        return exit_code(error)
+    except BaseException as error:  # noqa: BLE001 - the rim of the user's program
+        show_traceback(error)
+        return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
 def run_script(argv: list[str], packages: set[str], known: set[str]) -> int:
-    """Run a script as the interpreter would.
+    """Run a script, or the module behind `-m`, as the interpreter would.
 
     Args:
-        argv: the script and its arguments.
+        argv: the script, or `-m` and the name of a module, and the arguments.
         packages: top-level names of the modules that a new interpreter would not have.
         known: full names of all that are loaded; corrected here.
 
     Returns:
         The exit code, or minus the number of the signal to die of.
     """
+    if argv[0] == "-m":
+        return run_module(argv[1:], packages, known)
     given = argv[0]
     path = given
     if sys.version_info >= (3, 9) and not given.startswith("/"):
         path = os.path.join(os.getcwd(), given)
     directory = os.path.dirname(os.path.realpath(given))
     sys.argv = list(argv)
-    if _process.relative:  # the trial need not start where this process did
-        sys.path[:] = [os.path.abspath(_process.relative.get(part, part)) for part in sys.path]
-    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
-        sys.path.insert(0, directory)
-    forget_shadowed(directory, packages, known)
+    set_search_path(directory, packages, known)
     try:
         with open(given, "rb") as file:
             source = file.read()

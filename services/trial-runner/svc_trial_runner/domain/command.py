@@ -12,18 +12,18 @@ _MEANS_SOMETHING_TO_A_SHELL: Final = frozenset("|&;<>()$`\\*?[]{}!~#%\n\r")
 
 @dataclass(frozen=True, slots=True)
 class PythonCommand:
-    """Trial command that only runs one Python script, so that a warm interpreter can run it."""
+    """Trial command that only runs a Python script or module, so that it can start warm."""
 
     interpreter: str
     """As written: a name to look up on the PATH, or a path."""
     unbuffered: bool
     """`-u` was given."""
     arguments: tuple[str, ...]
-    """Script and arguments, the later `sys.argv`."""
+    """Script or `-m` and module, and the arguments."""
 
 
 def parse_python_command(command: str) -> PythonCommand | None:
-    """Parse `python[3] [-u] script.py arguments`; None: bash must run the line.
+    """Parse `python[3] [-u] (script.py | -m module) arguments`; None: bash must run the line.
 
     A line with anything that a shell might expand, redirect, chain or assign is not parsed, even
     where quotes would make it harmless: bash then runs it, which is always right.
@@ -39,9 +39,17 @@ def parse_python_command(command: str) -> PythonCommand | None:
         return None
     unbuffered = words[1] == "-u"
     arguments = words[2:] if unbuffered else words[1:]
-    if not arguments or arguments[0].startswith("-") or not arguments[0].endswith(".py"):
+    if not arguments or not (_is_script(arguments[0]) or _is_module(arguments[:2])):
         return None
     return PythonCommand(words[0], unbuffered, tuple(arguments))
+
+
+def _is_script(word: str) -> bool:
+    return word.endswith(".py") and not word.startswith("-")
+
+
+def _is_module(words: list[str]) -> bool:
+    return words[0] == "-m" and all(part.isidentifier() for part in words[-1].split("."))
 
 
 _LOAD_TIME_PREFIXES: Final = (

@@ -389,6 +389,35 @@ def test_folder_with_main_is_run_by_a_new_interpreter(stage: Stage) -> None:
     assert_same(stage.client.run(["package", "-v"]), stage.plain("package", "-v"))
 
 
+MODULE_PROBE = """
+import sys
+from package import sibling
+print(sys.argv, sys.path[0], sys.orig_argv[1:], sibling.VALUE)
+print(__name__, __package__, __spec__.name, __file__, sys.modules["__main__"].__dict__ is globals())
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [MODULE_PROBE, "import sys; sys.exit(4)", "1 / 0", "import nowhere", "raise KeyboardInterrupt"],
+)
+def test_module_behaves_as_in_the_plain_interpreter(stage: Stage, text: str) -> None:
+    folder = stage.folder / "package"
+    folder.mkdir(exist_ok=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "sibling.py").write_text("VALUE = 'near'")
+    (folder / "program.py").write_text(text)
+
+    assert_same(
+        stage.client.run(["-m", "package.program", "-v"]),
+        stage.plain("-m", "package.program", "-v"),
+    )
+
+
+def test_missing_module_is_reported_in_the_interpreters_words(stage: Stage) -> None:
+    assert_same(stage.client.run(["-m", "nowhere"]), stage.plain("-m", "nowhere"))
+
+
 def test_edited_files_are_read_again(stage: Stage) -> None:
     stage.write("sibling.py", "VALUE = 1")
     stage.write("script.py", "import sibling; print('one', sibling.VALUE)")

@@ -17,9 +17,13 @@ from svc_trial_runner.domain.command import (
         ("/usr/bin/python3 t.py", PythonCommand("/usr/bin/python3", False, ("t.py",))),
         ("python t.py 'a b' \"c\"", PythonCommand("python", False, ("t.py", "a b", "c"))),
         ("python t.py --name=x -u", PythonCommand("python", False, ("t.py", "--name=x", "-u"))),
+        ("python -m a.b --c", PythonCommand("python", False, ("-m", "a.b", "--c"))),
+        ("python -u -m a", PythonCommand("python", True, ("-m", "a"))),
     ],
 )
-def test_line_that_only_runs_a_script_is_parsed(line: str, expected: PythonCommand) -> None:
+def test_line_that_only_runs_a_program_of_python_is_parsed(
+    line: str, expected: PythonCommand
+) -> None:
     assert parse_python_command(line) == expected
 
 
@@ -29,7 +33,9 @@ def test_line_that_only_runs_a_script_is_parsed(line: str, expected: PythonComma
         "",
         "python",
         "python -u",
-        "python -m package",
+        "python -m",
+        "python -m a/b.py",
+        "python -mpackage",
         "python -c pass",
         "python -O train.py",
         "python -u -B train.py",
