@@ -3,6 +3,8 @@
 from nni.nas.utils.framework import get_default_framework, set_default_framework, shortcut
 from nni.nas.utils.importable_names import get_importable_name, import_
 from nni.nas.utils.markers import basic_unit, is_basic_unit, is_model_wrapped
+from nni.nas.utils.original_names import original_names, original_state_dict_hooks
+from nni.nas.utils.tracing_spellings import serialize, serialize_cls
 
 __all__ = [
     "basic_unit",
@@ -11,6 +13,10 @@ __all__ = [
     "import_",
     "is_basic_unit",
     "is_model_wrapped",
+    "original_names",
+    "original_state_dict_hooks",
+    "serialize",
+    "serialize_cls",
     "set_default_framework",
     "shortcut",
 ]

@@ -14,6 +14,7 @@ from nni.nas.nn.pytorch.base import MutableModule, frozen_copy, module_label, re
 from nni.nas.nn.pytorch.choice import LayerChoice
 from nni.nas.nn.pytorch.inputs import ChosenInputs, InputChoice
 from nni.nas.space.context import current_model, model_context
+from nni.nas.utils.original_names import record_place
 
 __all__ = ["Cell"]
 
@@ -243,7 +244,9 @@ def _operator(builders: dict[str, _Builder], label: str) -> nn.Module:
     if sample is None:
         return LayerChoice({name: build() for name, build in builders.items()}, label=label)
     chosen = Categorical(list(builders), label=auto_label(label)).freeze(sample)
-    return recursive_freeze(builders[chosen](), sample)[0]
+    frozen = recursive_freeze(builders[chosen](), sample)[0]
+    record_place(frozen, chosen, continues=True)
+    return frozen
 
 
 def _outputs(cell: Cell) -> list[int]:

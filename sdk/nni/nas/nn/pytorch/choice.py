@@ -13,6 +13,7 @@ from nni.nas.nn.pytorch.base import (
     module_label,
     recursive_freeze,
 )
+from nni.nas.utils.original_names import record_place
 
 __all__ = ["LayerChoice"]
 
@@ -98,7 +99,10 @@ class LayerChoice(MutableModule):
         del weights
         named = _named(candidates)
         choice = Categorical(list(named), label=module_label(label, cls.__name__))
-        return recursive_freeze(named[choice.freeze(sample)], sample)[0]
+        name = choice.freeze(sample)
+        frozen = recursive_freeze(named[name], sample)[0]
+        record_place(frozen, str(name), continues=True)
+        return frozen
 
     @property
     def label(self) -> str:
@@ -150,9 +154,11 @@ class LayerChoice(MutableModule):
         """
         name = self._choice.freeze(sample)
         try:
-            return recursive_freeze(self[name], sample)[0]
+            frozen = recursive_freeze(self[name], sample)[0]
         except SampleValidationError as error:
             raise error.inside(str(name)) from None
+        record_place(frozen, str(name), continues=frozen is not self[name])
+        return frozen
 
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - what candidates take
         """Return the output of the default candidate.

@@ -26,6 +26,7 @@ from nni.nas.nn.pytorch.base import (
     recursive_freeze,
 )
 from nni.nas.space.context import current_model
+from nni.nas.utils.original_names import record_place
 
 __all__ = ["Repeat"]
 
@@ -96,7 +97,7 @@ class Repeat(MutableModule):
         built = [recursive_freeze(one, sample)[0] for one in _built(blocks, range(length))]
         if scope is not None and _is_factory(blocks) and length < greatest:
             _skip_labels(blocks, range(length, greatest), scope, before)
-        return nn.Sequential(*built)
+        return _sequence(built)
 
     @property
     def label(self) -> str | None:
@@ -120,7 +121,7 @@ class Repeat(MutableModule):
         """Return the first blocks, as many as a sample says, each frozen."""
         self.validate(sample)
         blocks = self.blocks[: self._length(sample)]
-        return nn.Sequential(*(recursive_freeze(block, sample)[0] for block in blocks))
+        return _sequence([recursive_freeze(block, sample)[0] for block in blocks])
 
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - what blocks take
         """Return the output of the first blocks, as many as the default depth.
@@ -173,6 +174,12 @@ def _depth_choice(depth: Depth, label: str | None) -> int | MutableExpression:
     if depth < 1:
         raise ValueError(f"depth must be >= 1, got {depth}")
     return depth
+
+
+def _sequence(blocks: list[nn.Module]) -> nn.Sequential:
+    sequence = nn.Sequential(*blocks)
+    record_place(sequence, "blocks")
+    return sequence
 
 
 def _default_depth(depth: int | MutableExpression) -> int:
