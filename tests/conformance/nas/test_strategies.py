@@ -1,10 +1,16 @@
 """Every built-in strategy against the shipped suite."""
 
+import io
+from typing import Any
+
+import torch
+
 from nni.hpo import EvolutionTuner, RandomTuner, SMACTuner
 from nni.nas.strategy import (
     TPE,
     GridSearch,
     HPOTunerStrategy,
+    PolicyBasedRL,
     Random,
     RegularizedEvolution,
     Strategy,
@@ -88,6 +94,21 @@ class TestSMACTuner(StrategyConformance):
 
     def make(self, seed: int) -> Strategy:
         return HPOTunerStrategy(SMACTuner("maximize", seed=seed))
+
+
+class TestPolicyBasedRL(StrategyConformance):
+    numbers = False
+    never_repeats = False
+
+    def make(self, seed: int) -> Strategy:
+        update = {"repeat": 1, "update_times": 1}
+        return PolicyBasedRL(samples_per_update=8, update_kwargs=update, seed=seed)
+
+    def saved_and_loaded(self, state: dict[str, Any]) -> Any:
+        file = io.BytesIO()
+        torch.save(state, file)
+        file.seek(0)
+        return torch.load(file, weights_only=True)
 
 
 class TestChain(StrategyConformance):

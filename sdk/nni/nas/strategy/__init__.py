@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from nni.nas.strategy.grid_search import GridSearch
     from nni.nas.strategy.hpo import TPE, HPOTunerStrategy, TPEStrategy
     from nni.nas.strategy.middleware import Chain
+    from nni.nas.strategy.policy.policy_based_rl import PolicyBasedRL
     from nni.nas.strategy.random_search import Random
     from nni.nas.strategy.regularized_evolution import RegularizedEvolution
 
@@ -19,6 +20,7 @@ __all__ = [
     "Chain",
     "GridSearch",
     "HPOTunerStrategy",
+    "PolicyBasedRL",
     "Random",
     "RegularizedEvolution",
     "Strategy",
@@ -31,6 +33,7 @@ _HOMES = {
     "Chain": "nni.nas.strategy.middleware",
     "GridSearch": "nni.nas.strategy.grid_search",
     "HPOTunerStrategy": "nni.nas.strategy.hpo",
+    "PolicyBasedRL": "nni.nas.strategy.policy.policy_based_rl",
     "Random": "nni.nas.strategy.random_search",
     "RegularizedEvolution": "nni.nas.strategy.regularized_evolution",
     "Strategy": "nni.nas.strategy.base",

@@ -1,0 +1,1 @@
+"""Policy that learns to choose models, and the game that it plays."""
