@@ -23,6 +23,10 @@ PUBLIC_MODULES: Final = (
     "nni.experiment",
     "nni.experiment.config",
     "nni.mutable",
+    "nni.nas",
+    "nni.nas.nn.pytorch",
+    "nni.nas.space",
+    "nni.nas.utils",
     "nni.annotation",
     "nni.common.hpo_utils",
     "nni.testing",
@@ -35,6 +39,8 @@ _OPTIONS: Final = """\
       show_root_heading: false
       show_root_toc_entry: false"""
 _WITHOUT_DOCUMENTATION: Final = frozenset({"__version__"})
+_NAMED_AFTER_TORCH: Final = "nni.nas.nn.pytorch.mutable_layers"
+"""Module of a class for each one of torch, whose documentation is that of torch."""
 
 
 def python_pages() -> dict[str, str]:
@@ -50,11 +56,13 @@ def python_pages() -> dict[str, str]:
 
 def public_names(module_name: str) -> list[str]:
     """Return the names of a public module that have a reference, sorted."""
-    names: list[str] = import_module(module_name).__all__
+    module = import_module(module_name)
     return sorted(
         name
-        for name in names
-        if name not in _WITHOUT_DOCUMENTATION and f"{module_name}.{name}" not in PUBLIC_MODULES
+        for name in module.__all__
+        if name not in _WITHOUT_DOCUMENTATION
+        and f"{module_name}.{name}" not in PUBLIC_MODULES
+        and getattr(getattr(module, name), "__module__", "") != _NAMED_AFTER_TORCH
     )
 
 

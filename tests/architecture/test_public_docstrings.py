@@ -33,11 +33,15 @@ MODULES = (
     "nni.compression.utils",
     "nni.hpo",
     "nni.mutable",
+    "nni.nas",
     "nni.nas.execution",
     "nni.nas.experiment",
     "nni.nas.experiment.config",
+    "nni.nas.nn.pytorch",
+    "nni.nas.space",
     "nni.nas.strategy",
     "nni.nas.strategy.middleware",
+    "nni.nas.utils",
     "nni.experiment",
 )
 OURS = "nni"

@@ -264,7 +264,11 @@ class _TraceCopy:
 
 
 def _trace_copy(self: Any) -> SerializableObject:  # noqa: ANN401 - any traced object
-    """Return a shell with the same call, whose arguments can be changed."""
+    """Return a shell with the same call, whose arguments can be changed.
+
+    Returns:
+        A new shell; its method `get` makes the call.
+    """
     return SerializableObject(self.trace_symbol, self.trace_args, self.trace_kwargs).trace_copy()
 
 
