@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from torch import nn
 
@@ -63,6 +63,8 @@ class MutableModule(Mutable, nn.Module):
         >>> recursive_freeze(network, {"factor": 2})[0][1].factor
         2
     """
+
+    __jit_unused_properties__: ClassVar = ["mutables"]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, D102 - see create_fixed_module
         # Copies and pickles create instances without arguments.

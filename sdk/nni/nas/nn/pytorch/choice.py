@@ -1,7 +1,7 @@
 """Choice among layers: `LayerChoice`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from torch import nn
 
@@ -47,6 +47,10 @@ class LayerChoice(MutableModule):
         >>> layer.freeze({"activation": "tanh"})
         Tanh()
     """
+
+    __jit_unused_properties__: ClassVar = [
+        *("label", "choice", "names", "candidates", "default_candidate", "mutables"),
+    ]
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Choice among tensors: `InputChoice`, and what it is frozen to."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -96,6 +96,8 @@ class InputChoice(MutableModule):
         >>> skip.freeze({"skip": [1, 2]})
         ChosenInputs(chosen=[1, 2], reduction='sum')
     """
+
+    __jit_unused_properties__: ClassVar = ["label", "default_inputs", "mutables"]
 
     def __init__(
         self,

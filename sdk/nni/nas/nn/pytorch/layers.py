@@ -1,9 +1,11 @@
 """Every module of `torch.nn` under its own name, as a basic unit whose arguments may be mutables.
 
 Use it in place of torch's: `import nni.nas.nn.pytorch.layers as nn`. In graphs such a module is one
-node with its arguments. Type checkers read the names from the stub beside this module.
+node with its arguments. Names that are no modules, such as `functional`, are those of torch. Type
+checkers read the names from the stub beside this module.
 """
 
+from torch import nn
 from torch.nn import Module
 
 from nni.nas.nn.pytorch.torch_modules import mutable_classes
@@ -12,3 +14,8 @@ _CLASSES = mutable_classes(__name__, "")
 globals().update(_CLASSES)
 
 __all__ = ["Module", *_CLASSES]  # noqa: PLE0604 - one name for each class of torch
+
+
+def __getattr__(name: str) -> object:
+    """Return what `torch.nn` has under a name."""
+    return getattr(nn, name)

@@ -1,9 +1,13 @@
 # Generated from the names of torch.nn by `torch_modules`; a test compares both.
+from typing import Any
+
 from torch import nn
 
 from nni.nas.nn.pytorch.parametrized import ParametrizedModule
 
 Module = nn.Module
+
+def __getattr__(name: str) -> Any: ...  # noqa: ANN401 - whatever torch.nn has
 
 __all__ = [
     "CELU",

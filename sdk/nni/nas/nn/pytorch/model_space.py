@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from torch import nn
 
@@ -65,11 +65,13 @@ class ModelSpace(MutableModule, BaseModelSpace):
         )
     """
 
-    trace_symbol: Any
-    trace_args: list[Any]
-    trace_kwargs: dict[str, Any]
-    is_supernet: bool = False
+    if TYPE_CHECKING:  # TorchScript takes annotations for attributes that it must compile
+        trace_symbol: Any
+        trace_args: list[Any]
+        trace_kwargs: dict[str, Any]
 
+    __jit_unused_properties__: ClassVar = ["args", "mutables"]
+    is_supernet = False
     _label_prefix: ClassVar[str | None] = None
 
     def __init_subclass__(
@@ -118,8 +120,9 @@ class ModelSpace(MutableModule, BaseModelSpace):
         """Return the network of a sample; the space stays as it is.
 
         Candidates without mutables inside are used as they are, so the network shares their
-        weights with the space. A space that registers mutables itself is constructed again, with
-        fresh weights everywhere, since its constructor may have used their values.
+        weights with the space. A space is constructed again, with fresh weights everywhere, if it
+        registers mutables itself, since its constructor may have used their values; so it is if a
+        module inside does and has no `freeze` of its own.
 
         Args:
             sample: value of each label.
@@ -131,7 +134,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
             nni.mutable.SampleValidationError: the sample is not contained in the space.
         """
         self.validate(sample)
-        if self.mutables and not self.is_supernet:
+        if not self.is_supernet and _has_used_values(self):
             return self.frozen_factory(sample)()
         return frozen_copy(self, sample)[0]
 
@@ -195,6 +198,16 @@ class ModelSpace(MutableModule, BaseModelSpace):
         """
         del strategy
         return []
+
+
+def _has_used_values(space: ModelSpace) -> bool:
+    """Return whether a constructor may have used values of mutables that `freeze` cannot change."""
+    return any(
+        isinstance(module, MutableModule)
+        and module.mutables
+        and (module is space or type(module).freeze is MutableModule.freeze)
+        for module in space.modules()
+    )
 
 
 def _recording(constructor: Callable[..., None]) -> Callable[..., None]:

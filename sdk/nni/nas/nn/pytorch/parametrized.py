@@ -4,7 +4,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from torch import nn
 
@@ -56,10 +56,12 @@ class ParametrizedModule(MutableModule):
         (16, 32)
     """
 
-    trace_symbol: Any
-    trace_args: list[Any]
-    trace_kwargs: dict[str, Any]
+    if TYPE_CHECKING:  # TorchScript takes annotations for attributes that it must compile
+        trace_symbol: Any
+        trace_args: list[Any]
+        trace_kwargs: dict[str, Any]
 
+    __jit_unused_properties__: ClassVar = ["args", "mutables"]
     _wrapped: ClassVar[type[nn.Module] | None] = None
 
     def __init_subclass__(

@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import torch
 from torch import nn
@@ -61,6 +61,8 @@ class Repeat(MutableModule):
         >>> [len(frozen) for frozen in blocks.grid()]
         [1, 2, 3]
     """
+
+    __jit_unused_properties__: ClassVar = ["label", "mutables"]
 
     def __init__(self, blocks: Blocks, depth: Depth, *, label: str | None = None) -> None:
         super().__init__()

@@ -1,5 +1,8 @@
 """Layers under the names of torch."""
 
+import pytest
+import torch
+
 import nni.nas.nn.pytorch.layers as nn
 from nni.common.serializer import dump
 from nni.mutable import Categorical
@@ -25,3 +28,10 @@ def test_arguments_may_be_mutable() -> None:
 
 def test_layer_is_dumped_by_its_name() -> None:
     assert dump(nn.ReLU()) == '{"__symbol__": "path:nni.nas.nn.pytorch.layers.ReLU"}'
+
+
+def test_other_names_are_those_of_torch() -> None:
+    assert nn.Parameter is torch.nn.Parameter
+    assert nn.functional is torch.nn.functional
+    with pytest.raises(AttributeError, match="Absent"):
+        _ = nn.Absent

@@ -9,7 +9,13 @@ from torch.nn import functional
 
 from nni.common.serializer import dump, is_traceable, is_wrapped_with_trace, load, trace
 from nni.mutable import Categorical, ExpressionConstraint, SampleMissingError, ensure_frozen
-from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableDropout, MutableLinear
+from nni.nas.nn.pytorch import (
+    LayerChoice,
+    ModelSpace,
+    MutableDropout,
+    MutableLinear,
+    MutableModule,
+)
 from nni.nas.space import model_context
 from tests.unit.sdk.nni.nas.space_models import SharedSpace, TinySpace
 
@@ -222,6 +228,31 @@ def test_space_with_own_mutables_is_constructed_again() -> None:
 
     assert (len(space.layers), len(frozen.layers)) == (1, 2)
     assert frozen.simplify() == {}
+
+
+def test_space_whose_modules_use_registered_values_is_constructed_again() -> None:
+    class Token(MutableModule):
+        def __init__(self) -> None:
+            super().__init__()
+            size = self.add_mutable(Categorical([4, 8], label="size"))
+            self.token = nn.Parameter(torch.zeros(ensure_frozen(size)))
+
+    class Net(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(Token())
+
+    assert Net().freeze({"size": 8}).body[0].token.shape == (8,)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_frozen_network_is_compiled_by_torchscript() -> None:
+    network = TinySpace().freeze({"tiny/width": 8, "tiny/activation": "relu", "tiny/head": 1})
+    inputs = torch.ones(1, 4)
+
+    scripted = torch.jit.script(network)
+
+    assert torch.equal(scripted(inputs), network(inputs))
 
 
 def test_nested_space_with_own_mutables_is_constructed_in_its_scope() -> None:
