@@ -1,1 +1,8 @@
-"""One-shot search: one network whose weights all architectures share."""
+"""One-shot search: one network whose weights all architectures share.
+
+The names of the selected framework can be imported from here.
+"""
+
+from nni.nas.utils.framework import shortcut
+
+__getattr__ = shortcut("nni.nas.oneshot")

@@ -78,7 +78,8 @@ def shortcut(package: str, names: Sequence[str] = ()) -> Callable[[str], object]
     def get(name: str) -> object:
         if name in names:
             return import_module(f"{package}.{name}")
-        if name.startswith("__"):  # asked for by the import system and by inspection
+        # Asked for by the import system and by inspection; a subpackage is then imported.
+        if name.startswith("__") or name in _KNOWN:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         framework = get_default_framework()
         if framework == "none":

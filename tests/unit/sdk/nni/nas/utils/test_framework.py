@@ -52,6 +52,14 @@ def test_unsupported_framework_raises_import_error_at_use(name: str) -> None:
         _ = nni.nas.nn.LayerChoice
 
 
+def test_package_of_a_framework_can_be_imported_whatever_is_selected() -> None:
+    framework.set_default_framework("tensorflow")
+
+    from nni.nas.nn import pytorch
+
+    assert pytorch.LayerChoice is LayerChoice
+
+
 def test_without_a_framework_shortcuts_export_nothing() -> None:
     framework.set_default_framework("none")
 
