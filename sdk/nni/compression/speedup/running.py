@@ -92,6 +92,9 @@ def module_stack(
 def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[None]:
     """Switch the mode of all modules; restore flags, buffers and attributes at the end.
 
+    Products are computed in full float32 meanwhile: TF32, which convolutions on a GPU use by
+    default, has 10 bits, so that its rounding looks like a change of the function.
+
     Args:
         model: The model.
         training_heads: Whether modules that have modules of their own, beside those of
@@ -109,6 +112,9 @@ def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[Non
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    convolutions, matrices = torch.backends.cudnn, torch.backends.cuda.matmul
+    coarse = convolutions.allow_tf32, matrices.allow_tf32
+    convolutions.allow_tf32 = matrices.allow_tf32 = False
     try:
         for module in modules:
             module.training = training_heads and _may_have_heads(module)
@@ -116,6 +122,7 @@ def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[Non
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+        convolutions.allow_tf32, matrices.allow_tf32 = coarse
         for module, saved in zip(modules, attributes, strict=True):
             module.__dict__.clear()
             module.__dict__.update(saved)

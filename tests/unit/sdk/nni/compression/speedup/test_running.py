@@ -30,6 +30,16 @@ def test_flags_buffers_and_cached_attributes_are_restored() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+def test_products_have_full_precision_meanwhile() -> None:
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+
+    with unchanged(nn.Linear(2, 2)):
+        meanwhile = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+
+    assert meanwhile == (False, False)
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == before
+
+
 def test_inputs_may_be_lists_and_dicts() -> None:
     model = nn.Bilinear(2, 3, 4)
     left, right = torch.zeros(1, 2), torch.zeros(1, 3)
