@@ -11,17 +11,31 @@ if TYPE_CHECKING:
     from nni.nas.strategy.grid_search import GridSearch
     from nni.nas.strategy.hpo import TPE, HPOTunerStrategy, TPEStrategy
     from nni.nas.strategy.middleware import Chain
+    from nni.nas.strategy.oneshot import (
+        DARTS,
+        ENAS,
+        GumbelDARTS,
+        OneShotStrategy,
+        Proxyless,
+        RandomOneShot,
+    )
     from nni.nas.strategy.policy.policy_based_rl import PolicyBasedRL
     from nni.nas.strategy.random_search import Random
     from nni.nas.strategy.regularized_evolution import RegularizedEvolution
 
 __all__ = [
+    "DARTS",
+    "ENAS",
     "TPE",
     "Chain",
     "GridSearch",
+    "GumbelDARTS",
     "HPOTunerStrategy",
+    "OneShotStrategy",
     "PolicyBasedRL",
+    "Proxyless",
     "Random",
+    "RandomOneShot",
     "RegularizedEvolution",
     "Strategy",
     "StrategyStatus",
@@ -29,15 +43,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "TPE": "nni.nas.strategy.hpo",
     "Chain": "nni.nas.strategy.middleware",
+    "DARTS": "nni.nas.strategy.oneshot",
+    "ENAS": "nni.nas.strategy.oneshot",
     "GridSearch": "nni.nas.strategy.grid_search",
+    "GumbelDARTS": "nni.nas.strategy.oneshot",
     "HPOTunerStrategy": "nni.nas.strategy.hpo",
+    "OneShotStrategy": "nni.nas.strategy.oneshot",
     "PolicyBasedRL": "nni.nas.strategy.policy.policy_based_rl",
+    "Proxyless": "nni.nas.strategy.oneshot",
     "Random": "nni.nas.strategy.random_search",
+    "RandomOneShot": "nni.nas.strategy.oneshot",
     "RegularizedEvolution": "nni.nas.strategy.regularized_evolution",
     "Strategy": "nni.nas.strategy.base",
     "StrategyStatus": "nni.nas.strategy.base",
+    "TPE": "nni.nas.strategy.hpo",
     "TPEStrategy": "nni.nas.strategy.hpo",
 }
 

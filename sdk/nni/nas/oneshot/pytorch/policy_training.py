@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor
+from torchmetrics import Metric
 
 from nni.mutable import (
     Categorical,
@@ -183,7 +184,11 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         """Add the reward of a sample to the buffer; update the policy when its time has come."""
         sample, actions, logarithms = self._chosen()
         self.path.sample = sample
-        reward = float(reward_of(self._measured(data, batch_idx), self.reward_metric_name))
+        measured = self._measured(data, batch_idx)
+        reward = number_of(reward_of(measured, self.reward_metric_name))
+        for value in measured.values():
+            if isinstance(value, Metric):
+                value.reset()  # else the next batch would count this one
         if self.penalty is not None:
             total, details = self.penalty(torch.tensor(reward), sample)
             reward = float(total)
@@ -216,6 +221,15 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         """Return the most probable architecture of the policy; a draw if constraints refuse it."""
         sample = self.decisions.sample(self.policy.best())
         return sample if self.sampler.admits(sample) else self._chosen()[0]
+
+
+def number_of(value: Any) -> float:  # noqa: ANN401 - number, tensor or metric
+    """Return a logged value as a number.
+
+    Args:
+        value: number, tensor of one element, or metric of torchmetrics.
+    """
+    return float(value.compute() if isinstance(value, Metric) else value)
 
 
 def reward_of(logged: Mapping[str, Any], name: str | None) -> Any:  # noqa: ANN401 - number or tensor

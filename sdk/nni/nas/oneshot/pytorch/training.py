@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pytorch_lightning import LightningModule
+import pytorch_lightning
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nni.mutable import Sample
+from nni.nas.evaluator.pytorch.lightning_module import LightningModule
 
 FORWARDED = (
     "on_fit_start",
@@ -43,7 +44,7 @@ class BaseOneShotLightningModule(LightningModule):
         training_module: module of the evaluator.
     """
 
-    def __init__(self, training_module: LightningModule) -> None:
+    def __init__(self, training_module: pytorch_lightning.LightningModule) -> None:
         super().__init__()
         self.training_module = training_module
         self._collected: dict[str, Any] | None = None
@@ -179,7 +180,9 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
     """
 
     def __init__(
-        self, training_module: LightningModule, gradient_clip_val: float | None = None
+        self,
+        training_module: pytorch_lightning.LightningModule,
+        gradient_clip_val: float | None = None,
     ) -> None:
         super().__init__(training_module)
         if not training_module.automatic_optimization:
@@ -235,7 +238,9 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         optimizer.zero_grad()
         loss = self.loss_of(batch, batch_idx)
         self.manual_backward(loss)
-        optimizer.step()
+        # A path without weights leaves no gradient, which the scaler of mixed precision refuses.
+        if any(one.grad is not None for group in optimizer.param_groups for one in group["params"]):
+            optimizer.step()
         self._step_schedulers("step", batch_idx + 1)
         return loss.detach()
 
