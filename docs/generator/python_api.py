@@ -24,6 +24,8 @@ PUBLIC_MODULES: Final = (
     "nni.experiment.config",
     "nni.mutable",
     "nni.nas",
+    "nni.nas.hub.pytorch",
+    "nni.nas.hub.pytorch.modules",
     "nni.nas.nn.pytorch",
     "nni.nas.space",
     "nni.nas.utils",

@@ -37,6 +37,8 @@ MODULES = (
     "nni.nas.execution",
     "nni.nas.experiment",
     "nni.nas.experiment.config",
+    "nni.nas.hub.pytorch",
+    "nni.nas.hub.pytorch.modules",
     "nni.nas.nn.pytorch",
     "nni.nas.space",
     "nni.nas.strategy",

@@ -204,7 +204,21 @@ class NasBench101Cell(MutableModule):
         max_num_edges: int = 9,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the cell of a sample."""
+        """Return the cell of a sample.
+
+        Args:
+            sample: value of each label.
+            op_candidates: see the class.
+            in_features: see the class.
+            out_features: see the class.
+            projection: see the class.
+            max_num_nodes: see the class.
+            max_num_edges: see the class.
+            label: see the class.
+
+        Returns:
+            A `NasBench101FixedCell`.
+        """
         named = _named(op_candidates)
         choices = _choices(
             list(named), max_num_nodes, max_num_edges, module_label(label, cls.__name__)
