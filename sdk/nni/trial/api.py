@@ -23,7 +23,7 @@ class _Trial:
     """State of the trial API in this process: channel, current parameters, and a lock."""
 
     def __init__(self, channel: "TrialChannel", *, strict: bool, multi_phase: bool) -> None:
-        self._channel = channel
+        self.channel = channel
         self._strict = strict
         self._multi_phase = multi_phase
         self._asked = 0
@@ -38,7 +38,7 @@ class _Trial:
         with self._lock:  # of two threads, one gets the parameters and the other None
             if self._asked and self._strict and not self._multi_phase:
                 return None
-            parameters = self._channel.parameters(self._asked)
+            parameters = self.channel.parameters(self._asked)
             self._asked += 1
             if self._asked == 1 or parameters is not None:
                 self._parameters = parameters
@@ -54,7 +54,7 @@ class _Trial:
     def report(self, kind: "MetricType", value: object, caller: str) -> None:
         if self._strict and not self._asked:
             raise AssertionError(f"call nni.get_next_parameter() before nni.{caller}()")
-        self._channel.report(kind, value)
+        self.channel.report(kind, value)
         if kind == "FINAL" and self._strict:
             note_unlearnable(value)
 
@@ -106,6 +106,22 @@ def exchange_channel(
         _trials.update(before)
 
     return bring_back
+
+
+def wrap_channel(wrap: "Callable[[TrialChannel], TrialChannel]") -> "Callable[[], None]":
+    """Put a channel before the present one for a while; return the function that removes it.
+
+    Args:
+        wrap: returns a channel that uses the one that it is given.
+    """
+    trial = _current_trial()
+    before = trial.channel
+    trial.channel = wrap(before)
+
+    def unwrap() -> None:
+        trial.channel = before
+
+    return unwrap
 
 
 def _current_trial() -> _Trial:

@@ -5,8 +5,15 @@ Names of the default framework (`Classification` and others) are imported at fir
 
 from nni.nas.evaluator.base import Evaluator, FrozenEvaluator, MutableEvaluator
 from nni.nas.evaluator.functional import FunctionalEvaluator
+from nni.nas.evaluator.multi_objective import MultiObjectiveEvaluator
 from nni.nas.utils.framework import shortcut
 
-__all__ = ["Evaluator", "FrozenEvaluator", "FunctionalEvaluator", "MutableEvaluator"]
+__all__ = [
+    "Evaluator",
+    "FrozenEvaluator",
+    "FunctionalEvaluator",
+    "MultiObjectiveEvaluator",
+    "MutableEvaluator",
+]
 
 __getattr__ = shortcut(__name__)

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nni.trial.api import exchange_channel, get_next_parameter
+from nni.trial.api import exchange_channel, get_next_parameter, wrap_channel
 from nni.trial.encoding import encode_metric
-from nni.trial.ports import MetricType
+from nni.trial.ports import MetricType, TrialChannel
 
 Report = Callable[[object], object]
 """Function that receives a metric: a number, or what else JSON can express."""
@@ -96,3 +96,42 @@ def reports_to(
         yield channel
     finally:
         bring_back()
+
+
+class _ChangedFinals:
+    """Trial channel that changes results on their way to another channel."""
+
+    def __init__(self, channel: TrialChannel, change: Callable[[object], object]) -> None:
+        self._channel = channel
+        self._change = change
+
+    def parameters(self, index: int) -> object:
+        """See `nni.trial.ports.TrialChannel`."""
+        return self._channel.parameters(index)
+
+    def report(self, kind: MetricType, value: object) -> None:
+        """See `nni.trial.ports.TrialChannel`."""
+        self._channel.report(kind, self._change(value) if kind == "FINAL" else value)
+
+
+@contextmanager
+def changed_finals(change: Callable[[object], object]) -> Iterator[None]:
+    """Change the results that are reported in a block on their way to the search.
+
+    Args:
+        change: gets a result, returns what is reported in its place.
+
+    Yields:
+        Nothing.
+
+    Examples:
+        >>> import nni
+        >>> with changed_finals(lambda metric: {"default": metric, "size": 3}):
+        ...     nni.report_final_result(0.5)
+        [...] INFO (nni) Final result: {'default': 0.5, 'size': 3}
+    """
+    unwrap = wrap_channel(lambda channel: _ChangedFinals(channel, change))
+    try:
+        yield
+    finally:
+        unwrap()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nni
-from nni.trial.api import exchange_channel, use_channel
+from nni.trial.api import exchange_channel, use_channel, wrap_channel
 from tests.support.trial_agent import TrialAgent
 from tests.support.trial_channels import InMemoryTrialChannel
 
@@ -198,6 +198,19 @@ def test_a_channel_can_be_exchanged_for_a_while() -> None:
 
     assert (inner.metrics, outer.metrics) == ([("FINAL", 3)], [("FINAL", 4)])
     assert nni.get_current_parameter() == {"x": 1}
+
+
+def test_a_channel_can_be_put_before_another() -> None:
+    outer, inner = InMemoryTrialChannel({"x": 1}), InMemoryTrialChannel({"x": 2})
+    use_channel(outer)
+    nni.get_next_parameter()
+
+    unwrap = wrap_channel(lambda before: inner if before is outer else outer)
+    nni.report_final_result(3)
+    unwrap()
+    nni.report_final_result(4)
+
+    assert (inner.metrics, outer.metrics) == ([("FINAL", 3)], [("FINAL", 4)])
 
 
 def test_of_many_threads_one_gets_the_parameters(agent: TrialAgent) -> None:

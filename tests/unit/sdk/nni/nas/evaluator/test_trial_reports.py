@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import nni
-from nni.nas.evaluator.trial_reports import CallbackTrialChannel, reports_to
+from nni.nas.evaluator.trial_reports import CallbackTrialChannel, changed_finals, reports_to
 from nni.trial.ports import TrialChannel
 
 
@@ -66,3 +66,17 @@ def test_the_channel_is_one_of_trials() -> None:
     channel: TrialChannel = CallbackTrialChannel("model", ignore, ignore)
 
     assert channel.parameters(3) == "model"
+
+
+def test_results_are_changed_on_their_way() -> None:
+    intermediates: list[object] = []
+    finals: list[object] = []
+
+    with reports_to("model", intermediates.append, finals.append):
+        with changed_finals(lambda metric: [metric, "changed"]):
+            nni.report_intermediate_result(1)
+            nni.report_final_result(2)
+            assert nni.get_next_parameter() == "model"
+        nni.report_final_result(3)
+
+    assert (intermediates, finals) == ([1], [[2, "changed"], 3])
