@@ -6,7 +6,9 @@ Needs no torch; pytest collects the methods because of their names.
 from __future__ import annotations
 
 import json
+import queue
 import random
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
@@ -222,6 +224,96 @@ class SimulatedEngine(ExecutionEngine):
         return self.max_model_count is None or len(self.submitted) < self.max_model_count
 
 
+class ThreadedEngine(ExecutionEngine):
+    """Engine whose events come from its own threads, one for each worker.
+
+    Args:
+        score: metric of a sample; None: the model fails.
+        max_model_count: models that the budget allows.
+        concurrency: number of threads.
+
+    Examples:
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.nas.strategy import GridSearch
+        >>> from nni.testing.strategies import TableSpace, ThreadedEngine
+        >>> space = RawFormatModelSpace(TableSpace(Categorical([1, 3, 2], label="a")))
+        >>> engine = ThreadedEngine(lambda sample: sample["a"], max_model_count=9)
+        >>> strategy = GridSearch()
+        >>> strategy(space, engine)
+        >>> engine.wait_models()
+        >>> engine.shutdown()
+        >>> strategy.list_models()[0].sample
+        {'a': 3}
+    """
+
+    def __init__(self, score: Score, max_model_count: int, *, concurrency: int = 2) -> None:
+        super().__init__()
+        self.score = score
+        self.max_model_count = max_model_count
+        self._models: list[ExecutableModelSpace] = []
+        self._waiting: queue.SimpleQueue[ExecutableModelSpace | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"worker {number}", daemon=True)
+            for number in range(concurrency)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while (model := self._waiting.get()) is not None:
+            score = self.score(dict(model.sample or {}))
+            if score is not None:
+                self.dispatch_model_event(FinalMetricEvent(model, score))
+            status = ModelStatus.Failed if score is None else ModelStatus.Trained
+            self.dispatch_model_event(TrainingEndEvent(model, status))
+
+    def submit_models(self, *models: ExecutableModelSpace) -> None:
+        """Give models to the threads.
+
+        Args:
+            *models: frozen models.
+        """
+        for model in models:
+            model.status = ModelStatus.Training
+            self._models.append(model)
+            self._waiting.put(model)
+
+    def list_models(self, status: ModelStatus | None = None) -> list[ExecutableModelSpace]:
+        """Return the models that were submitted.
+
+        Args:
+            status: only those of this status; None for all.
+
+        Returns:
+            The models.
+        """
+        return [one for one in list(self._models) if status is None or one.status == status]
+
+    def idle_worker_available(self) -> bool:
+        """Return whether fewer models run than there are threads.
+
+        Returns:
+            True if a thread is idle.
+        """
+        return len(self.list_models(ModelStatus.Training)) < len(self._threads)
+
+    def budget_available(self) -> bool:
+        """Return whether another model may be submitted.
+
+        Returns:
+            True while fewer models were submitted than the budget allows.
+        """
+        return len(self._models) < self.max_model_count
+
+    def shutdown(self) -> None:
+        """End the threads after the models that wait."""
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
 class StrategyConformance(ABC):
     """Tests that every `nni.nas.strategy.Strategy` must pass; subclass it in a module of tests.
 
@@ -391,6 +483,21 @@ class StrategyConformance(ABC):
         engine.wait_models()
 
         assert all(model.status is ModelStatus.Trained for model in engine.submitted)
+
+    def test_copes_with_events_of_other_threads(self) -> None:
+        """Models end in threads of the engine while the strategy submits others."""
+        space = self.make_space()
+        engine = ThreadedEngine(score_of, self.budget, concurrency=3)
+        strategy = self.make(0)
+
+        try:
+            strategy(space, engine)
+            engine.wait_models()
+        finally:
+            engine.shutdown()
+
+        assert len(strategy.list_models()) == self.budget
+        assert all(space.contains(dict(one.sample or {})) for one in engine.list_models())
 
     def test_state_is_plain_and_survives(self) -> None:
         """A state holds plain values, and a strategy that loads it has the same one."""

@@ -9,7 +9,7 @@ from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.space.status import ModelStatus
 from nni.nas.strategy import Random
 from nni.nas.strategy.base import Strategy
-from nni.testing.strategies import SimulatedEngine, StrategyConformance, TableSpace
+from nni.testing.strategies import SimulatedEngine, StrategyConformance, TableSpace, ThreadedEngine
 from tests.support.architecture_search import digits, frozen
 
 
@@ -105,3 +105,17 @@ def test_space_without_a_network_freezes_to_its_values() -> None:
     space = TableSpace(Categorical([1, 2], label="a"))
 
     assert space.freeze({"a": 2}) == {"a": 2}
+
+
+def test_threads_end_models_and_then_themselves() -> None:
+    engine = ThreadedEngine(lambda sample: None if sample["a"] == 2 else 1.0, 5)
+    models = [frozen(value) for value in (1, 2, 3)]
+
+    engine.submit_models(*models)
+    engine.wait_models()
+    engine.shutdown()
+
+    assert [model.metric for model in models] == [1.0, None, 1.0]
+    assert engine.list_models(ModelStatus.Failed) == [models[1]]
+    assert engine.budget_available()
+    assert engine.idle_worker_available()
