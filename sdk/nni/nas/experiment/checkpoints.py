@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 import json
 import logging
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ _logger = logging.getLogger(__name__)
 
 STATE_VERSION: Final = 1
 _CONFIG: Final = "config.json"
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
+"""Types that are read without code; a subclass would name its class."""
 _STATE: Final = "state.ckpt.torch"
 
 
@@ -74,9 +77,16 @@ class CheckpointFiles:
 
         Raises:
             OSError: it cannot be written.
+            TypeError: it holds other values than plain ones and tensors, which could not be read.
         """
         import torch  # here, since configurations are read without it
 
+        for path, value in _leaves(dict(state), "state"):
+            if type(value) not in _PLAIN and not isinstance(value, torch.Tensor):
+                raise TypeError(
+                    f"{path} must be a plain value or a tensor, so that reading it runs no code, "
+                    f"got {value!r:.100} of type {type(value).__name__}"
+                )
         self.directory.mkdir(parents=True, exist_ok=True)
         draft = self.directory / f"{_STATE}.new"
         torch.save(dict(state), draft)
@@ -92,6 +102,20 @@ class CheckpointFiles:
 
         state: dict[str, Any] = torch.load(path, weights_only=True)
         return state
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield the parts of a state that are no containers, with their paths."""
+    if type(value) in {dict, OrderedDict} and isinstance(value, dict):
+        for key, item in value.items():
+            if type(key) not in _PLAIN:
+                yield f"a key of {path}", key
+            yield from _leaves(item, f"{path}[{key!r}]")
+    elif type(value) in {list, tuple} and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
 
 
 def _text(config: Mapping[str, Any]) -> str:

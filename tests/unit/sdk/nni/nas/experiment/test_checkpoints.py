@@ -2,8 +2,10 @@ import logging
 from pathlib import Path
 
 import pytest
+import torch
 
 from nni.nas.experiment.checkpoints import CheckpointFiles
+from nni.nas.space import ModelStatus
 
 
 def test_state_survives(tmp_path: Path) -> None:
@@ -15,6 +17,34 @@ def test_state_survives(tmp_path: Path) -> None:
 
     assert files.read_state() == state
     assert [path.name for path in files.directory.iterdir()] == ["state.ckpt.torch"]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"strategy": {"status": ModelStatus.Trained}}, r"state\['strategy'\]\['status'\]"),
+        ({"strategy": [1, (object(),)]}, r"state\['strategy'\]\[1\]\[0\]"),
+        ({ModelStatus.Trained: 1}, "a key of state"),
+    ],
+)
+def test_state_that_could_not_be_read_is_refused(
+    tmp_path: Path, value: dict[str, object], path: str
+) -> None:
+    with pytest.raises(TypeError, match=f"{path} must be a plain value or a tensor"):
+        CheckpointFiles(tmp_path).write_state(value)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensors_survive(tmp_path: Path) -> None:
+    files = CheckpointFiles(tmp_path)
+    weights = torch.nn.Linear(2, 1).state_dict()
+
+    files.write_state({"strategy": weights})
+
+    read = files.read_state()
+    assert read is not None
+    torch.testing.assert_close(read["strategy"]["weight"], weights["weight"])
 
 
 def test_configuration_survives(tmp_path: Path) -> None:
