@@ -28,7 +28,7 @@ ENTROPY_WEIGHT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Trajectory:
+class ControllerEpisode:
     """Actions of one episode and what they earned."""
 
     actions: tuple[int, ...]
@@ -122,7 +122,7 @@ class Controller(nn.Module):
         return chosen, entropy, self.value(output).squeeze(-1)
 
     def update(
-        self, trajectories: Sequence[Trajectory], batch_size: int = 32, repeat: int = 5
+        self, trajectories: Sequence[ControllerEpisode], batch_size: int = 32, repeat: int = 5
     ) -> None:
         """Learn from episodes.
 

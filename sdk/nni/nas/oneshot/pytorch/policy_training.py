@@ -20,7 +20,7 @@ from nni.mutable import (
     Sample,
 )
 from nni.nas.oneshot.pytorch.architecture import SampledPath
-from nni.nas.oneshot.pytorch.controller import Controller, Trajectory
+from nni.nas.oneshot.pytorch.controller import Controller, ControllerEpisode
 from nni.nas.oneshot.pytorch.path_sampling import ATTEMPTS, UniformSampler
 from nni.nas.oneshot.pytorch.profiler import SampleProfilerPenalty
 from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule
@@ -137,7 +137,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         self.update_kwargs = {"update_times": UPDATE_TIMES, **(update_kwargs or {})}
         self.warmup_epochs = warmup_epochs
         self.penalty = penalty
-        self._trajectories: deque[Trajectory] = deque(
+        self._trajectories: deque[ControllerEpisode] = deque(
             maxlen=batches_per_update if replay_buffer_size is None else replay_buffer_size
         )
         self._collected_batches = 0
@@ -194,7 +194,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
             reward = float(total)
             self.log_dict({f"penalty/{name}": value for name, value in details.items()})
         self.log("reward", reward)
-        self._trajectories.append(Trajectory(actions, logarithms, reward))
+        self._trajectories.append(ControllerEpisode(actions, logarithms, reward))
         self._collected_batches += 1
         if self._collected_batches % self.batches_per_update == 0:
             self.update_policy()

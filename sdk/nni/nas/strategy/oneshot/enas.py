@@ -111,7 +111,11 @@ class ENAS(RandomOneShot):
         self._decisions = Decisions(model_space)
 
     def configure_oneshot_module(self, training_module: LightningModule) -> PolicyLightningModule:
-        """Return the module that trains weights and policy in turn."""
+        """Return the module that trains weights and policy in turn.
+
+        Raises:
+            RuntimeError: no space was converted.
+        """
         if self._decisions is None:
             raise RuntimeError("ENAS has no supernet; call mutate_model first")
         policy = self._policy_fn(self._decisions.sizes)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from nni.nas.oneshot.pytorch.controller import Controller, Trajectory
+from nni.nas.oneshot.pytorch.controller import Controller, ControllerEpisode
 
 SIZES = [3, 2, 4]
 
@@ -51,7 +51,7 @@ def test_policy_learns_the_rewarded_actions() -> None:
         for _ in range(20):
             actions, logarithms = policy.act()
             reward = float(sum(map(int.__eq__, actions, target)))
-            trajectories.append(Trajectory(actions, logarithms, reward))
+            trajectories.append(ControllerEpisode(actions, logarithms, reward))
         policy.update(trajectories, batch_size=10, repeat=3)
 
     assert policy.best() == target
@@ -65,7 +65,7 @@ def test_equal_rewards_and_no_trajectories_are_no_error() -> None:
 
     assert all(torch.equal(before[name], value) for name, value in policy.state_dict().items())
     actions, logarithms = policy.act()
-    policy.update([Trajectory(actions, logarithms, 1.0)] * 3)
+    policy.update([ControllerEpisode(actions, logarithms, 1.0)] * 3)
     assert all(bool(value.isfinite().all()) for value in policy.state_dict().values())
 
 
