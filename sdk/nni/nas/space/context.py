@@ -50,6 +50,22 @@ def model_context(sample: Sample) -> Iterator[None]:
         _current.reset(token)
 
 
+@contextmanager
+def unfixed_constructors() -> Iterator[None]:
+    """Make constructors build spaces inside `model_context`, until this context ends.
+
+    Values of the sample are still those of `nni.mutable.ensure_frozen`.
+
+    Yields:
+        Nothing.
+    """
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def current_model() -> Sample | None:
     """Return the sample of the innermost `model_context`.
 

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
@@ -22,10 +23,11 @@ from nni.nas.nn.pytorch.base import (
     MutableModule,
     check_module,
     default_value,
+    dry_run,
     module_label,
     recursive_freeze,
 )
-from nni.nas.space.context import current_model
+from nni.nas.space.context import current_model, unfixed_constructors
 from nni.nas.utils.original_names import record_place
 
 __all__ = ["Repeat"]
@@ -250,14 +252,11 @@ def _skip_labels(blocks: Blocks, positions: range, scope: label_scope, before: i
     """Count the automatic labels of blocks that are not built, as the whole space does.
 
     Otherwise all automatic labels after a shortened repetition would be others than in the space.
-    The blocks are built without memory to count them, unless those that are there had none.
+    The blocks are built without memory, and without labels in the sample, to count theirs; one
+    block, if there is any, shows whether they have such labels at all.
     """
-    if positions.start > 0 and scope.count == before:
-        return
-    with torch.device("meta"):
-        for _ in _built(blocks, positions[:1] if positions.start == 0 else range(0)):
-            pass
-        if scope.count == before:
-            return
-        for _ in _built(blocks, positions[1:] if positions.start == 0 else positions):
-            pass
+    with torch.device("meta"), unfixed_constructors(), dry_run(Repeat.__name__):
+        for position in positions:
+            if position > 0 and scope.count == before:
+                return
+            deque(_built(blocks, range(position, position + 1)), maxlen=0)

@@ -48,6 +48,11 @@ class ValueChoice(Categorical):
         """Values; a copy."""
         return list(self.values)
 
+    @classmethod
+    def _load(cls, **arguments: Any) -> Any:  # noqa: ANN401 - those of the class that is not deprecated
+        """Return the choice that `nni.load` makes: one that is not deprecated."""
+        return Categorical._load(**arguments)  # noqa: SLF001 - the hook
+
     @property
     def trace_symbol(self) -> type:
         """Class that an equal choice is constructed by: the one that is not deprecated."""

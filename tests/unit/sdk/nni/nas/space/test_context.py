@@ -7,6 +7,7 @@ import nni.nas
 from nni.mutable import SampleMissingError
 from nni.nas.nn.pytorch import LayerChoice
 from nni.nas.space import current_model, model_context
+from nni.nas.space.context import unfixed_constructors
 
 
 def test_context_is_exported_from_both_places() -> None:
@@ -46,3 +47,13 @@ def test_labels_that_no_mutable_has_are_ignored() -> None:
         layer = LayerChoice([nn.ReLU()], label="a")
 
     assert isinstance(layer, nn.ReLU)
+
+
+def test_constructors_can_build_spaces_inside() -> None:
+    with model_context({"a": 0}):
+        with unfixed_constructors():
+            layer: object = LayerChoice([nn.ReLU()], label="a")
+        inside = current_model()
+
+    assert isinstance(layer, LayerChoice)
+    assert inside == {"a": 0}

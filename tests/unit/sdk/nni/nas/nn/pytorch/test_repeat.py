@@ -186,3 +186,10 @@ def test_labels_after_a_shortened_repetition_are_those_of_the_space(depth: int) 
     assert list(space.simplify()) == ["auto/depth", "auto/1", "auto/2", "auto/3", "auto/4"]
     assert isinstance(network.last, nn.Tanh)
     assert len(network.body) == depth
+
+
+def test_sample_needs_no_labels_of_blocks_beyond_the_depth() -> None:
+    with model_context({"auto/depth": 1, "auto/1": 1, "auto/4": 1}):
+        network: Any = Automatic(least=0)
+
+    assert [type(one) for one in (*network.body, network.last)] == [nn.Tanh, nn.Tanh]
