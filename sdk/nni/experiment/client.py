@@ -428,10 +428,14 @@ class ManagerClient(Connection):
         trial: trial_pb2.Trial = answer.trial
         return trial
 
-    def add_trial(self, experiment_id: str, parameters: value_pb2.Value) -> int:
-        """Add a trial with the given parameters; return its parameter id."""
+    def add_trial(
+        self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
+    ) -> int:
+        """Add a trial with the given parameters, once per request id; return its parameter id."""
         request = trial_service_pb2.AddTrialRequest(
-            request_id=new_request_id(), experiment_id=experiment_id, parameters=parameters
+            request_id=request_id or new_request_id(),
+            experiment_id=experiment_id,
+            parameters=parameters,
         )
         answer = self._call(lambda: self._trials.AddTrial, request)
         return int(answer.parameter_id)

@@ -1,4 +1,4 @@
-"""Engines that evaluate models: the contract, events, and evaluation in the calling process."""
+"""Engines that evaluate models: the contract, events, in this process, and as trials."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from nni.nas.execution.events import (
 
 if TYPE_CHECKING:
     from nni.nas.execution.sequential import SequentialExecutionEngine
+    from nni.nas.execution.training_service import TrainingServiceExecutionEngine
 
 __all__ = [
     "ExecutionEngine",
@@ -24,10 +25,14 @@ __all__ = [
     "ModelEventType",
     "SequentialExecutionEngine",
     "TrainingEndEvent",
+    "TrainingServiceExecutionEngine",
     "WorkerInfo",
 ]
 
-_HOMES = {"SequentialExecutionEngine": "nni.nas.execution.sequential"}
+_HOMES = {
+    "SequentialExecutionEngine": "nni.nas.execution.sequential",
+    "TrainingServiceExecutionEngine": "nni.nas.execution.training_service",
+}
 """Home of each engine; loaded on first use, since a strategy needs the contract only."""
 
 

@@ -230,7 +230,17 @@ class ExecutionEngine(ABC):
                 return
             callback(event)
 
-    # End and state
+    # Begin, end and state
+
+    def start(self) -> None:  # noqa: B027 - optional
+        """Acquire resources, after a state was loaded; the engine does it itself if not called."""
+
+    def restore_models(self, models: Iterable[ExecutableModelSpace]) -> None:  # noqa: B027 - optional
+        """Report no event of models that an earlier process has counted.
+
+        Args:
+            models: completed models, after `load_state_dict`.
+        """
 
     def shutdown(self) -> None:  # noqa: B027 - optional
         """Release all resources; the engine cannot be used again."""

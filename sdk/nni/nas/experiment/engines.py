@@ -23,8 +23,18 @@ def _sequential(config: NasExperimentConfig) -> ExecutionEngine:
     )
 
 
+def _training_service(config: NasExperimentConfig) -> ExecutionEngine:
+    from nni.nas.execution.training_service import TrainingServiceExecutionEngine
+    from nni.nas.experiment.platform_trials import ManagerTrialPlatform
+
+    return TrainingServiceExecutionEngine(
+        ManagerTrialPlatform(config), config.trial_concurrency or 1, config.max_trial_number
+    )
+
+
 _ENGINES: Final[dict[str, Callable[[NasExperimentConfig], ExecutionEngine]]] = {
     "sequential": _sequential,
+    "ts": _training_service,
 }
 """Constructor by name of the engine, of a canonical configuration; the names are
 `AVAILABLE_ENGINES` of the configuration."""

@@ -140,6 +140,8 @@ class NasExperiment:
         self._initialize_strategy(space)
         if resumes:
             self.load_checkpoint()
+        assert self._engine is not None
+        self._engine.start()
         self.save_checkpoint()
         self.strategy.run()
         self.save_checkpoint()
@@ -454,7 +456,10 @@ class NasExperiment:
             self._engine.load_state_dict(state_dict["engine"])
         self.strategy.load_state_dict(state_dict["strategy"])
         records = list(state_dict.get("models", ()))
-        self.strategy.restore_models(models_of(records, self.strategy.model_space))
+        models = models_of(records, self.strategy.model_space)
+        self.strategy.restore_models(models)
+        if self._engine is not None:
+            self._engine.restore_models(models)
         with self._lock:
             self._records = records
             self._saved_records = len(records)

@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 TRIAL_COMMAND: Final = "-m nni.nas.execution.training_service trial"
 """End of the command of a trial; the start is the interpreter."""
 
-AVAILABLE_ENGINES: Final = frozenset({"sequential"})
+AVAILABLE_ENGINES: Final = frozenset({"sequential", "ts"})
 """Names of the engines that this version can start."""
 
 
@@ -159,9 +159,9 @@ NasExperimentConfig.__signature__ = inspect.signature(NasExperimentConfig.__init
 def default_multi_trial_engine() -> str:
     """Return the name of the engine for strategies that evaluate many models.
 
-    It is the one that trains them as trials of the platform, where this version has it.
+    Models that are evaluated in this process need neither services nor a space that is importable.
     """
-    return "ts" if "ts" in AVAILABLE_ENGINES else "sequential"
+    return "sequential"
 
 
 def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineConfig) -> None:

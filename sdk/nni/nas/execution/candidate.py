@@ -1,0 +1,58 @@
+"""Parameters of a trial that evaluates a model, as the engine writes and the trial reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import nni
+from nni.nas.space.executable import ExecutableModelSpace
+
+_MODEL: Final = "model"
+_SAMPLE: Final = "sample"
+_VERSION: Final = "nni_version"
+
+
+def parameters_of(model: ExecutableModelSpace) -> dict[str, Any]:
+    """Return the parameters of the trial that evaluates a frozen model.
+
+    Raises:
+        nni.common.serializer.PayloadTooLarge: a part of space or evaluator is no traced call, and
+            too large to travel with each candidate.
+    """
+    return {
+        _SAMPLE: {str(label): _readable(value) for label, value in (model.sample or {}).items()},
+        _MODEL: json.loads(nni.dump(model)),
+        _VERSION: nni.__version__,
+    }
+
+
+def model_from(parameters: Mapping[str, Any]) -> ExecutableModelSpace:
+    """Return the model of a trial's parameters.
+
+    Raises:
+        ValueError: the parameters are not those of a model, or of another version of nni.
+        TypeError: the model is no model space.
+    """
+    if _MODEL not in parameters:
+        raise ValueError(
+            f"the parameters of this trial must hold a {_MODEL!r}, got {sorted(parameters)}; "
+            "start the search with NasExperiment"
+        )
+    if parameters.get(_VERSION) != nni.__version__:
+        raise ValueError(
+            f"the search runs nni {parameters.get(_VERSION)} and this trial {nni.__version__}; "
+            "install the same version on both machines"
+        )
+    model = nni.load(json.dumps(parameters[_MODEL]))
+    if not isinstance(model, ExecutableModelSpace):
+        raise TypeError(f"the parameters of this trial must hold a model space, got {model!r:.200}")
+    return model
+
+
+def _readable(value: object) -> object:
+    """Return a choice as the page shows it."""
+    if isinstance(value, (list, tuple)):
+        return [_readable(one) for one in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

@@ -1,0 +1,348 @@
+"""Engine whose models are trials of a platform, while the strategy stays in this process."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from nni.nas.execution.base import ExecutionEngine
+from nni.nas.execution.candidate import model_from, parameters_of
+from nni.nas.execution.events import FinalMetricEvent, IntermediateMetricEvent, TrainingEndEvent
+from nni.nas.execution.trial_platform import (
+    CandidateAdded,
+    CandidateEnded,
+    CandidateMetric,
+    CandidateScheduled,
+    PlatformClosed,
+    PlatformEvent,
+    TrialPlatform,
+)
+from nni.nas.space.executable import ExecutableModelSpace
+from nni.nas.space.status import ModelStatus
+
+_logger = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_S: Final = 10.0
+"""Time that `shutdown` waits for the thread of the events."""
+
+
+class TrainingServiceExecutionEngine(ExecutionEngine):
+    """Engine that evaluates each model as a trial of a platform.
+
+    A model travels as its sample and the calls that make space and evaluator; parts that are no
+    traced call may have 64 KB. Reports of the trial become events in a thread of the engine. The
+    log of the platform is the record: an engine that loads the state of an earlier one goes on with
+    the same experiment, and reports what has happened meanwhile.
+
+    Intermediate metrics of an attempt that was lost with its machine stay.
+
+    Args:
+        platform: where trials run.
+        concurrency: number of trials that run at once.
+        max_model_count: number of models after which the budget ends; None for no limit.
+
+    Raises:
+        ValueError: a number is too small.
+
+    Examples:
+        `NasExperiment` makes the engine, with the platform of its configuration:
+
+        ```python
+        config = NasExperimentConfig("ts", "simplified", trial_concurrency=2)
+        NasExperiment(model_space, evaluator, strategy, config).run()
+        ```
+    """
+
+    def __init__(
+        self, platform: TrialPlatform, concurrency: int = 1, max_model_count: int | None = None
+    ) -> None:
+        super().__init__()
+        if concurrency < 1:
+            raise ValueError(f"concurrency must be >= 1, got {concurrency!r}")
+        if max_model_count is not None and max_model_count < 0:
+            raise ValueError(f"max_model_count must be >= 0 or None, got {max_model_count!r}")
+        self._platform = platform
+        self._concurrency = concurrency
+        self._max_model_count = max_model_count
+        self._prefix = secrets.token_hex(4)
+        self._experiment_id: str | None = None
+        self._restored: Counter[str] = Counter()
+        self._opening = threading.RLock()
+        self._listener: threading.Thread | None = None
+        self._lock = threading.Lock()  # of what follows
+        self._keys: dict[str, None] = {}
+        """Keys of all models of the experiment, in the order in which they were added."""
+        self._ended: set[str] = set()
+        self._models: dict[str, ExecutableModelSpace] = {}
+        """Models of this process, and those that an earlier one has not counted."""
+        self._trials: dict[str, str] = {}
+        self._stopping: set[str] = set()
+        self._closed_reason = ""
+        self._failure: BaseException | None = None
+
+    # Models
+
+    def submit_models(self, *models: ExecutableModelSpace) -> None:
+        """Add a trial for each model, and return.
+
+        Args:
+            *models: frozen models that were not evaluated before.
+
+        Raises:
+            RuntimeError: a model is not frozen, or the search has failed or was stopped.
+            nni.common.serializer.PayloadTooLarge: a model cannot travel.
+        """
+        self._open()
+        for model in models:
+            if model.status is not ModelStatus.Frozen:
+                raise RuntimeError(
+                    f"a submitted model must be frozen, its status is {model.status}; "
+                    "call freeze(sample) of the space"
+                )
+            self._check_open()
+            parameters = parameters_of(model)
+            with self._lock:
+                key = f"{self._prefix}-{len(self._keys)}"
+                self._keys[key] = None
+                self._models[key] = model
+            model.status = ModelStatus.Training
+            try:
+                self._platform.add(key, parameters)
+            except BaseException:
+                self._end(key, ModelStatus.Failed)
+                raise
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError(f"the search has failed: {self._failure!r}") from self._failure
+        if self._closed_reason:
+            raise RuntimeError(f"the experiment takes no more models: {self._closed_reason}")
+
+    def list_models(self, status: ModelStatus | None = None) -> Iterable[ExecutableModelSpace]:
+        """Return the models of this process, and those that an earlier one has not counted.
+
+        Args:
+            status: only those of this status; None for all.
+
+        Returns:
+            The models, in the order of their submission.
+        """
+        with self._lock:
+            models = [self._models[key] for key in self._keys if key in self._models]
+        return [one for one in models if status is None or one.status == status]
+
+    def wait_models(self, *models: ExecutableModelSpace) -> None:
+        """Wait until models are completed.
+
+        Args:
+            *models: the models; none for all that were submitted.
+
+        Raises:
+            RuntimeError: the connection with the platform, or a callback, has failed.
+        """
+        if models:
+            super().wait_models(*models)
+        else:
+            self.wait_until(lambda: self._running_count() == 0)
+        if self._failure is not None:
+            raise RuntimeError(f"the search has failed: {self._failure!r}") from self._failure
+
+    def can_stop_models(self) -> bool:
+        """Return true.
+
+        Returns:
+            True.
+        """
+        return True
+
+    def stop_models(self, *models: ExecutableModelSpace) -> None:
+        """Stop the trials of running models; each ends as interrupted.
+
+        Args:
+            *models: running models; others are ignored.
+        """
+        wanted = {id(model) for model in models}
+        with self._lock:
+            keys = [key for key, model in self._models.items() if id(model) in wanted]
+            running = [key for key in keys if key not in self._ended]
+            self._stopping.update(running)
+            trials = [self._trials[key] for key in running if key in self._trials]
+        for trial_id in trials:
+            self._platform.kill(trial_id)
+
+    # Resources
+
+    def idle_worker_available(self) -> bool:
+        """Return whether fewer models run than trials may run at once.
+
+        Returns:
+            True if a worker is idle.
+        """
+        self._open()
+        return self._running_count() < self._concurrency
+
+    def _running_count(self) -> int:
+        with self._lock:
+            return len(self._keys) - len(self._ended)
+
+    def budget_available(self) -> bool:
+        """Return whether more models may be submitted.
+
+        Returns:
+            False once the limit is reached, the experiment has ended, or the search has failed.
+        """
+        self._open()
+        with self._lock:
+            limit = self._max_model_count
+            fits = limit is None or len(self._keys) < limit
+        return fits and not self._closed_reason and self._failure is None
+
+    # Events of the platform
+
+    def start(self) -> None:
+        """Create the experiment, or resume that of the loaded state."""
+        self._open()
+
+    def _open(self) -> None:
+        """Create or resume the experiment at the first call, and follow its log."""
+        with self._opening:
+            if self._listener is not None or self._closed_reason:
+                return
+            resumes = self._experiment_id is not None
+            self._experiment_id = self._platform.open(self._experiment_id)
+            # Named before the log is read: callbacks of what it holds may submit models.
+            self._listener = threading.Thread(target=self._follow, name="nas trials", daemon=True)
+            if resumes:
+                self._catch_up()
+            self._listener.start()
+
+    def _catch_up(self) -> None:
+        """Report what has happened since the last checkpoint of an earlier process."""
+        past = list(self._platform.events(follow=False))
+        ended = {event.key for event in past if isinstance(event, CandidateEnded)}
+        counted: set[str] = set()
+        for event in past:
+            if isinstance(event, CandidateScheduled) and event.key in ended:
+                sample = _sample_text(model_from(self._platform.parameters(event.trial_id)))
+                if self._restored[sample] > 0:
+                    self._restored[sample] -= 1
+                    counted.add(event.key)
+        for event in past:
+            if isinstance(event, PlatformClosed):
+                continue  # it was resumed since
+            if event.key not in counted:
+                self._apply(event)
+            elif isinstance(event, CandidateAdded):
+                self._keys[event.key] = None
+                self._ended.add(event.key)
+
+    def _follow(self) -> None:
+        try:
+            for event in self._platform.events(follow=True):
+                self._apply(event)
+        except Exception as error:
+            self._failure = error  # raised again in the thread of the strategy
+            _logger.exception("the search has failed")
+        self._interrupt_all()
+        self.notify_change()
+
+    def _interrupt_all(self) -> None:
+        with self._lock:
+            left = [key for key in self._keys if key not in self._ended]
+        for key in left:
+            self._end(key, ModelStatus.Interrupted)
+
+    def _apply(self, event: PlatformEvent) -> None:
+        match event:
+            case CandidateAdded(key):
+                with self._lock:
+                    self._keys.setdefault(key)
+            case CandidateScheduled(key, trial_id):
+                self._schedule(key, trial_id)
+            case CandidateMetric(key, value, is_final):
+                if key in self._models:
+                    make = FinalMetricEvent if is_final else IntermediateMetricEvent
+                    self.dispatch_model_event(make(self._models[key], value))
+            case CandidateEnded(key, succeeded):
+                failed = ModelStatus.Interrupted if key in self._stopping else ModelStatus.Failed
+                self._end(key, ModelStatus.Trained if succeeded else failed)
+            case PlatformClosed(reason, is_final):
+                self._close(reason, is_final=is_final)
+
+    def _schedule(self, key: str, trial_id: str) -> None:
+        if key not in self._models:
+            model = model_from(self._platform.parameters(trial_id))
+            model.status = ModelStatus.Training
+            with self._lock:
+                self._models[key] = model
+        with self._lock:
+            self._trials[key] = trial_id
+            stops = key in self._stopping
+        if stops:
+            self._platform.kill(trial_id)
+
+    def _end(self, key: str, status: ModelStatus) -> None:
+        if key in self._ended:
+            return
+        model = self._models.get(key)
+        if model is not None:
+            self.dispatch_model_event(TrainingEndEvent(model, status))
+        with self._lock:  # after the callbacks: they may decide on the next model
+            self._ended.add(key)
+        self.notify_change()
+
+    def _close(self, reason: str, *, is_final: bool) -> None:
+        self._closed_reason = reason
+        if is_final:
+            self._interrupt_all()
+        self.notify_change()
+
+    # End and state
+
+    def shutdown(self) -> None:
+        """Stop the experiment of the platform, and the models that run; may be called twice."""
+        with self._opening:
+            self._closed_reason = self._closed_reason or "the engine was shut down"
+            listener = self._listener
+        self._platform.close()
+        if listener is not None and listener is not threading.current_thread():
+            listener.join(_CLOSE_TIMEOUT_S)
+        self.notify_change()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the experiment of the platform, whose log is the record.
+
+        Returns:
+            `experiment_id`; None before the first model.
+        """
+        return {"experiment_id": self._experiment_id}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore which experiment of the platform is continued.
+
+        Args:
+            state_dict: what `state_dict` of an earlier engine returned.
+        """
+        self._experiment_id = state_dict.get("experiment_id")
+
+    def restore_models(self, models: Iterable[ExecutableModelSpace]) -> None:
+        """Report no event of models that an earlier process has counted.
+
+        Args:
+            models: completed models, after `load_state_dict`.
+        """
+        self._restored = Counter(map(_sample_text, models))
+
+
+def _sample_text(model: ExecutableModelSpace) -> str:
+    return repr(sorted((str(label), repr(value)) for label, value in (model.sample or {}).items()))
+
+
+if __name__ == "__main__":
+    from nni.nas.execution.trial import main
+
+    main()

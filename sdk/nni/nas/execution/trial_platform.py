@@ -1,0 +1,105 @@
+"""Port to a platform whose trials evaluate models, and the events of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateAdded:
+    """The platform has stored a model that was added."""
+
+    key: str
+    """Key under which the engine added it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateScheduled:
+    """A trial was created for a model."""
+
+    key: str
+    """Key under which the engine added it."""
+    trial_id: str
+    """Id of the trial on the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateMetric:
+    """The trial of a model reported a metric."""
+
+    key: str
+    """Key under which the engine added it."""
+    value: Any
+    """Number, or what else JSON can express."""
+    is_final: bool
+    """Whether it is the result of the trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateEnded:
+    """The trial of a model has ended, and is not tried again."""
+
+    key: str
+    """Key under which the engine added it."""
+    succeeded: bool
+    """Whether its command ended without an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformClosed:
+    """The platform takes no more trials, because of a limit, an error or a user."""
+
+    reason: str
+    """State of the experiment."""
+    is_final: bool
+    """Whether no trial runs any more."""
+
+
+PlatformEvent: TypeAlias = (
+    CandidateAdded | CandidateScheduled | CandidateMetric | CandidateEnded | PlatformClosed
+)
+
+
+class TrialPlatform(Protocol):
+    """Experiment of a platform to which an engine adds trials.
+
+    Methods may be called from any thread; `events` by one only.
+    """
+
+    def open(self, experiment_id: str | None) -> str:
+        """Create an experiment, or resume one; return its id.
+
+        Args:
+            experiment_id: that of an earlier process; None for a new one.
+        """
+        ...
+
+    def add(self, key: str, parameters: Mapping[str, Any]) -> None:
+        """Add a trial; a key that was added before adds none.
+
+        Raises:
+            nni.experiment.errors.WrongStateError: the experiment takes no more trials.
+        """
+        ...
+
+    def kill(self, trial_id: str) -> None:
+        """Stop a trial; nothing happens if it has ended."""
+        ...
+
+    def parameters(self, trial_id: str) -> Mapping[str, Any]:
+        """Return the parameters of a trial."""
+        ...
+
+    def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
+        """Yield the events that were not yielded before, in order.
+
+        Args:
+            follow: yield later ones, too, until the experiment has ended or was closed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop the experiment, and end `events`; may be called twice."""
+        ...

@@ -1,0 +1,194 @@
+"""Experiment of the platform to which an engine adds trials, over the API of the manager."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import grpc
+
+from nni.experiment import Experiment, ExperimentConfig, RunMode
+from nni.experiment.client import ManagerClient
+from nni.experiment.config import AlgorithmConfig
+from nni.experiment.errors import ExperimentError, WrongStateError
+from nni.experiment.local_shape import ensure_local_shape
+from nni.experiment.records import state_name
+from nni.nas.execution.trial_platform import (
+    CandidateAdded,
+    CandidateEnded,
+    CandidateMetric,
+    CandidateScheduled,
+    PlatformClosed,
+    PlatformEvent,
+)
+from nni.nas.experiment.config import NasExperimentConfig
+from nni_proto.common.v1 import metric_pb2
+from nni_proto.experiment.v1 import event_pb2, experiment_pb2
+from nni_proto.trial.v1 import trial_pb2
+from nni_wire.values import from_value, to_value
+
+_logger = logging.getLogger(__name__)
+
+WAITING_TUNER: Final = "nni.nas.execution.waiting_tuner.WaitingTuner"
+"""Tuner of the experiment: it proposes nothing."""
+
+_DERIVED: Final = frozenset({"execution_engine", "model_format", "experiment_type", "search_space"})
+"""Fields of a search that an experiment does not have, or gets other values of."""
+_NO_MORE: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL})
+_OVER: Final = frozenset(
+    {
+        experiment_pb2.EXPERIMENT_STATE_DONE,
+        experiment_pb2.EXPERIMENT_STATE_ERROR,
+        experiment_pb2.EXPERIMENT_STATE_STOPPED,
+    }
+)
+
+
+def experiment_config(config: NasExperimentConfig) -> ExperimentConfig:
+    """Return the configuration of the experiment whose trials evaluate the models of a search."""
+    fields = {
+        name: getattr(config, name)
+        for name in ExperimentConfig.model_fields
+        if name not in _DERIVED and name in config.model_fields_set
+    }
+    fields["trial_command"] = config.trial_command
+    fields["trial_concurrency"] = config.trial_concurrency
+    fields["training_service"] = config.training_service
+    fields["search_space"] = {}
+    fields["tuner"] = AlgorithmConfig(class_name=WAITING_TUNER)
+    return ExperimentConfig(**fields)
+
+
+class ManagerTrialPlatform:
+    """`TrialPlatform` that is an experiment of the services of this machine, or of a remote one.
+
+    Args:
+        config: of the search, in its canonical form.
+        port: of the experiment's page; 0: none.
+    """
+
+    def __init__(self, config: NasExperimentConfig, port: int = 0) -> None:
+        self._config = config
+        self._port = port
+        self._manager: ManagerClient | None = None
+        self._id = ""
+        self._position: event_pb2.EventPosition | None = None
+        self._keys: dict[int, str] = {}
+        """Keys by parameter id."""
+        self._trial_keys: dict[str, str] = {}
+        self._closed = threading.Event()
+
+    def open(self, experiment_id: str | None) -> str:
+        """Create an experiment, attach to a running one, or resume a stopped one; return its id."""
+        if experiment_id is None:
+            experiment = Experiment(experiment_config(self._config))
+            # The search stops it; if this process is killed, trials go on until it is resumed.
+            experiment.start(self._port, run_mode=RunMode.Detach)
+            experiment_id = experiment.id
+        self._manager = ManagerClient(ensure_local_shape())
+        self._id = experiment_id
+        if (
+            self._client.get(experiment_id).experiment.state
+            == experiment_pb2.EXPERIMENT_STATE_STOPPED
+        ):
+            Experiment.resume(experiment_id, self._port, wait_completion=False)
+        return experiment_id
+
+    @property
+    def _client(self) -> ManagerClient:
+        if self._manager is None:
+            raise WrongStateError("the experiment of the search is not open; call open first")
+        return self._manager
+
+    def add(self, key: str, parameters: Mapping[str, Any]) -> None:
+        """Add a trial, once per key, also if the manager is restarted meanwhile."""
+        self._client.add_trial(self._id, to_value(dict(parameters)), key)
+
+    def kill(self, trial_id: str) -> None:
+        """Stop a trial; nothing happens if it has ended."""
+        try:
+            self._client.kill_trial(self._id, trial_id)
+        except WrongStateError:
+            return
+
+    def parameters(self, trial_id: str) -> Mapping[str, Any]:
+        """Return the parameters of a trial."""
+        found = from_value(self._client.trial(self._id, trial_id).parameters)
+        return found if isinstance(found, dict) else {}
+
+    def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
+        """Yield the events that were not yielded before, in order.
+
+        Args:
+            follow: yield later ones, too, until the experiment has ended or was closed.
+        """
+        stream = self._client.events(self._id, after=self._position, follow=follow)
+        try:
+            for item in stream:
+                self._position = item.position
+                event = self._event_of(item.event)
+                if event is not None:
+                    yield event
+                if follow and isinstance(event, PlatformClosed) and event.is_final:
+                    return
+        except (grpc.RpcError, ExperimentError, ValueError):
+            if not self._closed.is_set():  # `close` ends the channel under the stream
+                raise
+        finally:
+            stream.close()
+
+    def _event_of(self, message: event_pb2.Event) -> PlatformEvent | None:
+        match message.WhichOneof("kind"):
+            case "custom_trial_added":
+                added = message.custom_trial_added
+                self._keys[added.parameter_id] = added.request_id
+                return CandidateAdded(added.request_id)
+            case "trial_scheduled":
+                return self._scheduled(message.trial_scheduled)
+            case "metric_reported":
+                return self._metric(message.metric_reported)
+            case "trial_ended":
+                return self._ended(message.trial_ended)
+            case "experiment_state_changed":
+                return _closed(message.experiment_state_changed.new_state)
+        return None
+
+    def _scheduled(self, message: event_pb2.TrialScheduled) -> PlatformEvent | None:
+        key = self._keys.get(message.parameter_id)
+        if key is None:
+            return None
+        self._trial_keys[message.trial_id] = key
+        return CandidateScheduled(key, message.trial_id)
+
+    def _metric(self, message: event_pb2.MetricReported) -> PlatformEvent | None:
+        key = self._trial_keys.get(message.trial_id)
+        if key is None:
+            return None
+        is_final = message.metric.type == metric_pb2.METRIC_TYPE_FINAL
+        return CandidateMetric(key, from_value(message.metric.value), is_final)
+
+    def _ended(self, message: event_pb2.TrialEnded) -> PlatformEvent | None:
+        key = self._trial_keys.get(message.trial_id)
+        if key is None:
+            return None
+        return CandidateEnded(key, message.state == trial_pb2.TRIAL_STATE_SUCCEEDED)
+
+    def close(self) -> None:
+        """Stop the experiment, and end `events`; may be called twice."""
+        if self._manager is None or self._closed.is_set():
+            return
+        self._closed.set()
+        try:
+            self._manager.stop(self._id)
+        except ExperimentError as error:
+            _logger.warning("experiment %s was not stopped: %s", self._id, error)
+        finally:
+            self._manager.close()
+
+
+def _closed(state: experiment_pb2.ExperimentState.ValueType) -> PlatformClosed | None:
+    if state in _OVER | _NO_MORE:
+        return PlatformClosed(state_name(state), state in _OVER)
+    return None

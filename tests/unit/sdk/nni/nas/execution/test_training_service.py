@@ -1,0 +1,228 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from nni.mutable import Categorical
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.execution import TrainingServiceExecutionEngine
+from nni.nas.execution.trial_platform import CandidateMetric, PlatformClosed
+from nni.nas.space import ModelStatus, SimplifiedModelSpace
+from tests.support.in_memory_trials import InMemoryLog, InMemoryTrials
+
+TIMEOUT_S = 20.0
+
+
+def network() -> object:
+    return object()
+
+
+def score(_model: object) -> None:
+    """Do nothing: no trial runs here."""
+
+
+def frozen(value: int) -> SimplifiedModelSpace:
+    leaf = Categorical(list(range(10)), label="a")
+    space = SimplifiedModelSpace(network, [], {}, {"a": leaf}, FunctionalEvaluator(score))
+    return space.freeze({"a": value})
+
+
+@contextmanager
+def engine_on(
+    trials: InMemoryTrials, concurrency: int = 2, max_model_count: int | None = None
+) -> Iterator[TrainingServiceExecutionEngine]:
+    engine = TrainingServiceExecutionEngine(trials, concurrency, max_model_count)
+    try:
+        yield engine
+    finally:
+        engine.shutdown()
+
+
+def values_of(engine: TrainingServiceExecutionEngine) -> list[int]:
+    return [model.sample["a"] for model in engine.list_models() if model.sample]
+
+
+def test_reports_of_a_trial_become_metrics_of_its_model() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        (key,) = trials.log.parameters
+        trials.log.append(CandidateMetric(key, 0.5, is_final=False))
+        trials.log.finish(key, 0.75)
+        engine.wait_models(model)
+
+    assert model.status is ModelStatus.Trained
+    assert (model.metrics.intermediates, model.metric) == ([0.5], 0.75)
+
+
+def test_failed_trial_is_a_failed_model() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        trials.log.finish(next(iter(trials.log.parameters)), succeeded=False)
+        engine.wait_models()
+
+    assert model.status is ModelStatus.Failed
+
+
+def test_stopped_model_is_interrupted() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        assert engine.wait_until(lambda: bool(trials.log.parameters), TIMEOUT_S)
+        engine.stop_models(model)
+        engine.wait_models(model)
+
+    assert engine.can_stop_models()
+    assert trials.log.killed == list(trials.log.parameters)
+    assert model.status is ModelStatus.Interrupted
+
+
+def test_worker_is_idle_while_fewer_models_run_than_the_concurrency() -> None:
+    trials = InMemoryTrials()
+
+    with engine_on(trials, concurrency=2) as engine:
+        engine.submit_models(frozen(1))
+        one = engine.idle_worker_available()
+        engine.submit_models(frozen(2))
+        two = engine.idle_worker_available()
+        trials.log.finish(next(iter(trials.log.parameters)), 1.0)
+
+        assert engine.wait_until(engine.idle_worker_available, TIMEOUT_S)
+
+    assert (one, two) == (True, False)
+
+
+def test_budget_ends_with_the_number_of_models() -> None:
+    trials = InMemoryTrials()
+
+    with engine_on(trials, max_model_count=1) as engine:
+        before = engine.budget_available()
+        engine.submit_models(frozen(1))
+        after = engine.budget_available()
+
+    assert (before, after) == (True, False)
+
+
+def test_end_of_the_experiment_ends_budget_and_running_models() -> None:
+    trials, model = InMemoryTrials(), frozen(1)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        trials.log.append(PlatformClosed("STOPPED", is_final=True))
+        engine.wait_models()
+
+        assert not engine.budget_available()
+        with pytest.raises(RuntimeError, match="takes no more models: STOPPED"):
+            engine.submit_models(frozen(2))
+
+    assert model.status is ModelStatus.Interrupted
+
+
+def test_experiment_without_budget_lets_its_models_end() -> None:
+    trials, model = InMemoryTrials(), frozen(1)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        trials.log.append(PlatformClosed("NO_MORE_TRIAL", is_final=False))
+        assert engine.wait_until(lambda: not engine.budget_available(), TIMEOUT_S)
+        trials.log.finish(next(iter(trials.log.parameters)), 1.0)
+        engine.wait_models()
+
+    assert model.status is ModelStatus.Trained
+
+
+def test_model_that_cannot_be_added_has_failed() -> None:
+    trials, model = InMemoryTrials(), frozen(1)
+    trials.broken = OSError("no room")
+
+    with engine_on(trials) as engine:
+        with pytest.raises(OSError, match="no room"):
+            engine.submit_models(model)
+        engine.wait_models()
+
+    assert model.status is ModelStatus.Failed
+
+
+def test_error_of_a_callback_ends_the_search() -> None:
+    trials = InMemoryTrials()
+
+    def fail(_event: object) -> None:
+        raise LookupError("callback")
+
+    with engine_on(trials) as engine:
+        engine.register_model_event_callback("final_metric", fail)
+        engine.submit_models(frozen(1))
+        trials.log.finish(next(iter(trials.log.parameters)), 1.0)
+
+        with pytest.raises(RuntimeError, match="the search has failed"):
+            engine.wait_models()
+
+
+def test_model_that_is_not_frozen_is_refused() -> None:
+    model = frozen(1)
+    model.status = ModelStatus.Trained
+
+    with engine_on(InMemoryTrials()) as engine, pytest.raises(RuntimeError, match="must be frozen"):
+        engine.submit_models(model)
+
+
+@pytest.mark.parametrize(("concurrency", "limit"), [(0, None), (1, -1)])
+def test_numbers_that_are_too_small_are_refused(concurrency: int, limit: int | None) -> None:
+    with pytest.raises(ValueError, match="must be >= "):
+        TrainingServiceExecutionEngine(InMemoryTrials(), concurrency, limit)
+
+
+def test_later_engine_counts_every_model_once() -> None:
+    log = InMemoryLog()
+    counted, missed, running = frozen(1), frozen(2), frozen(3)
+    with engine_on(InMemoryTrials(log), concurrency=3) as first:
+        first.submit_models(counted, missed, running)
+        keys = list(log.parameters)
+        log.finish(keys[0], 1.0)
+        first.wait_models(counted)
+        state = first.state_dict()
+    log.finish(keys[1], 2.0)
+
+    trials = InMemoryTrials(log)
+    with engine_on(trials, concurrency=3, max_model_count=4) as engine:
+        ended: list[int] = []
+        engine.register_model_event_callback(
+            "training_end", lambda event: ended.append(event.model.sample["a"])
+        )
+        engine.load_state_dict(state)
+        engine.restore_models([counted])
+        engine.start()
+        engine.submit_models(frozen(4))
+        log.finish(keys[2], 3.0)
+        log.finish(list(log.parameters)[3], 4.0)
+        engine.wait_models()
+
+        assert sorted(ended) == [2, 3, 4]
+        assert values_of(engine) == [2, 3, 4]
+        assert not engine.budget_available()
+    assert trials.opened == ["experiment"]
+
+
+def test_platform_is_opened_once() -> None:
+    trials = InMemoryTrials()
+
+    with engine_on(trials) as engine:
+        engine.start()
+        engine.budget_available()
+
+    assert trials.opened == [None]
+    assert engine.state_dict() == {"experiment_id": "experiment"}
+
+
+def test_engine_that_was_shut_down_opens_nothing() -> None:
+    trials = InMemoryTrials()
+    engine = TrainingServiceExecutionEngine(trials)
+
+    engine.shutdown()
+
+    assert not engine.budget_available()
+    assert trials.opened == []

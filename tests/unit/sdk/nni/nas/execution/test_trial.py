@@ -1,0 +1,31 @@
+import nni
+from nni.mutable import Categorical
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.evaluator.trial_reports import reports_to
+from nni.nas.execution import trial
+from nni.nas.execution.candidate import parameters_of
+from nni.nas.space import SimplifiedModelSpace
+
+
+class Network:
+    """Network of one number; a weak reference to it can be made."""
+
+    accuracy = 0.5
+
+
+def score(model: Network) -> None:
+    nni.report_intermediate_result(model.accuracy / 2)
+    nni.report_final_result(model.accuracy)
+
+
+def test_trial_evaluates_the_model_of_its_parameters() -> None:
+    leaf = Categorical([1, 2], label="a")
+    space = SimplifiedModelSpace(Network, [], {}, {"a": leaf}, FunctionalEvaluator(score))
+    parameters = parameters_of(space.freeze({"a": 1}))
+    intermediates: list[object] = []
+    finals: list[object] = []
+
+    with reports_to(parameters, intermediates.append, finals.append):
+        trial.main()
+
+    assert (intermediates, finals) == ([0.25], [0.5])
