@@ -5,7 +5,7 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from nni.mutable.base import Mutable, RandomState
+from nni.mutable.base import Mutable, RandomState, Sample
 from nni.mutable.record import equal_values
 from nni.mutable.symbol import MutableSymbol
 
@@ -71,6 +71,12 @@ class Categorical(MutableSymbol):
         """Return the list of values unless the value is among them."""
         known = position_of(value, self.values, self._positions) is not None
         return None if known else f"one of {self.values}"
+
+    def value_in(self, sample: Sample) -> Any:  # noqa: ANN401 - the user's value
+        """Return the value, as it was given to the constructor."""
+        at = position_of(sample[self.label], self.values, self._positions)
+        assert at is not None
+        return self.values[at]
 
     def default_value(self) -> Any:  # noqa: ANN401 - the user's value
         """Return the default."""
@@ -179,6 +185,8 @@ def position_of(
 ) -> int | None:
     """Return the position of the value that is equal to this one, `None` without one.
 
+    A list stands for a tuple, too: JSON has no tuples, and samples are stored as JSON.
+
     Args:
         value: anything.
         values: the values.
@@ -188,8 +196,26 @@ def position_of(
         The position.
     """
     if positions is None:
-        return next((at for at, one in enumerate(values) if equal_values(value, one)), None)
+        found = (at for at, one in enumerate(values) if equal_values(value, one))
+        return next(found, _position_of_tuple(value, values))
     try:
         return positions.get(value)
     except TypeError:
+        return _position_of_tuple(value, values)
+
+
+def _position_of_tuple(value: object, values: Sequence[Any]) -> int | None:
+    """Return the position of the tuple that a list stands for."""
+    if not isinstance(value, list):
         return None
+    found = (
+        at
+        for at, one in enumerate(values)
+        if isinstance(one, tuple) and equal_values(_with_lists(one), value)
+    )
+    return next(found, None)
+
+
+def _with_lists(value: object) -> object:
+    """Return a value with lists in place of tuples."""
+    return [_with_lists(one) for one in value] if isinstance(value, tuple) else value

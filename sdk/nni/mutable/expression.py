@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn, Self, SupportsIndex
 
 from nni.mutable.base import LabeledMutable, Mutable, Sample
 from nni.mutable.errors import SampleValidationError
-from nni.mutable.record import equal_values
+from nni.mutable.record import equal_values, marked, unmarked
 
 _TEXT_LENGTH = 400
 """Characters of a text, after which its middle is left out; an expression may have thousands."""
@@ -245,6 +245,29 @@ class MutableExpression(Mutable):
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         # Flat: a sum over hundreds of layers is nested deeper than the recursion limit.
         return _rebuilt, (self.steps(),)
+
+    def _dump(self) -> dict[str, Any]:
+        """Return what `nni.dump` writes of this expression: its steps, functions by name."""
+        return {"steps": [[*step[:2], list(step.inputs), step.template] for step in self._marked()]}
+
+    def _marked(self) -> Iterator[ExpressionStep]:
+        for step in self.steps():
+            yield step._replace(content=marked(step.content)) if step.kind == "constant" else step
+
+    @classmethod
+    def _load(cls, *, steps: list[list[Any]]) -> "MutableExpression":
+        """Return the expression whose `_dump` has been read."""
+        return _rebuilt(
+            [
+                ExpressionStep(
+                    kind,
+                    unmarked(content) if kind == "constant" else content,
+                    tuple(inputs),
+                    template,
+                )
+                for kind, content, inputs, template in steps
+            ]
+        )
 
     def __repr__(self) -> str:
         texts: list[str] = []

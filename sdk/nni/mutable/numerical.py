@@ -3,14 +3,17 @@
 import math
 import numbers
 from collections.abc import Iterator
+from importlib import import_module
 from statistics import NormalDist
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from nni.mutable.base import RandomState
 from nni.mutable.symbol import MutableSymbol
 
 _QUANTUM_TOLERANCE: Final = 1e-6
 """Largest distance of a value from a multiple, as a fraction of the quantum."""
+_SCIPY: Final = ("name", "args", "kwds")
+"""What names a frozen distribution of scipy."""
 _SMALLEST: Final = 2.0**-54
 """Half of the smallest step of a random number: stands for 0, whose quantile is infinite."""
 
@@ -101,6 +104,23 @@ class Numerical(MutableSymbol):
         return _parameters(mine.pop("distribution", None)) == _parameters(
             theirs.pop("distribution", None)
         ) and (mine == theirs)
+
+    def _dump(self) -> dict[str, Any]:
+        """Return what `nni.dump` writes: of a distribution of scipy, its name and parameters."""
+        dumped = super()._dump()
+        parameters = _parameters(self.distribution)
+        if isinstance(parameters, tuple):
+            dumped["distribution"] = dict(zip(_SCIPY, parameters, strict=True))
+        return dumped
+
+    @classmethod
+    def _load(cls, **arguments: Any) -> Self:  # noqa: ANN401 - those of the constructor
+        """Return the number whose `_dump` has been read."""
+        named = arguments.get("distribution")
+        if isinstance(named, dict) and named.keys() == set(_SCIPY):
+            family = getattr(import_module("scipy.stats"), named["name"])
+            arguments["distribution"] = family(*named["args"], **named["kwds"])
+        return super()._load(**arguments)
 
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
         """Return the rule that the value breaks: number, bounds or multiple."""

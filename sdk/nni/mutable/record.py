@@ -2,16 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Self
 
 from nni.mutable.base import Mutable
+from nni.mutable.labels import Label
+
+_TUPLE: Final = "__tuple__"
+_ITEMS: Final = "__items__"
 
 
 class ConstructorRecord(ABC):
     """Mixin of mutables that their constructor's arguments define.
 
-    It has the attributes that `nni.trace` gives its objects, so such a mutable is serialized as the
-    call of its constructor. The argument `label` is a `Label`, a string whose type must survive:
+    `nni.dump` writes the class and the arguments, and no pickle. The argument `label` is a `Label`:
     a plain string with a separator is refused.
 
     Examples:
@@ -46,6 +49,18 @@ class ConstructorRecord(ABC):
         """Keyword arguments."""
         return self.constructor_arguments()
 
+    def _dump(self) -> dict[str, Any]:
+        """Return what `nni.dump` writes of this mutable."""
+        return {name: marked(value) for name, value in self.constructor_arguments().items()}
+
+    @classmethod
+    def _load(cls, **arguments: Any) -> Self:  # noqa: ANN401 - those of the constructor
+        """Return the mutable whose `_dump` has been read."""
+        restored = {name: unmarked(value) for name, value in arguments.items()}
+        if "label" in restored:
+            restored["label"] = Label(restored["label"])
+        return cls(**restored)
+
     def equals(self, other: object) -> bool:
         """Return whether another mutable has the same class and the same arguments."""
         return self is other or (
@@ -78,6 +93,52 @@ def plain(value: object) -> object:
         What a text shows.
     """
     return str(value) if isinstance(value, str) else value
+
+
+def marked(value: Any) -> Any:  # noqa: ANN401 - any value
+    """Return a value whose tuples and dictionaries survive JSON.
+
+    Args:
+        value: argument of a mutable.
+
+    Returns:
+        The value, with marks in place of tuples, and of dictionaries whose keys are no strings.
+
+    Examples:
+        >>> marked([(3, 3), {1: "one"}])
+        [{'__tuple__': [3, 3]}, {'__items__': [[1, 'one']]}]
+        >>> unmarked(marked([(3, 3), {1: "one"}]))
+        [(3, 3), {1: 'one'}]
+    """
+    if type(value) is tuple:
+        return {_TUPLE: [marked(one) for one in value]}
+    if type(value) is list:
+        return [marked(one) for one in value]
+    if type(value) is not dict:
+        return value
+    if all(isinstance(key, str) for key in value) and not {_TUPLE, _ITEMS} & value.keys():
+        return {key: marked(one) for key, one in value.items()}
+    return {_ITEMS: [[marked(key), marked(one)] for key, one in value.items()]}
+
+
+def unmarked(value: Any) -> Any:  # noqa: ANN401 - any value
+    """Return the value that `marked` was called with.
+
+    Args:
+        value: result of `marked`, after JSON.
+
+    Returns:
+        The value.
+    """
+    if isinstance(value, list):
+        return [unmarked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_TUPLE}:
+        return tuple(unmarked(one) for one in value[_TUPLE])
+    if value.keys() == {_ITEMS}:
+        return {unmarked(key): unmarked(one) for key, one in value[_ITEMS]}
+    return {key: unmarked(one) for key, one in value.items()}
 
 
 def equal_values(one: object, other: object) -> bool:

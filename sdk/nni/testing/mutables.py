@@ -6,6 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from nni.common.serializer import dump, load
 from nni.mutable import Mutable, Sample, SampleMissingError, SampleValidationError
 from nni.mutable.record import equal_values
 
@@ -153,6 +154,12 @@ class MutableConformance(ABC):
         mutable = self.make()
 
         assert copy.deepcopy(mutable).equals(mutable)
+
+    def test_dumped_mutable_is_equal(self) -> None:
+        """What `nni.dump` writes gives a mutable of the same definition."""
+        mutable = self.make()
+
+        assert load(dump(mutable)).equals(mutable)
 
     def is_same(self, one: object, other: object) -> bool:
         """Return whether two frozen values are the same; for values without a usable `==`.

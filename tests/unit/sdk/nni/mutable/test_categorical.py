@@ -73,6 +73,16 @@ def test_values_may_be_of_any_type() -> None:
     assert not choice.contains({"a": {"kernel": 7}})
 
 
+def test_list_stands_for_a_tuple_as_json_has_none() -> None:
+    sizes = Categorical([(3, 3), (5, (5, 1))], label="a")
+
+    assert sizes.freeze({"a": [5, [5, 1]]}) == (5, (5, 1))
+    assert not sizes.contains({"a": [5, 5]})
+    mixed = Categorical([(3, 3), [5, 5], {"x": 1}], label="a")
+    assert mixed.freeze({"a": [3, 3]}) == (3, 3)
+    assert mixed.freeze({"a": [5, 5]}) == [5, 5]
+
+
 def test_frequencies_follow_the_weights() -> None:
     choice = Categorical("xyz", weights=[0.1, 0.6, 0.3], label="a")
     state = random.Random(0)

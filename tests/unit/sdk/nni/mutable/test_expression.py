@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nni
 from nni.mutable import (
     Categorical,
     MutableExpression,
@@ -224,6 +225,18 @@ def test_pickle_keeps_the_structure() -> None:
 
     assert loaded.equals(total)
     assert loaded.freeze(SAMPLE) == 7
+
+
+def test_dumped_expression_is_equal_and_no_pickle() -> None:
+    shape = MutableExpression(operator.getitem, [[(1, 2), (3, 4), (5, 6), (7, 8)], A])
+    total = MutableExpression.case([(A > 2, abs(B) + math.pi), (~(A == 2), shape)])
+
+    text = nni.dump(total)
+    loaded = nni.load(text)
+
+    assert "__nni_obj__" not in text
+    assert loaded.equals(total)
+    assert loaded.freeze({"a": 3, "b": 7}) == 7 + math.pi
 
 
 def test_equal_structure_is_equal() -> None:

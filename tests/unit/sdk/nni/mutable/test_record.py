@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import nni
 from nni.mutable import (
     Categorical,
     CategoricalMultiple,
@@ -51,6 +52,22 @@ def test_text_has_no_arguments_at_their_defaults() -> None:
     assert repr(Categorical([1, 2], label="a")) == "Categorical([1, 2], label='a')"
     assert repr(MutableList([])) == "MutableList([])"
     assert repr(Numerical(0, 1, label="a")) == "Numerical(low=0.0, high=1.0, label='a')"
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_dumped_mutable_is_equal_and_no_pickle(make: Callable[[], Mutable]) -> None:
+    text = nni.dump(make())
+
+    assert "__nni_obj__" not in text
+    assert nni.load(text).equals(make())
+
+
+def test_values_survive_a_dump_with_their_types() -> None:
+    values = [(3, 3), [3], {"kernel": (5, 5)}, {1: "one"}, {"__tuple__": [1]}, None, True, 2.5]
+
+    loaded = nni.load(nni.dump(Categorical(values, label="a")))
+
+    assert equal_values(loaded.values, values)
 
 
 @pytest.mark.parametrize(

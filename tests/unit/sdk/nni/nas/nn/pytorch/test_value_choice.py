@@ -2,6 +2,7 @@
 
 import pytest
 
+import nni
 from nni.mutable import Categorical
 from nni.nas.nn.pytorch import MutableLinear, ValueChoice
 
