@@ -37,7 +37,7 @@ def register_layer_slicing(slicing: LayerSlicing) -> None:
     Examples:
         >>> register_layer_slicing(nn.Linear)
         Traceback (most recent call last):
-        TypeError: slicing must be an instance of LayerSlicing, got <class '...Linear'> ...
+        TypeError: slicing must be an instance of LayerSlicing, got <class '...Linear'>...
     """
     if not isinstance(slicing, LayerSlicing):
         raise TypeError(
