@@ -29,10 +29,7 @@ def test_record_names_the_class_that_is_not_deprecated(choice: ValueChoice) -> N
     assert again.weights == [0.25, 0.75]
 
 
-def test_dumped_choice_is_loaded_without_a_warning() -> None:
-    with pytest.warns(DeprecationWarning):
-        choice = ValueChoice([(3, 3), (5, 5)], label="size")
-
+def test_dumped_choice_is_loaded_without_a_warning(choice: ValueChoice) -> None:
     loaded = nni.load(nni.dump(choice))
 
-    assert loaded.equals(Categorical([(3, 3), (5, 5)], label="size"))
+    assert loaded.equals(Categorical([2, 4], weights=[0.25, 0.75], label="width"))
