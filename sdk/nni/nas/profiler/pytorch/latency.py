@@ -17,14 +17,14 @@ from nni.nas.profiler.base import ExpressionProfiler
 from nni.nas.profiler.pytorch.arguments import mutable_arguments
 from nni.nas.profiler.pytorch.cases import Number, leaves_of, tabulated
 from nni.nas.profiler.pytorch.shapes import frozen_shapes, map_shapes, shapes_in
-from nni.nas.profiler.pytorch.tracing import CostTrace, LayerCost, example_shapes
+from nni.nas.profiler.pytorch.tracing import CostTrace, LayerCostFunction, example_shapes
 
 _MILLISECONDS: Final = 1000
 Measure = Callable[[nn.Module, Sequence[Any]], float]
 """From a layer without mutables, and its inputs, to its cost."""
 
 
-def measured_cost(measure: Measure) -> LayerCost:
+def measured_cost(measure: Measure) -> LayerCostFunction:
     """Return the cost of layers that is measured for each combination of arguments and sizes.
 
     Args:

@@ -42,13 +42,13 @@ _LEAF = "_nni_profiler_leaf"
 _TRANSPARENT = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
 
-class LayerCost(Protocol):
+class LayerCostFunction(Protocol):
     """Cost of one layer.
 
     Examples:
         >>> def each_counts_one(module, inputs, output):
         ...     return 1
-        >>> cost: LayerCost = each_counts_one
+        >>> cost: LayerCostFunction = each_counts_one
     """
 
     def __call__(self, module: nn.Module, inputs: Sequence[Any], output: Any) -> Number:  # noqa: ANN401
@@ -105,7 +105,9 @@ class CostTrace:
         2
     """
 
-    def __init__(self, cost: LayerCost, *, leaf_types: tuple[type[nn.Module], ...] = ()) -> None:
+    def __init__(
+        self, cost: LayerCostFunction, *, leaf_types: tuple[type[nn.Module], ...] = ()
+    ) -> None:
         self.total: Number = 0
         """Cost so far."""
         self._cost = cost
