@@ -43,6 +43,7 @@ MODULES = (
     "nni.nas.space",
     "nni.nas.strategy",
     "nni.nas.strategy.middleware",
+    "nni.nas.strategy.utils",
     "nni.nas.utils",
     "nni.experiment",
 )

@@ -16,6 +16,16 @@ class OpenModels(Generic[T]):
     """Table of running models with a value of the strategy for each; safe to use from threads.
 
     Models are compared by identity. The table holds them, so that none is collected before its end.
+
+    Examples:
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.nas.strategy.utils import OpenModels
+        >>> models = OpenModels()
+        >>> space = RawFormatModelSpace(Categorical([1, 2], label="a"))
+        >>> models.add(space.freeze({"a": 1}), "value of the strategy")
+        >>> models.values()
+        ['value of the strategy']
     """
 
     def __init__(self) -> None:
@@ -28,7 +38,12 @@ class OpenModels(Generic[T]):
             return len(self._models)
 
     def add(self, model: ExecutableModelSpace, value: T) -> None:
-        """Add a model, before it is submitted."""
+        """Add a model, before it is submitted.
+
+        Args:
+            model: the model.
+            value: what `end` returns for it.
+        """
         with self._lock:
             self._models[id(model)] = (model, value)
 
@@ -36,6 +51,12 @@ class OpenModels(Generic[T]):
         """Remove a model that has ended and return its value; None if it is not in the table.
 
         A model that was interrupted without a metric stays: its evaluation is still to be done.
+
+        Args:
+            event: end of any model.
+
+        Returns:
+            The value of the model.
         """
         model = event.model
         if event.status is ModelStatus.Interrupted and model.metric is None:
@@ -45,10 +66,18 @@ class OpenModels(Generic[T]):
         return value
 
     def values(self) -> list[T]:
-        """Return the values of all running models, in the order of their submission."""
+        """Return the values of all running models.
+
+        Returns:
+            The values, in the order of submission.
+        """
         with self._lock:
             return [value for _, value in self._models.values()]
 
     def forget_ended(self, engine: ExecutionEngine) -> None:
-        """Remove each model of an engine from the table when it ends."""
+        """Remove each model of an engine from the table when it ends.
+
+        Args:
+            engine: engine whose events are followed.
+        """
         engine.register_model_event_callback(ModelEventType.TrainingEnd, self.end)

@@ -31,7 +31,14 @@ class SampleCodec:
         self._leaves = leaves
 
     def encode(self, sample: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a sample in plain values; labels of other spaces are left out."""
+        """Return a sample in plain values; labels of other spaces are left out.
+
+        Args:
+            sample: label to value.
+
+        Returns:
+            Label to a number, or a list of numbers.
+        """
         return {
             str(label): _encoded(self._leaves[label], value)
             for label, value in sample.items()
@@ -40,6 +47,12 @@ class SampleCodec:
 
     def decode(self, values: Mapping[str, Any]) -> Sample:
         """Return the sample of plain values.
+
+        Args:
+            values: what `encode` returned.
+
+        Returns:
+            Label to value.
 
         Raises:
             ValueError: the space has changed: a label or a choice is missing.

@@ -1,5 +1,13 @@
-"""Second import path of the helpers of `nni.nas.strategy.sampling`, as documented in NNI 3.0."""
+"""Helpers for strategies of one's own: duplicates, retries, running models, plain samples."""
 
+from nni.nas.strategy.open_models import OpenModels
+from nni.nas.strategy.sample_codec import SampleCodec
 from nni.nas.strategy.sampling import DeduplicationHelper, DuplicationError, RetrySamplingHelper
 
-__all__ = ["DeduplicationHelper", "DuplicationError", "RetrySamplingHelper"]
+__all__ = [
+    "DeduplicationHelper",
+    "DuplicationError",
+    "OpenModels",
+    "RetrySamplingHelper",
+    "SampleCodec",
+]
