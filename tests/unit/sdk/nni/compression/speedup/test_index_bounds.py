@@ -26,10 +26,10 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def in_the_mode(operation: Callable[[Tensor], Tensor], one: Tensor) -> None:
+def in_the_mode(operation: Callable[[Tensor], Tensor], one: Tensor) -> Tensor:
     """Run an operation in the mode; the mode has to raise before the kernel does."""
     with CheckedIndices():  # type: ignore[no-untyped-call]
-        operation(one)
+        return operation(one)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -40,7 +40,9 @@ def test_index_out_of_bounds_raises(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_index_within_bounds_passes(name: str) -> None:
-    in_the_mode(OPERATIONS[name], index(1, 3))
+    found = in_the_mode(OPERATIONS[name], index(1, 3))
+
+    assert torch.equal(found, OPERATIONS[name](index(1, 3)))
 
 
 def test_mask_selects_as_without_the_mode() -> None:
