@@ -10,18 +10,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nni.nas.benchmark.catalogue import load_benchmark
     from nni.nas.benchmark.database import BenchmarkDatabase
+    from nni.nas.benchmark.evaluator import (
+        BenchmarkEvaluator,
+        NasBench101Benchmark,
+        NasBench201Benchmark,
+    )
     from nni.nas.benchmark.files import BenchmarkFileMissingError, download_benchmark
+    from nni.nas.benchmark.spaces import BenchmarkModelSpace, SlimBenchmarkSpace
 
 __all__ = [
     "BenchmarkDatabase",
+    "BenchmarkEvaluator",
     "BenchmarkFileMissingError",
+    "BenchmarkModelSpace",
+    "NasBench101Benchmark",
+    "NasBench201Benchmark",
+    "SlimBenchmarkSpace",
     "download_benchmark",
     "load_benchmark",
 ]
 
 _HOMES = {
     "BenchmarkDatabase": "database",
+    "BenchmarkEvaluator": "evaluator",
     "BenchmarkFileMissingError": "files",
+    "BenchmarkModelSpace": "spaces",
+    "NasBench101Benchmark": "evaluator",
+    "NasBench201Benchmark": "evaluator",
+    "SlimBenchmarkSpace": "spaces",
     "download_benchmark": "files",
     "load_benchmark": "catalogue",
 }
