@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -36,7 +36,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     A model travels as its sample and the calls that make space and evaluator; parts that are no
     traced call may have 64 KB. Reports of the trial become events in a thread of the engine. The
     log of the platform is the record: an engine that loads the state of an earlier one goes on with
-    the same experiment, and reports what has happened meanwhile.
+    the same experiment. Trials that the earlier process did not count wait for a model of the same
+    sample, which a strategy usually submits again; what is left at the end is reported then.
 
     Intermediate metrics of an attempt that was lost with its machine stay.
 
@@ -81,6 +82,12 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """Models of this process, and those that an earlier one has not counted."""
         self._trials: dict[str, str] = {}
         self._stopping: set[str] = set()
+        self._held: dict[str, list[PlatformEvent]] = {}
+        """Events of trials of an earlier process that wait for their model, by key."""
+        self._held_keys: dict[str, list[str]] = {}
+        """Keys of those trials, by the text of their sample."""
+        self._queue: deque[PlatformEvent] = deque()
+        self._handling = False
         self._closed_reason = ""
         self._failure: BaseException | None = None
 
@@ -104,17 +111,53 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     "call freeze(sample) of the space"
                 )
             self._check_open()
-            parameters = parameters_of(model)
-            with self._lock:
-                key = f"{self._prefix}-{len(self._keys)}"
-                self._keys[key] = None
-                self._models[key] = model
+            if self._adopt(model):
+                continue
+            if self._is_full():  # by trials of an earlier process that this strategy does not want
+                self._release_held()
+                self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Interrupted))
+                continue
+            self._add(model)
+
+    def _add(self, model: ExecutableModelSpace) -> None:
+        parameters = parameters_of(model)
+        with self._lock:
+            key = f"{self._prefix}-{len(self._keys)}"
+            self._keys[key] = None
+            self._models[key] = model
+        model.status = ModelStatus.Training
+        try:
+            self._platform.add(key, parameters)
+        except BaseException:
+            self._end(key, ModelStatus.Failed)
+            raise
+
+    def _adopt(self, model: ExecutableModelSpace) -> bool:
+        """Bind a model to a trial of an earlier process with the same sample; return if any."""
+        with self._lock:
+            keys = self._held_keys.get(_sample_text(model))
+            if not keys:
+                return False
+            key = keys.pop(0)
+            self._models[key] = model
             model.status = ModelStatus.Training
-            try:
-                self._platform.add(key, parameters)
-            except BaseException:
-                self._end(key, ModelStatus.Failed)
-                raise
+            self._queue.extend(self._held.pop(key))
+        self._handle_queue()
+        return True
+
+    def _is_full(self) -> bool:
+        with self._lock:
+            limit = self._max_model_count
+            return bool(self._held) and limit is not None and len(self._keys) >= limit
+
+    def _release_held(self) -> None:
+        """Report the trials of an earlier process for which no model was submitted."""
+        with self._lock:
+            for events in self._held.values():
+                self._queue.extend(events)
+            self._held.clear()
+            self._held_keys.clear()
+        self._handle_queue()
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -147,6 +190,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         if models:
             super().wait_models(*models)
         else:
+            self._release_held()
             self.wait_until(lambda: self._running_count() == 0)
         if self._failure is not None:
             raise RuntimeError(f"the search has failed: {self._failure!r}") from self._failure
@@ -187,7 +231,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
 
     def _running_count(self) -> int:
         with self._lock:
-            return len(self._keys) - len(self._ended)
+            return len(self._keys) - len(self._ended) - len(self._held)
 
     def budget_available(self) -> bool:
         """Return whether more models may be submitted.
@@ -198,7 +242,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._open()
         with self._lock:
             limit = self._max_model_count
-            fits = limit is None or len(self._keys) < limit
+            fits = limit is None or len(self._keys) < limit or bool(self._held)
         return fits and not self._closed_reason and self._failure is None
 
     # Events of the platform
@@ -221,24 +265,27 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._listener.start()
 
     def _catch_up(self) -> None:
-        """Report what has happened since the last checkpoint of an earlier process."""
+        """Read what is in the log; hold the trials that an earlier process did not count."""
         past = list(self._platform.events(follow=False))
         ended = {event.key for event in past if isinstance(event, CandidateEnded)}
         counted: set[str] = set()
         for event in past:
-            if isinstance(event, CandidateScheduled) and event.key in ended:
-                sample = _sample_text(model_from(self._platform.parameters(event.trial_id)))
-                if self._restored[sample] > 0:
-                    self._restored[sample] -= 1
-                    counted.add(event.key)
-        for event in past:
-            if isinstance(event, PlatformClosed):
-                continue  # it was resumed since
-            if event.key not in counted:
-                self._apply(event)
-            elif isinstance(event, CandidateAdded):
+            if isinstance(event, CandidateAdded):
                 self._keys[event.key] = None
-                self._ended.add(event.key)
+            if not isinstance(event, CandidateScheduled):
+                continue
+            sample = _sample_text(model_from(self._platform.parameters(event.trial_id)))
+            if event.key in ended and self._restored[sample] > 0:
+                self._restored[sample] -= 1
+                counted.add(event.key)
+            else:
+                self._held[event.key] = []
+                self._held_keys.setdefault(sample, []).append(event.key)
+        self._ended.update(counted)
+        for event in past:
+            # A state of the experiment is over: it was resumed since.
+            if not isinstance(event, PlatformClosed) and event.key in self._held:
+                self._held[event.key].append(event)
 
     def _follow(self) -> None:
         try:
@@ -247,6 +294,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         except Exception as error:
             self._failure = error  # raised again in the thread of the strategy
             _logger.exception("the search has failed")
+        self._release_held()
         self._interrupt_all()
         self.notify_change()
 
@@ -257,6 +305,29 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._end(key, ModelStatus.Interrupted)
 
     def _apply(self, event: PlatformEvent) -> None:
+        """Handle an event, or hold it until the model of its trial is known."""
+        with self._lock:
+            if not isinstance(event, PlatformClosed) and event.key in self._held:
+                self._held[event.key].append(event)
+                return
+            self._queue.append(event)
+        self._handle_queue()
+
+    def _handle_queue(self) -> None:
+        """Handle queued events in order; one thread does it at a time, without a lock."""
+        while True:
+            with self._lock:
+                if self._handling or not self._queue:
+                    return
+                self._handling = True
+                event = self._queue.popleft()
+            try:
+                self._handle(event)
+            finally:
+                with self._lock:
+                    self._handling = False
+
+    def _handle(self, event: PlatformEvent) -> None:
         match event:
             case CandidateAdded(key):
                 with self._lock:

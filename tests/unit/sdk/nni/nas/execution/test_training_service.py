@@ -176,6 +176,48 @@ def test_numbers_that_are_too_small_are_refused(concurrency: int, limit: int | N
         TrainingServiceExecutionEngine(InMemoryTrials(), concurrency, limit)
 
 
+def stopped_search(log: InMemoryLog, *values: int) -> dict[str, object]:
+    """Submit models from an engine that ends before they do; return its state."""
+    with engine_on(InMemoryTrials(log), concurrency=len(values)) as engine:
+        engine.submit_models(*map(frozen, values))
+        return engine.state_dict()
+
+
+def test_resubmitted_model_gets_the_trial_that_an_earlier_process_has_started() -> None:
+    log = InMemoryLog()
+    state = stopped_search(log, 1, 2)
+    first, second = log.parameters
+    log.finish(first, 1.0)
+
+    with engine_on(InMemoryTrials(log), max_model_count=2) as engine:
+        engine.load_state_dict(state)
+        engine.start()
+        models = [frozen(1), frozen(2)]
+        engine.submit_models(*models)
+        log.finish(second, 2.0)
+        engine.wait_models()
+
+        assert not engine.budget_available()
+    assert [model.metric for model in models] == [1.0, 2.0]
+    assert list(log.parameters) == [first, second]
+
+
+def test_model_that_finds_the_budget_spent_by_an_earlier_process_is_interrupted() -> None:
+    log, other = InMemoryLog(), frozen(9)
+    state = stopped_search(log, 1)
+
+    with engine_on(InMemoryTrials(log), max_model_count=1) as engine:
+        engine.load_state_dict(state)
+        engine.start()
+        engine.submit_models(other)
+        log.finish(next(iter(log.parameters)), 1.0)
+        engine.wait_models()
+
+        assert not engine.budget_available()
+        assert values_of(engine) == [1]
+    assert other.status is ModelStatus.Interrupted
+
+
 def test_later_engine_counts_every_model_once() -> None:
     log = InMemoryLog()
     counted, missed, running = frozen(1), frozen(2), frozen(3)
