@@ -1,0 +1,113 @@
+"""How many candidates a second does an architecture search evaluate as trials of the services?
+
+The evaluator costs nothing and the space is small, so the figure is the cost of a candidate: a
+process each, started from a warm interpreter. NNI 3 needed about 20 s a candidate, by its users.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.benchmarks.measure import print_figure, print_header, private_home
+
+CANDIDATES = int(os.environ.get("NNI_BENCH_CANDIDATES", "200"))
+CONCURRENCY = 4
+REPEATS = 3
+SPACE = """\
+import nni
+from torch import nn
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear
+
+
+class Net(ModelSpace):
+    def __init__(self):
+        super().__init__()
+        width = nni.choice("width", list(range(1, 257)))
+        self.hidden = MutableLinear(64, width)
+        self.activation = LayerChoice([nn.ReLU(), nn.Tanh(), nn.Sigmoid()], label="activation")
+        self.head = MutableLinear(width, 10)
+
+    def forward(self, inputs):
+        return self.head(self.activation(self.hidden(inputs)))
+
+
+def evaluate(model):
+    nni.report_final_result(float(model.hidden.out_features))
+"""
+SEARCH = """\
+import json, sys, time
+from space import Net, evaluate
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.execution import ModelEventType
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.strategy import Random
+
+
+class Timed(Random):
+    ends = []
+
+    def _initialize(self, model_space, engine):
+        engine.register_model_event_callback(
+            ModelEventType.TrainingEnd, lambda event: self.ends.append(time.monotonic())
+        )
+        return super()._initialize(model_space, engine)
+
+
+config = NasExperimentConfig(
+    "ts", "simplified", "local",
+    max_trial_number=int(sys.argv[1]), trial_concurrency=int(sys.argv[2]),
+    experiment_working_directory=sys.argv[3],
+)
+search = NasExperiment(Net(), FunctionalEvaluator(evaluate), Timed(seed=0), config)
+search.run(port=0)
+search.stop()
+print(json.dumps(Timed.ends))
+"""
+
+
+def warm_up(candidates: int) -> int:
+    """Return how many candidates do not count: a quarter, in which modules are preloaded."""
+    return candidates // 4
+
+
+def measure(home: Path) -> float:
+    """Run one search; return candidates per second after the warm-up."""
+    folder = home / "search"
+    folder.mkdir(exist_ok=True)
+    (folder / "space.py").write_text(SPACE, "utf-8")
+    (folder / "search.py").write_text(SEARCH, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "search.py", str(CANDIDATES), str(CONCURRENCY), str(home / "searches")],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    ends: list[float] = json.loads(done.stdout.splitlines()[-1])
+    if len(ends) != CANDIDATES:
+        raise ValueError(f"{CANDIDATES} candidates must have ended, got {len(ends)}")
+    steady = ends[warm_up(CANDIDATES) :]
+    return (len(steady) - 1) / (steady[-1] - steady[0])
+
+
+def main() -> int:
+    """Print the figure."""
+    print_header(__doc__ or "", seed=0, packages=["torch"])
+    with private_home() as home:
+        rates = [measure(home) for _ in range(REPEATS)]
+        subprocess.run(
+            [sys.executable, "-m", "nni.cli.main", "down"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    print_figure("candidates with a process each", rates, "/s", target=">= 12")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
