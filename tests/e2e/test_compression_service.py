@@ -12,11 +12,14 @@ import pytest
 from safetensors.numpy import load_file
 
 from nni.compression.remote import JobStatus, RemoteJob
-from tests.support.compression_job import MODULE, job_of, write_code
+from tests.support.compression_job import MODULE, description, job_of, write_code
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
 
-FILES = {"model.safetensors", "masks.safetensors", "random.safetensors", "step.json", "plan.json"}
+FILES = {
+    *("model.safetensors", "masks.safetensors", "random.safetensors", "step.json", "plan.json"),
+    *("calibration.json", "model.onnx"),
+}
 
 
 @pytest.fixture
@@ -51,7 +54,12 @@ def test_job_whose_services_are_killed_gives_the_same_tensors(
 ) -> None:
     from nni.compression.job import run_job
 
-    job = job_of(2)
+    job = description(
+        schedule={"iterations": 1},
+        quantization=True,
+        export=True,
+        budget={"parameters": 40, "metric": -10},
+    )
     job_id = submit(nnictl, job, code)
     assert "compressor" in nnictl.shape.pids()
     with RemoteJob(job_id) as remote:
@@ -67,7 +75,10 @@ def test_job_whose_services_are_killed_gives_the_same_tensors(
     run_job(job, tmp_path / "local", code)
 
     assert {path.name for path in fetched.iterdir()} == FILES
-    assert equal(fetched, tmp_path / "local" / "0003")
+    assert equal(fetched, tmp_path / "local" / "0004")
+    assert [step.kind for step in last.steps] == ["prune", "speedup", "quantize", "export"]
+    calibration = (fetched / "calibration.json").read_bytes()
+    assert calibration == (tmp_path / "local" / "0004" / "calibration.json").read_bytes()
     first = nnictl("compress", "get", job_id, tmp_path / "first", "--step", 1).stdout
     assert "masks.safetensors" in first
     assert equal(tmp_path / "first", tmp_path / "local" / "0001")
@@ -117,6 +128,10 @@ def test_job_that_breaks_a_rule_is_refused_before_anything_starts(
     refused = nnictl("compress", "submit", "--job", path, expect=2)
 
     assert "sead is no field of a job; did you mean 'seed'?" in refused.stderr
+    path.write_text(json.dumps({**job_of(speedup=False), "budget": {"parameters": 9}}))
+    unkept = nnictl("compress", "submit", "--job", path, expect=2)
+    assert "budget.parameters" in unkept.stderr
+    assert "needs speedup" in unkept.stderr
     path.write_text("{")
     assert "must be JSON" in nnictl("compress", "submit", "--job", path, expect=2).stderr
     assert nnictl.json("compress", "list", "--json") == []

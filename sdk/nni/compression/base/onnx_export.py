@@ -15,6 +15,7 @@ from torch import nn
 from nni.compression.base.model_runs import eval_mode
 
 _NEEDED = ("onnx", "onnxscript")
+_RUNTIME = "onnxruntime"
 
 
 def check_onnx_arguments(onnx_path: str | Path | None, input_shape: Sequence[int] | None) -> None:
@@ -35,13 +36,17 @@ def check_onnx_arguments(onnx_path: str | Path | None, input_shape: Sequence[int
     check_onnx_packages()
 
 
-def check_onnx_packages() -> None:
+def check_onnx_packages(*, with_runtime: bool = False) -> None:
     """Raise unless the packages that the export needs are installed.
+
+    Args:
+        with_runtime: whether the file is executed as well.
 
     Raises:
         ImportError: a package is missing.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    needed = (*_NEEDED, _RUNTIME) if with_runtime else _NEEDED
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(f"export to ONNX needs {missing[0]}; run: pip install 'nni[onnx]'")
 

@@ -7,7 +7,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nni.compression.job.description import JobDescription, JobError
+    from nni.compression.job.description import JobDescription
+    from nni.compression.job.field_checks import JobError
     from nni.compression.job.local_run import run_job
     from nni.compression.job.step_files import StepResult
 
@@ -15,7 +16,7 @@ __all__ = ["JobDescription", "JobError", "StepResult", "run_job"]
 
 _HOMES = {
     "JobDescription": "nni.compression.job.description",
-    "JobError": "nni.compression.job.description",
+    "JobError": "nni.compression.job.field_checks",
     "StepResult": "nni.compression.job.step_files",
     "run_job": "nni.compression.job.local_run",
 }

@@ -20,9 +20,11 @@ from pathlib import Path
 import nni
 from nni.compression.config.settings import ConfigListError
 from nni.compression.job import step_files
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.step_run import run_step
 from nni.compression.job.steps import step_of
+from nni.compression.pipeline.budget import BudgetError
 
 
 def main() -> int:
@@ -30,7 +32,7 @@ def main() -> int:
     parameters = nni.get_next_parameter()
     try:
         result = run_trial(parameters, Path.cwd())
-    except (JobError, ConfigListError) as error:
+    except (BudgetError, JobError, ConfigListError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     nni.report_final_result(result)
@@ -48,6 +50,7 @@ def run_trial(parameters: Mapping[str, object], code_directory: Path) -> dict[st
         code_directory: folder of the job's code.
 
     Raises:
+        BudgetError: the budget is broken after the step.
         JobError: a parameter is missing, or the job does not fit the code.
     """
     job = JobDescription.of(parameters.get("job"))

@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from nni.compression.job.description import JobError
+from nni.compression.job.field_checks import JobError
 
 
 def load_factory(reference: str, field: str, code_directory: Path) -> Callable[..., Any]:

@@ -31,9 +31,11 @@ def run_job(
 
     Returns:
         Results of all steps. The files of the last one are the result of the job: the state of
-        the masked model, or what `load_smaller` reads.
+        the masked model, or what `load_smaller` reads, with `calibration.json` if it is quantized,
+        and `model.onnx` if it is exported.
 
     Raises:
+        BudgetError: the budget is broken after a step, and no later one can mend it.
         JobError: the description breaks a rule, or does not fit the code.
         ValueError: the folder has the files of another job.
         OSError: a file cannot be read or written.

@@ -3,6 +3,8 @@
 | file | holds |
 |---|---|
 | `model.safetensors` | state of the model, or of the smaller model with its `plan.json` |
+| `calibration.json` | scales of a quantized model |
+| `model.onnx` | the exported model |
 | `masks.safetensors` | masks of 0 and 1 as bytes, by `module|target` |
 | `random.safetensors` | states of torch's generators |
 | `step.json` | result, and the states of Python's and NumPy's generators; written last |
@@ -27,6 +29,9 @@ from nni.compression.base.pruner import Masks
 from nni.durable_files import replace_durably, write_whole
 
 MODEL: Final = "model.safetensors"
+PLAN: Final = "plan.json"
+CALIBRATION: Final = "calibration.json"
+ONNX: Final = "model.onnx"
 MASKS: Final = "masks.safetensors"
 RANDOM: Final = "random.safetensors"
 RECORD: Final = "step.json"
@@ -40,15 +45,17 @@ class StepResult:
 
     Args:
         number: number of the step, from 1.
-        kind: `prune` or `speedup`.
+        kind: `prune`, `speedup`, `fine_tune`, `quantize` or `export`.
         metric: what the evaluator returned after the step; larger is better.
-        sparsity: masked fraction of each target, by `module.target`; empty after the speedup.
+        sparsity: masked fraction of each target, by `module.target`; empty after later steps.
         parameters: number of parameters of the model after the step.
-        flops: floating-point operations of one example input; 0 after a pruning step.
+        flops: floating-point operations of one example input; 0 before the speedup.
         error: largest difference that the speedup made, relative to the largest output.
-        latency_before_ms: median latency of one example input before the speedup; 0 after a pruning
-            step.
-        latency_ms: median latency after the speedup, measured in turn with the one before.
+        latency_before_ms: median latency of one example input before the speedup or the export; 0
+            after other steps.
+        latency_ms: median latency after it, measured in turn with the one before; later steps
+            repeat it.
+        size_bytes: bytes of parameters and buffers; after the export those of the file.
 
     Examples:
         >>> from nni.compression.job import StepResult
@@ -65,6 +72,7 @@ class StepResult:
     error: float = 0.0
     latency_before_ms: float = 0.0
     latency_ms: float = 0.0
+    size_bytes: int = 0
 
 
 def result_in(folder: Path, digest: str) -> StepResult | None:

@@ -11,14 +11,18 @@ from typing import Any
 from torch import Tensor, nn
 
 from nni.compression import pruning
+from nni.compression.base.onnx_export import check_onnx_packages
 from nni.compression.base.pruner import Pruner
 from nni.compression.evaluators.evaluator import Evaluator
 from nni.compression.job import step_files
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
 from nni.compression.job.factories import load_factory
+from nni.compression.job.field_checks import JobError
+from nni.compression.job.later_steps import run_later_step
+from nni.compression.job.measuring import check_step, evaluated, model_bytes, parameter_count
 from nni.compression.job.step_files import StepResult
 from nni.compression.job.steps import Step, ratio_factor
-from nni.compression.speedup import ModelSpeedup, save_smaller
+from nni.compression.speedup import ModelSpeedup, load_smaller, save_smaller
 from nni.compression.utils import compare_latency, count_flops_params
 
 
@@ -42,22 +46,41 @@ def run_step(
         The result, which is also in the folder.
 
     Raises:
-        JobError: the description does not fit the code, the model or the file of weights.
+        BudgetError: the budget is broken, and no later step can mend it; the folder is incomplete.
+        JobError: the description does not fit the code, the model or the file of weights, or a
+            package is missing.
         OSError: a file cannot be read or written.
     """
+    _check_packages(job)
     step_files.seed_generators(job.seed)
     model = _model(job, code_directory)
+    smaller = previous is not None and (previous / step_files.PLAN).is_file()
+    if smaller and previous is not None:
+        load_smaller(model, previous)
     pruner_class = _pruner_class(job)
     evaluator = _evaluator(job, model, code_directory)
     if previous is None:
         step_files.seed_generators(job.seed)
     else:
-        step_files.load_model(model, previous / step_files.MODEL)
+        if not smaller:
+            step_files.load_model(model, previous / step_files.MODEL)
         step_files.load_random_states(previous)
     if step.kind == "prune":
         return _prune(job, step, previous, folder, pruner_class, model, evaluator)
-    assert previous is not None, "a speedup follows the last iteration"
-    return _speed_up(job, step, previous, folder, model, evaluator)
+    assert previous is not None, "all others follow the last iteration"
+    if step.kind == "speedup":
+        return _speed_up(job, step, previous, folder, model, evaluator)
+    return run_later_step(job, step, previous, folder, model, evaluator)
+
+
+def _check_packages(job: JobDescription) -> None:
+    """Raise JobError at the first step if the last one would lack a package."""
+    if job.export is None:
+        return
+    try:
+        check_onnx_packages(with_runtime=True)
+    except ImportError as error:
+        raise JobError("export", f"cannot run where the steps run: {error}") from error
 
 
 def _model(job: JobDescription, code_directory: Path) -> nn.Module:
@@ -84,8 +107,10 @@ def _evaluator(job: JobDescription, model: nn.Module, code_directory: Path) -> E
     evaluator = make(model, **job.evaluator.kwargs)
     if not isinstance(evaluator, Evaluator):
         raise JobError("evaluator.factory", f"must return an evaluator, got {evaluator!r}")
-    if job.speedup is not None and evaluator.get_dummy_input() is None:
-        raise JobError("evaluator.factory", "must set dummy_input, which a speedup needs")
+    later = (job.speedup, job.quantization, job.export)
+    if any(one is not None for one in later) and evaluator.get_dummy_input() is None:
+        problem = "must set dummy_input, which speedup, quantization and export need"
+        raise JobError("evaluator.factory", problem)
     return evaluator
 
 
@@ -111,7 +136,7 @@ def _prune(
     if previous is not None:
         pruner.load_masks(step_files.load_masks_of(previous))
     pruner.compress(job.max_steps, job.max_epochs)
-    metric = _evaluated(evaluator, model)
+    metric = evaluated(evaluator, model)
     masks = pruner.get_masks()
     pruner.unwrap_model()
     result = StepResult(
@@ -123,8 +148,10 @@ def _prune(
             for name, targets in masks.items()
             for target, mask in targets.items()
         },
-        parameters=_size(model),
+        parameters=parameter_count(model),
+        size_bytes=model_bytes(model),
     )
+    check_step(job, step, result)
     step_files.save_model(model, folder)
     step_files.save_step(folder, job.digest, masks, result)
     return result
@@ -157,29 +184,18 @@ def _speed_up(
     result = StepResult(
         number=step.number,
         kind=step.kind,
-        metric=_evaluated(evaluator, model),
-        parameters=_size(model),
+        metric=evaluated(evaluator, model),
+        parameters=parameter_count(model),
+        size_bytes=model_bytes(model),
         flops=int(flops),
         error=report.error,
         latency_before_ms=latency.before.median_ms,
         latency_ms=latency.after.median_ms,
     )
+    check_step(job, step, result)
     save_smaller(model, report, folder)
     step_files.save_step(folder, job.digest, {}, result)
     return result
-
-
-def _evaluated(evaluator: Evaluator, model: nn.Module) -> float:
-    evaluator.bind_model(model)
-    try:
-        return evaluator.evaluate()
-    finally:
-        evaluator.unbind_model()
-
-
-def _size(model: nn.Module) -> int:
-    """Return the number of elements of all parameters, those of norms included."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _masked_part(mask: Tensor) -> float:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nni.compression.job.description import JobDescription, ScheduleName
+from nni.compression.pipeline.budget import SIZES, Quantity
 from nni.compression.scheduling.growth import agp_part, linear_part
 
-StepKind = Literal["prune", "speedup"]
+StepKind = Literal["prune", "speedup", "fine_tune", "quantize", "export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,48 @@ def step_of(job: JobDescription, done: int) -> Step | None:
     """
     if done < job.iterations:
         return Step(done + 1, "prune")
-    if job.speedup is not None and done == job.iterations:
-        return Step(done + 1, "speedup")
-    return None
+    later = _later_kinds(job)
+    place = done - job.iterations
+    return Step(done + 1, later[place]) if place < len(later) else None
+
+
+def _later_kinds(job: JobDescription) -> list[StepKind]:
+    """Return the kinds of the steps after the pruning, in order."""
+    wanted: dict[StepKind, bool] = {
+        "speedup": job.speedup is not None,
+        "fine_tune": job.speedup is not None and job.speedup.fine_tuning is not None,
+        "quantize": job.quantization is not None,
+        "export": job.export is not None,
+    }
+    return [kind for kind, has in wanted.items() if has]
+
+
+def improvements_after(job: JobDescription, step: Step) -> list[frozenset[Quantity]]:
+    """Return which quantities of the budget each later step may improve.
+
+    Args:
+        job: the description.
+        step: a step of the job.
+
+    Examples:
+        >>> job = JobDescription.of({
+        ...     "model": {"factory": "net:make"}, "evaluator": {"factory": "net:evaluator"},
+        ...     "config_list": [{"sparse_ratio": 0.5}], "algorithm": {"name": "L1NormPruner"},
+        ...     "speedup": {"fine_tuning": {"max_steps": 9}},
+        ... })
+        >>> [sorted(one) for one in improvements_after(job, Step(2, "speedup"))]
+        [['metric']]
+    """
+    trained = job.quantization is not None and job.quantization.fine_tuning is not None
+    metric = frozenset[Quantity]({"metric"})
+    by_kind: dict[StepKind, frozenset[Quantity]] = {
+        "prune": metric,  # each iteration trains; some pruners do without fine-tuning
+        "speedup": SIZES,
+        "fine_tune": metric,
+        "quantize": metric if trained else frozenset(),
+        "export": frozenset({"size_bytes", "latency_ms"}),
+    }
+    return [by_kind[one.kind] for one in all_steps(job)[step.number :]]
 
 
 def all_steps(job: JobDescription) -> list[Step]:

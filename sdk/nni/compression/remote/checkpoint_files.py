@@ -12,7 +12,10 @@ from nni.experiment.errors import ConfigError, Problem, ServiceFailedError
 from nni_wire.tar_reader import Kind, TarError, TarReader
 
 FILES: Final = frozenset(
-    {"masks.safetensors", "model.safetensors", "plan.json", "random.safetensors", "step.json"}
+    {
+        *("masks.safetensors", "model.safetensors", "random.safetensors"),
+        *("calibration.json", "model.onnx", "plan.json", "step.json"),
+    }
 )
 """Names of the files of a step; an archive may have no other ones."""
 

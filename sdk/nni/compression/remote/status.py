@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.steps import Step, all_steps
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import experiment_pb2
@@ -27,7 +28,7 @@ class StepStatus:
 
     Args:
         number: number of the step, from 1.
-        kind: `prune` or `speedup`.
+        kind: `prune`, `speedup`, `fine_tune`, `quantize` or `export`.
         state: state of its last trial; `PENDING` before there is one.
         trial_id: its last trial; empty before there is one.
         result: `default` (the metric), `sparsity`, `parameters`, `flops`, `error` and latencies,

@@ -6,7 +6,8 @@ may die at any moment: the next one folds the same log and comes to the same rep
 
 from collections import deque
 
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.steps import Step, step_of
 from svc_compressor.domain import events, reports
 

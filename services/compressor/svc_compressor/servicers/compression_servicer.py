@@ -4,7 +4,8 @@ from typing import Any, Final, TypeAlias
 
 import grpc.aio
 
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.steps import StepKind as StepName
 from nni.compression.job.steps import all_steps
 from nni_proto.common.v1 import value_pb2
@@ -17,6 +18,9 @@ _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 _KINDS: Final[dict[StepName, pb.StepKind.ValueType]] = {
     "prune": pb.STEP_KIND_PRUNE,
     "speedup": pb.STEP_KIND_SPEEDUP,
+    "fine_tune": pb.STEP_KIND_FINE_TUNE,
+    "quantize": pb.STEP_KIND_QUANTIZE,
+    "export": pb.STEP_KIND_EXPORT,
 }
 
 

@@ -29,6 +29,22 @@ test("all steps of a job are listed, those without a trial too", () => {
   expect(steps[1]!.sparsity).toBeNull();
 });
 
+test("the speedup is followed by what the description asks for", () => {
+  const full = {
+    ...JOB,
+    speedup: { fine_tuning: { max_steps: 5 } },
+    quantization: true,
+    export: { threads: 2 },
+  };
+
+  expect(
+    stepsOf(full, [])
+      .slice(2)
+      .map(({ kind }) => kind),
+  ).toEqual(["speedup", "fine_tune", "quantize", "export"]);
+  expect(stepsOf({ ...JOB, speedup: {}, export: false }, []).at(-1)?.kind).toBe("speedup");
+});
+
 test("a step that ran again counts with its last trial, in whatever order they come", () => {
   const again = [trial(4, 2, step(1)), trial(1, 1, step(1))];
 

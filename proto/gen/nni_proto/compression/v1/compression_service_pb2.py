@@ -25,21 +25,21 @@ _sym_db = _symbol_database.Default()
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2nni_proto/compression/v1/compression_service.proto\x12\x18nni_proto.compression.v1\x1a\x1fnni_proto/common/v1/value.proto\"=\n\x12ValidateJobRequest\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"G\n\x13ValidateJobResponse\x12\x30\n\x05steps\x18\x01 \x03(\x0b\x32!.nni_proto.compression.v1.JobStep\"K\n\x07JobStep\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\".nni_proto.compression.v1.StepKind*Q\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTEP_KIND_PRUNE\x10\x01\x12\x15\n\x11STEP_KIND_SPEEDUP\x10\x02\x32\x80\x01\n\x12\x43ompressionService\x12j\n\x0bValidateJob\x12,.nni_proto.compression.v1.ValidateJobRequest\x1a-.nni_proto.compression.v1.ValidateJobResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2nni_proto/compression/v1/compression_service.proto\x12\x18nni_proto.compression.v1\x1a\x1fnni_proto/common/v1/value.proto\"=\n\x12ValidateJobRequest\x12\'\n\x03job\x18\x01 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\"G\n\x13ValidateJobResponse\x12\x30\n\x05steps\x18\x01 \x03(\x0b\x32!.nni_proto.compression.v1.JobStep\"K\n\x07JobStep\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\".nni_proto.compression.v1.StepKind*\x98\x01\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTEP_KIND_PRUNE\x10\x01\x12\x15\n\x11STEP_KIND_SPEEDUP\x10\x02\x12\x17\n\x13STEP_KIND_FINE_TUNE\x10\x03\x12\x16\n\x12STEP_KIND_QUANTIZE\x10\x04\x12\x14\n\x10STEP_KIND_EXPORT\x10\x05\x32\x80\x01\n\x12\x43ompressionService\x12j\n\x0bValidateJob\x12,.nni_proto.compression.v1.ValidateJobRequest\x1a-.nni_proto.compression.v1.ValidateJobResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.compression.v1.compression_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STEPKIND']._serialized_start=326
-  _globals['_STEPKIND']._serialized_end=407
+  _globals['_STEPKIND']._serialized_start=327
+  _globals['_STEPKIND']._serialized_end=479
   _globals['_VALIDATEJOBREQUEST']._serialized_start=113
   _globals['_VALIDATEJOBREQUEST']._serialized_end=174
   _globals['_VALIDATEJOBRESPONSE']._serialized_start=176
   _globals['_VALIDATEJOBRESPONSE']._serialized_end=247
   _globals['_JOBSTEP']._serialized_start=249
   _globals['_JOBSTEP']._serialized_end=324
-  _globals['_COMPRESSIONSERVICE']._serialized_start=410
-  _globals['_COMPRESSIONSERVICE']._serialized_end=538
+  _globals['_COMPRESSIONSERVICE']._serialized_start=482
+  _globals['_COMPRESSIONSERVICE']._serialized_end=610
 # @@protoc_insertion_point(module_scope)

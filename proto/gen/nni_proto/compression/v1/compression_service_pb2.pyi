@@ -31,6 +31,12 @@ class _StepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepKind.Val
     """Masks more of the model, and trains it."""
     STEP_KIND_SPEEDUP: _StepKind.ValueType  # 2
     """Removes what is masked."""
+    STEP_KIND_FINE_TUNE: _StepKind.ValueType  # 3
+    """Trains the smaller model."""
+    STEP_KIND_QUANTIZE: _StepKind.ValueType  # 4
+    """Rounds weights and activations to integers."""
+    STEP_KIND_EXPORT: _StepKind.ValueType  # 5
+    """Writes the model in ONNX."""
 
 class StepKind(_StepKind, metaclass=_StepKindEnumTypeWrapper):
     """What a step does."""
@@ -40,6 +46,12 @@ STEP_KIND_PRUNE: StepKind.ValueType  # 1
 """Masks more of the model, and trains it."""
 STEP_KIND_SPEEDUP: StepKind.ValueType  # 2
 """Removes what is masked."""
+STEP_KIND_FINE_TUNE: StepKind.ValueType  # 3
+"""Trains the smaller model."""
+STEP_KIND_QUANTIZE: StepKind.ValueType  # 4
+"""Rounds weights and activations to integers."""
+STEP_KIND_EXPORT: StepKind.ValueType  # 5
+"""Writes the model in ONNX."""
 Global___StepKind: _TypeAlias = StepKind  # noqa: Y015
 
 @_typing.final

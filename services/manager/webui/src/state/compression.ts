@@ -3,10 +3,12 @@
 import type { Json, JsonObject } from "../api/records";
 import type { Trial } from "./trial";
 
+export type StepKind = "prune" | "speedup" | "fine_tune" | "quantize" | "export";
+
 export interface Step {
   /** From 1. */
   number: number;
-  kind: "prune" | "speedup";
+  kind: StepKind;
   /** Its last trial; undefined: it was not started. */
   trial: Trial | undefined;
   /** Part of all prunable weights that is masked, 0 to 1; null if unknown. */
@@ -35,16 +37,27 @@ export function stepsOf(job: JsonObject, trials: Iterable<Trial>): Step[] {
   }
   const schedule = isObject(job["schedule"]) ? job["schedule"] : {};
   const iterations = typeof schedule["iterations"] === "number" ? schedule["iterations"] : 1;
-  const count = iterations + (job["speedup"] ? 1 : 0);
-  return Array.from({ length: count }, (_, index) => {
+  const kinds = [...Array<StepKind>(iterations).fill("prune"), ...laterKinds(job)];
+  return kinds.map((kind, index) => {
     const trial = latest.get(index + 1);
     return {
       number: index + 1,
-      kind: index < iterations ? "prune" : "speedup",
+      kind,
       trial,
       sparsity: mean(layersOf(trial)),
     };
   });
+}
+
+function laterKinds(job: JsonObject): StepKind[] {
+  const speedup = job["speedup"];
+  const wanted: [StepKind, unknown][] = [
+    ["speedup", speedup],
+    ["fine_tune", isObject(speedup) && speedup["fine_tuning"]],
+    ["quantize", job["quantization"]],
+    ["export", job["export"]],
+  ];
+  return wanted.flatMap(([kind, has]) => (has ? [kind] : []));
 }
 
 /** Return the masked part of each weight after a step, in the order of the model. */

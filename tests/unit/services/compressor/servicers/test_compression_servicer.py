@@ -30,11 +30,24 @@ async def test_valid_job_is_answered_with_its_steps() -> None:
     ]
 
 
+async def test_steps_after_the_speedup_have_kinds_of_their_own() -> None:
+    speedup = {"fine_tuning": {"max_steps": 5}}
+
+    answer = await validate({**job_of(1), "speedup": speedup, "quantization": True, "export": True})
+
+    assert [step.kind for step in answer.steps][2:] == [
+        pb.STEP_KIND_FINE_TUNE,
+        pb.STEP_KIND_QUANTIZE,
+        pb.STEP_KIND_EXPORT,
+    ]
+
+
 @pytest.mark.parametrize(
     ("job", "field"),
     [
         ({**job_of(), "seed": -1}, "job.seed"),
         ({**job_of(), "sead": 1}, "job.sead"),
+        ({**job_of(), "budget": {"flops": -1}}, "job.budget.flops"),
         ([], "job"),
         ({**job_of(), "model": {"factory": "os;system"}}, "job.model.factory"),
     ],

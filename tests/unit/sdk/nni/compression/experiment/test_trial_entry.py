@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from nni.compression.experiment.trial_entry import load_module, main, run_trial
-from nni.compression.job.description import JobError
+from nni.compression.job.field_checks import JobError
 from nni.trial.api import use_channel
 from tests.support.trial_channels import InMemoryTrialChannel
 from tests.unit.sdk.nni.compression.experiment.compressed_module import Plain

@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from nni.compression.job.description import JobDescription, JobError
+from nni.compression.job.description import JobDescription
+from nni.compression.job.field_checks import JobError
 from tests.support.compression_job import description
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nni.compression.job.description import JobError
 from nni.compression.job.factories import load_factory
+from nni.compression.job.field_checks import JobError
 
 MODULE = "factories_of_a_test"
 

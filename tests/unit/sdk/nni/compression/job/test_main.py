@@ -9,6 +9,7 @@ import pytest
 
 from nni.compression.job import JobError, run_job
 from nni.compression.job.__main__ import run_trial
+from nni.compression.pipeline import BudgetError
 from tests.support.compression_job import description
 
 
@@ -59,6 +60,15 @@ def test_a_bad_parameter_is_named(tmp_path: Path, changes: dict[str, object], fi
 
     assert caught.value.field == field
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_budget_leaves_the_step_incomplete(tmp_path: Path, code: Path) -> None:
+    job = description(schedule={"iterations": 1}, speedup=False, budget={"metric": 9})
+
+    with pytest.raises(BudgetError, match=r"the step '1 \(prune\)' metric is"):
+        run_trial({**parameters(tmp_path, 1), "job": job}, code)
+
+    assert not (tmp_path / "1" / "step.json").exists()
 
 
 def test_a_refusal_ends_the_trial_with_its_reason(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from nni.compression import pruning
 from nni.compression.base.pruner import Pruner
-from nni.compression.job.description import ALGORITHMS, JobDescription, JobError
+from nni.compression.job.description import ALGORITHMS, JobDescription
+from nni.compression.job.field_checks import JobError
 from nni.compression.job.step_files import empty_folder
 from nni.compression.job.step_run import run_step
 from nni.compression.job.steps import Step, step_of

@@ -1,7 +1,13 @@
 import pytest
 
 from nni.compression.job.description import JobDescription
-from nni.compression.job.steps import Step, ratio_factor, step_of
+from nni.compression.job.steps import (
+    Step,
+    all_steps,
+    improvements_after,
+    ratio_factor,
+    step_of,
+)
 from tests.support.compression_job import description
 
 
@@ -20,6 +26,31 @@ def test_without_speedup_the_last_iteration_is_the_last_step() -> None:
     job = JobDescription.of(description(schedule={"iterations": 2}, speedup=False))
 
     assert step_of(job, 2) is None
+
+
+def test_all_that_is_asked_for_follows_the_speedup() -> None:
+    job = JobDescription.of(
+        description(
+            schedule={"iterations": 1},
+            speedup={"fine_tuning": {"max_steps": 5}},
+            quantization={"name": "QATQuantizer", "fine_tuning": {"max_epochs": 1}},
+            export=True,
+        )
+    )
+
+    steps = all_steps(job)
+    assert [step.kind for step in steps] == ["prune", "speedup", "fine_tune", "quantize", "export"]
+    assert improvements_after(job, steps[1]) == [
+        {"metric"},
+        {"metric"},
+        {"size_bytes", "latency_ms"},
+    ]
+
+
+def test_a_quantizer_without_training_improves_nothing() -> None:
+    job = JobDescription.of(description(schedule={"iterations": 1}, quantization=True))
+
+    assert improvements_after(job, Step(2, "speedup")) == [frozenset()]
 
 
 @pytest.mark.parametrize("schedule", ["agp", "linear"])
