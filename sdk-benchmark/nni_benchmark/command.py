@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _SEEDS: Final = 5
 _TRIALS: Final = 100
+_EVALUATIONS: Final = 200
 _WRITTEN_EVERY_S: Final = 10.0
 
 
@@ -88,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     curves.set_defaults(command=_curves)
     _add_automl(commands)
 
+    _add_nas(commands)
+
     keep = commands.add_parser("keep", help="add runs of peers to the recorded ones")
     keep.add_argument("files", nargs="+", type=Path, help="files of `compare --runs`")
     keep.add_argument(
@@ -111,6 +114,14 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plots", type=Path, help="folder for plots")
 
 
+def _add_nas(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    nas = commands.add_parser("nas", help="compare strategies of architecture search on a table")
+    nas.add_argument("strategies", nargs="*", help="default: all")
+    nas.add_argument("--evaluations", type=int, default=_EVALUATIONS, help="models of a search")
+    nas.add_argument("--seeds", type=int, default=5)
+    nas.set_defaults(command=_nas)
+
+
 def _add_automl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     automl = commands.add_parser("automl", help="compare tuners on data sets with a test split")
     automl.add_argument("tuners", nargs="*", help="default: the eight of the published table")
@@ -128,6 +139,15 @@ def _add_automl(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def _print(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
+
+
+def _nas(options: argparse.Namespace) -> None:
+    # It imports torch, which the other commands do without.
+    from nni_benchmark.nas.comparison import STRATEGIES, check_strategies, report
+
+    names = options.strategies or list(STRATEGIES)
+    check_strategies(names)
+    _print(report(names, options.evaluations, options.seeds))
 
 
 def _list(_: argparse.Namespace) -> None:
