@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +12,10 @@ from nni.mutable import Categorical, MutableExpression
 from nni.nas.hub.pytorch.searched_models import SpaceWithSearchedModels
 from nni.nas.nn.pytorch import (
     MutableConv2d,
-    MutableEmbedding,
     MutableLayerNorm,
     MutableLinear,
     Repeat,
 )
-
-_POSITION_SCALE: Final = 0.02
-"""Standard deviation of position embeddings at the beginning; that of an embedding is 1."""
 
 
 class AutoFormer(SpaceWithSearchedModels, label_prefix="autoformer"):
@@ -43,7 +39,7 @@ class AutoFormer(SpaceWithSearchedModels, label_prefix="autoformer"):
         ValueError: `img_size` is no multiple of `patch_size`.
 
     Source: Chen et al., AutoFormer: Searching Transformers for Visual Recognition, 2021.
-    Departures: positions are absolute only.
+    Departures: positions are absolute only; that of the class token is the token itself.
 
     Examples:
         >>> space = AutoFormer((8, 16), (2.0,), (1, 2), (1, 2), 8, 4, head_dim=4, num_labels=10)
@@ -72,8 +68,8 @@ class AutoFormer(SpaceWithSearchedModels, label_prefix="autoformer"):
         depth = self.add_mutable(Categorical(search_depth, label="depth"))
         self.patches = MutableConv2d(3, width, patch_size, stride=patch_size)
         self.tokens = (img_size // patch_size) ** 2 + 1
-        self.positions = MutableEmbedding(self.tokens, width)
-        self.class_token = MutableEmbedding(1, width)
+        # A layer from the number of a token to its features, whose sizes supernets can cut.
+        self.positions = MutableLinear(self.tokens, width, bias=False)
         self.blocks = Repeat(
             partial(
                 _block, width, list(search_num_heads), list(search_mlp_ratio), head_dim, drop_rate
@@ -93,10 +89,9 @@ class AutoFormer(SpaceWithSearchedModels, label_prefix="autoformer"):
             `(batch, num_labels)`.
         """
         patches = self.patches(inputs).flatten(2).transpose(1, 2)
-        positions = torch.arange(self.tokens, device=inputs.device)
-        first = self.class_token(positions[:1].expand(len(inputs), 1))
-        embedded = self.positions(positions)
-        tokens = torch.cat([first * _POSITION_SCALE, patches], 1) + embedded * _POSITION_SCALE
+        positions = self.positions(torch.eye(self.tokens).to(patches))
+        # The class token is the embedding of the first position alone.
+        tokens = torch.cat([torch.zeros_like(patches[:, :1]), patches], 1) + positions
         output: Tensor = self.head(self.norm(self.blocks(tokens))[:, 0])
         return output
 
