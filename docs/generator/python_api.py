@@ -24,6 +24,7 @@ PUBLIC_MODULES: Final = (
     "nni.experiment.config",
     "nni.mutable",
     "nni.nas",
+    "nni.nas.evaluator",
     "nni.nas.hub.pytorch",
     "nni.nas.hub.pytorch.modules",
     "nni.nas.nn.pytorch",
@@ -31,6 +32,7 @@ PUBLIC_MODULES: Final = (
     "nni.nas.utils",
     "nni.annotation",
     "nni.common.hpo_utils",
+    "nni.common.serializer",
     "nni.testing",
     "nni.utils",
 )

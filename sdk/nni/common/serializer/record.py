@@ -29,7 +29,11 @@ class Traceable(Protocol):
     """Arguments by name, as the caller gave them."""
 
     def trace_copy(self) -> Any:  # noqa: ANN401 - a shell whose class is defined above this module
-        """Return a shell with the same call, whose arguments can be changed."""
+        """Return a shell with the same call, whose arguments can be changed.
+
+        Returns:
+            An `nni.common.serializer.SerializableObject`.
+        """
 
 
 class Translatable(ABC):

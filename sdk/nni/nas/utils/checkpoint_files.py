@@ -47,6 +47,9 @@ class Serializer(ABC):
 
         Args:
             path: an existing file of this format.
+
+        Returns:
+            What was written.
         """
 
     def save(self, obj: object, path: str | Path) -> Path:

@@ -78,6 +78,9 @@ class SupervisedLearningModule(LightningModule):
 
         Args:
             inputs: batch, as the network takes it.
+
+        Returns:
+            What the network returns.
         """
         return self.model(inputs)
 
@@ -87,6 +90,9 @@ class SupervisedLearningModule(LightningModule):
         Args:
             batch: inputs and targets.
             batch_idx: position in the epoch.
+
+        Returns:
+            A scalar with a gradient.
         """
         del batch_idx
         return self._step("train", batch, self.train_metrics)
@@ -115,7 +121,11 @@ class SupervisedLearningModule(LightningModule):
         self._step("test", batch, self.test_metrics)
 
     def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer of all parameters."""
+        """Return the optimizer of all parameters.
+
+        Returns:
+            A new one, without state.
+        """
         make: Any = self.optimizer
         made: Optimizer = make(
             self.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
