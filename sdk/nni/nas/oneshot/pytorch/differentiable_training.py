@@ -39,6 +39,9 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         temperature: temperature of `GumbelWeights`; None for other weights.
     """
 
+    # Not overridden for Lightning: the training reads all batches, and no validation follows.
+    validation_step = LightningModule.validation_step
+
     def __init__(  # noqa: PLR0913 - the arguments of the strategy
         self,
         training_module: LightningModule,
@@ -152,11 +155,6 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
                 for value, chance in zip(values[label], chances.detach().unbind(), strict=True)
             }
         )
-
-    def validation_step(self, *args: Any) -> Any:  # noqa: ANN401 - of the inner module
-        """Return what the inner module returns for the present mixture."""
-        with self.architecture.draw(constant=True):
-            return super().validation_step(*args)
 
     def export(self) -> Sample:
         """Return the most probable value of each label."""

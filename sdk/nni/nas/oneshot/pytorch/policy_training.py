@@ -111,6 +111,9 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         penalty: penalty on the reward; None without.
     """
 
+    # Not overridden for Lightning: the training reads all batches, and no validation follows.
+    validation_step = LightningModule.validation_step
+
     def __init__(  # noqa: PLR0913 - the arguments of the strategy
         self,
         training_module: LightningModule,

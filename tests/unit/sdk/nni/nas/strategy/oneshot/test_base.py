@@ -17,7 +17,7 @@ from nni.nas.oneshot.pytorch.path_modules import path_hook
 from nni.nas.oneshot.pytorch.supernet import SuperModule
 from nni.nas.oneshot.pytorch.training import BaseOneShotLightningModule
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
-from nni.nas.strategy.oneshot import DARTS, OneShotStrategy, RandomOneShot
+from nni.nas.strategy.oneshot import DARTS, ENAS, OneShotStrategy, RandomOneShot
 from nni.testing.oneshot_strategies import quiet_lightning
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import Branches, line_data
 
@@ -202,3 +202,16 @@ def test_new_algorithm_is_a_strategy_and_a_module() -> None:
 
     assert model.sample == {"branch": "line"}
     assert model.metric < 0.5
+
+
+# Lightning 2.6 calls functions of torch 2.13 that are deprecated, and advises more processes.
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning")
+@pytest.mark.parametrize("kind", [DARTS, ENAS, RandomOneShot])
+def test_search_warns_of_nothing(kind: type[OneShotStrategy]) -> None:
+    strategy = kind()
+    space = RawFormatModelSpace(Branches(), evaluator(log_every_n_steps=1))
+
+    strategy(space, SequentialExecutionEngine())
+
+    assert strategy.status.value == "succeeded"
