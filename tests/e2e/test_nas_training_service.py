@@ -148,3 +148,18 @@ def test_resumed_search_counts_each_candidate_once(
     assert counted == 12
     assert len({(width, activation) for width, activation, _ in models}) == 12
     assert all(metric == width for width, _, metric in models)
+
+
+@pytest.mark.timeout(240)
+def test_stopped_search_goes_on_with_a_larger_budget(
+    shared_shape: LocalShape, tmp_path: Path
+) -> None:
+    search = Search(shared_shape, tmp_path, count=3)
+    search.gate.touch()
+    first, _ = search.outcome(search.start("run"))
+    search.count = 5
+
+    counted, models = search.outcome(search.start("resume"))
+
+    assert (first, counted) == (3, 5)
+    assert len({(width, activation) for width, activation, _ in models}) == 5

@@ -36,6 +36,16 @@ WAITING_TUNER: Final = "nni.nas.execution.waiting_tuner.WaitingTuner"
 
 _DERIVED: Final = frozenset({"execution_engine", "model_format", "experiment_type", "search_space"})
 """Fields of a search that an experiment does not have, or gets other values of."""
+_OPEN: Final = tuple(
+    state
+    for state in experiment_pb2.ExperimentState.values()
+    if state
+    not in {
+        experiment_pb2.EXPERIMENT_STATE_UNSPECIFIED,
+        experiment_pb2.EXPERIMENT_STATE_INITIALIZED,
+    }
+)
+"""States after the tuner was loaded; before that no trial can be added."""
 _NO_MORE: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL})
 _OVER: Final = frozenset(
     {
@@ -87,14 +97,24 @@ class ManagerTrialPlatform:
             # The search stops it; if this process is killed, trials go on until it is resumed.
             experiment.start(self._port, run_mode=RunMode.Detach)
             experiment_id = experiment.id
-        self._manager = ManagerClient(ensure_local_shape())
+            self._manager = ManagerClient(ensure_local_shape())
+        else:
+            self._manager = ManagerClient(ensure_local_shape())
+            self._reopen(experiment_id)
         self._id = experiment_id
-        if (
-            self._client.get(experiment_id).experiment.state
-            == experiment_pb2.EXPERIMENT_STATE_STOPPED
-        ):
-            Experiment.resume(experiment_id, self._port, wait_completion=False)
+        self._client.wait(experiment_id, _OPEN, lambda: None)
         return experiment_id
+
+    def _reopen(self, experiment_id: str) -> None:
+        """Resume an experiment if it was stopped, and set its limits to those of the search."""
+        state = self._client.get(experiment_id).experiment.state
+        if state == experiment_pb2.EXPERIMENT_STATE_STOPPED:
+            Experiment.resume(experiment_id, self._port, wait_completion=False)
+        self._client.update(
+            experiment_id,
+            trial_concurrency=self._config.trial_concurrency,
+            max_trial_number=self._config.max_trial_number,
+        )
 
     @property
     def _client(self) -> ManagerClient:
