@@ -100,7 +100,8 @@ def leaves_of(values: Iterable[Any]) -> dict[str, LabeledMutable]:
     for value in values:
         if isinstance(value, Mutable):
             leaves |= value.simplify()
-    return leaves
+    # Constraints have labels too, but no value.
+    return {label: leaf for label, leaf in leaves.items() if isinstance(leaf, MutableExpression)}
 
 
 def samples_of(leaves: Mapping[str, LabeledMutable], *, reason: str) -> Iterator[Sample]:

@@ -80,6 +80,12 @@ class ShapeTensor:
         """Shape with its dimensions reversed."""
         return ShapeTensor(self.shape[::-1], self.dtype)
 
+    def __len__(self) -> int:
+        size = self.shape[0]
+        if not isinstance(size, int):
+            raise CannotProfileError(f"the length of a tensor must be a number, got {size!r}")
+        return size
+
     def numel(self) -> Number:
         """Return the number of elements."""
         return product(self.shape)
@@ -363,6 +369,10 @@ def _matmul(first: ShapeTensor, second: ShapeTensor) -> ShapeTensor:
     return ShapeTensor((*batch, *first.shape[-2:-1], second.shape[-1]))
 
 
+def _attention(query: ShapeTensor, _: ShapeTensor, value: ShapeTensor, *__: Any, **___: Any) -> Any:  # noqa: ANN401
+    return ShapeTensor((*query.shape[:-1], value.shape[-1]), query.dtype)
+
+
 def _chunk(tensor: ShapeTensor, chunks: int, dim: int = 0) -> tuple[ShapeTensor, ...]:
     shape = list(tensor.shape)
     shape[dim] = shape[dim] // chunks
@@ -379,6 +389,15 @@ def _expand(tensor: ShapeTensor, *sizes: Any) -> ShapeTensor:  # noqa: ANN401 - 
         ],
         tensor.dtype,
     )
+
+
+def _unflatten(tensor: ShapeTensor, dim: int, sizes: Sequence[Number]) -> ShapeTensor:
+    at, wanted = dim % tensor.ndim, list(sizes)
+    for position, size in enumerate(wanted):
+        if isinstance(size, int) and size == -1:
+            rest = product([*wanted[:position], *wanted[position + 1 :]])
+            wanted[position] = tensor.shape[at] // rest
+    return ShapeTensor((*tensor.shape[:at], *wanted, *tensor.shape[at + 1 :]), tensor.dtype)
 
 
 def _adaptive_pool(tensor: ShapeTensor, output_size: Any, *_: Any) -> ShapeTensor:  # noqa: ANN401
@@ -446,7 +465,9 @@ _RULES: Final[dict[str, Callable[..., Any]]] = {
     "flatten": _flatten,
     "permute": _permute,
     "squeeze": _squeeze,
+    "scaled_dot_product_attention": _attention,
     "stack": _stack,
+    "unflatten": _unflatten,
     "unsqueeze": _unsqueeze,
 }
 """Name of a function, without the underscores of its variant in place, to its rule."""

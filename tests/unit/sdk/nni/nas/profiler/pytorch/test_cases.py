@@ -3,6 +3,7 @@
 import pytest
 
 import nni
+from nni.mutable import ExpressionConstraint, MutableList
 from nni.nas.profiler.pytorch.cases import (
     MOST_CASES,
     CannotProfileError,
@@ -25,6 +26,12 @@ def test_equal_branches_need_no_choice() -> None:
 
 def test_labels_of_several_values_are_collected_once() -> None:
     assert set(leaves_of([WIDTH * 2, 3, WIDTH + 1, INPUT])) == {"width", "layer"}
+
+
+def test_constraints_are_no_values() -> None:
+    rule = ExpressionConstraint(WIDTH > 4, label="rule")
+
+    assert set(leaves_of([MutableList([WIDTH, rule])])) == {"width"}
 
 
 def test_function_is_tabulated_over_all_combinations() -> None:

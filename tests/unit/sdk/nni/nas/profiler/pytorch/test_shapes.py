@@ -45,6 +45,8 @@ FUNCTIONS: list[Callable[[Any], Any]] = [
     lambda x: functional.adaptive_avg_pool2d(x, 2),
     lambda x: functional.dropout(x, 0.1, training=True).contiguous(),
     lambda x: -x,
+    lambda x: functional.scaled_dot_product_attention(x, x, x[..., :2]),
+    lambda x: x.unflatten(1, (2, -1)),
 ]
 
 
@@ -69,6 +71,12 @@ def test_function_without_a_rule_on_mutable_sizes_is_refused_by_name() -> None:
 
     with pytest.raises(CannotProfileError, match="max_pool2d has no shape formula"):
         functional.max_pool2d(images, 2)
+
+
+def test_length_is_that_of_the_batch() -> None:
+    assert len(ShapeTensor((3, WIDTH))) == 3
+    with pytest.raises(CannotProfileError, match="length of a tensor must be a number"):
+        len(ShapeTensor((WIDTH,)))
 
 
 def test_data_is_not_there() -> None:
