@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import nni
+from nni.common.serializer.submission import dump_submission
 from nni.nas.space.executable import ExecutableModelSpace
 
 _MODEL: Final = "model"
@@ -23,7 +24,7 @@ def parameters_of(model: ExecutableModelSpace) -> dict[str, Any]:
     """
     return {
         _SAMPLE: {str(label): _readable(value) for label, value in (model.sample or {}).items()},
-        _MODEL: json.loads(nni.dump(model)),
+        _MODEL: json.loads(dump_submission(model)),
         _VERSION: nni.__version__,
     }
 

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,16 @@ def test_model_of_another_version_is_refused() -> None:
 def test_object_that_is_no_model_is_refused() -> None:
     with pytest.raises(TypeError, match="must hold a model space"):
         model_from({**parameters_of(frozen()), "model": 1})
+
+
+def test_one_part_may_take_as_much_as_a_search_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def submitted(length: int) -> dict[str, Any]:
+        evaluator = FunctionalEvaluator(len, table=bytearray(length))
+        space = SimplifiedModelSpace(dict, (), {}, {}, evaluator)
+        return parameters_of(space.freeze({}))
+
+    assert submitted(60_000)
+    with pytest.raises(ValueError, match=r"evaluator\.table .*64 KB"):
+        submitted(70_000)
+    monkeypatch.setenv("PICKLE_SIZE_LIMIT", "100000")
+    assert submitted(70_000)
