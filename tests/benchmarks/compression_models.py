@@ -208,9 +208,10 @@ def masked_reference(
 
 
 class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Dispatch mode in which rectifiers pass all values.
+    """Dispatch mode in which rectifiers pass the values of channels that differ among images.
 
-    A channel that a rectifier or GELU cuts off in all images is not zero then; a masked one is.
+    A channel that a rectifier or GELU cuts off in all images is not zero then. One that masks make
+    constant, such as the bias of a depthwise filter of a masked channel, is cut off as usual.
     """
 
     def __torch_dispatch__(
@@ -218,9 +219,17 @@ class _Unrectified(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         del types
         name = str(func.overloadpacket).removeprefix("aten.")
-        if name.removesuffix("_") in {"relu", "hardtanh", "hardswish", "clamp_min", "gelu"}:
-            return args[0] if name.endswith("_") else args[0].clone()
-        return func(*args, **(kwargs or {}))
+        if name.removesuffix("_") not in {"relu", "hardtanh", "hardswish", "clamp_min", "gelu"}:
+            return func(*args, **(kwargs or {}))
+        before = args[0].clone()
+        if before.dim() < MATRIX_RANK:
+            return args[0] if name.endswith("_") else before
+        cut = func(*args, **(kwargs or {}))
+        channels = before.transpose(0, 1).flatten(1)
+        constant = (channels == channels[:, :1]).all(dim=1)
+        constant = constant.reshape([-1 if axis == 1 else 1 for axis in range(before.dim())])
+        passed = torch.where(constant, cut, before)
+        return cut.copy_(passed) if name.endswith("_") else passed
 
 
 def _silence(norm: nn.BatchNorm1d | nn.BatchNorm2d, inputs: tuple[Tensor, ...]) -> None:
