@@ -62,6 +62,7 @@ class NasExperiment:
         id: id of the experiment.
 
     Raises:
+        TypeError: `strategy` is no strategy.
         ValueError: the id has other characters, or too many.
 
     Examples:
@@ -89,6 +90,11 @@ class NasExperiment:
     ) -> None:
         if id is not None and not _ID.fullmatch(id):
             raise ValueError(f"id must be 1 to 32 letters, digits, '-' and '_'; got {id!r}")
+        if not isinstance(strategy, Strategy):
+            raise TypeError(
+                "strategy must be an object of a class of nni.nas.strategy, such as Random(); "
+                f"got {strategy!r:.200}"
+            )
         self.model_space = model_space
         self.evaluator = evaluator
         self.strategy = strategy

@@ -94,16 +94,13 @@ class NasExperimentConfig(ExperimentConfig):
 
         Returns:
             The raw format and the sequential engine for a one-shot strategy or a supernet;
-            otherwise the simplified format, and an engine for many models.
+            otherwise the simplified format, and trials on this machine, one at a time.
         """
         del evaluator
         if strategy.is_one_shot or getattr(model_space, "is_supernet", False):
             return cls("sequential", "raw")
-        engine = default_multi_trial_engine()
-        if engine == "sequential":
-            return cls(engine, "simplified")
         _warn_of_unused_gpus()
-        return cls(engine, "simplified", "local", trial_concurrency=1)
+        return cls("ts", "simplified", "local", trial_concurrency=1)
 
     def canonical(self, model_space: object, evaluator: object, strategy: Strategy) -> Self:
         """Return a complete copy, whose rules are checked.
@@ -154,14 +151,6 @@ class NasExperimentConfig(ExperimentConfig):
 
 # Without this, pydantic would list every field as an argument, in camelCase.
 NasExperimentConfig.__signature__ = inspect.signature(NasExperimentConfig.__init__)
-
-
-def default_multi_trial_engine() -> str:
-    """Return the name of the engine for strategies that evaluate many models.
-
-    Models that are evaluated in this process need neither services nor a space that is importable.
-    """
-    return "sequential"
 
 
 def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineConfig) -> None:

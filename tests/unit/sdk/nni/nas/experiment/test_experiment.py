@@ -89,6 +89,12 @@ def test_ids_of_other_characters_are_refused(wrong: str) -> None:
         NasExperiment(space(), None, Random(), id=wrong)
 
 
+@pytest.mark.parametrize("wrong", ["random", Random])
+def test_strategy_of_another_type_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="strategy must be an object"):
+        NasExperiment(space(), None, wrong)
+
+
 @pytest.mark.claim("nas", 70)
 def test_generated_ids_are_valid(make: Make) -> None:
     ids = {make().id for _ in range(20)}

@@ -10,10 +10,7 @@ from nni.nas.experiment.config import (
     NasExperimentConfig,
     SequentialEngineConfig,
 )
-from nni.nas.experiment.config.experiment_config import (
-    AVAILABLE_ENGINES,
-    default_multi_trial_engine,
-)
+from nni.nas.experiment.config.experiment_config import AVAILABLE_ENGINES
 from nni.nas.experiment.engines import _ENGINES
 from nni.nas.strategy import Chain, Random
 from nni.nas.strategy.middleware import Filter
@@ -52,11 +49,11 @@ def test_one_shot_strategies_and_supernets_stay_in_this_process(
 
 
 @pytest.mark.claim("nas", 61)
-def test_other_strategies_take_the_platform_where_it_can_be_used() -> None:
+def test_other_strategies_take_the_platform() -> None:
     config = default(Random())
 
-    expected = default_multi_trial_engine()
-    assert (config.execution_engine.name, config.model_format.name) == (expected, "simplified")
+    assert (config.execution_engine.name, config.model_format.name) == ("ts", "simplified")
+    assert config.training_service.platform == "local"
     assert canonical(config).trial_concurrency == 1
 
 
