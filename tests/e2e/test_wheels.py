@@ -106,7 +106,7 @@ def tour(language: str) -> list[CodeBlock]:
     readme = ROOT / "README.md"
     lines = readme.read_text("utf-8").splitlines()
     first = lines.index("## Five minutes") + 1
-    last = lines.index("## What works, and what does not yet") + 1
+    last = lines.index("## Search an architecture") + 1
     return [
         block
         for block in code_blocks(readme)
