@@ -168,19 +168,20 @@ def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -
     assert "Final result" in done.stdout
 
 
-GROUP = "compression"
-"""Folder of examples that are no experiments, but scripts and jobs."""
+GROUPS = ("compression", "nas")
+"""Folders of examples that are no experiments, but scripts and jobs."""
 NAMES = sorted(
     path.relative_to(EXAMPLES).as_posix()
-    for path in [*EXAMPLES.iterdir(), *(EXAMPLES / GROUP).iterdir()]
-    if path.is_dir() and path.name != GROUP
+    for folder in (EXAMPLES, *(EXAMPLES / group for group in GROUPS))
+    for path in folder.iterdir()
+    if path.is_dir() and path.name not in GROUPS
 )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_explains_itself(name: str) -> None:
     assert (EXAMPLES / name / "README.md").read_text("utf-8").startswith("# ")
-    assert (EXAMPLES / name / "config.yml").is_file() or name.startswith(GROUP)
+    assert (EXAMPLES / name / "config.yml").is_file() or name.startswith(GROUPS)
 
 
 def test_index_lists_every_example_once() -> None:
