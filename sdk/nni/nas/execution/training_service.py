@@ -52,10 +52,9 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     Examples:
         `NasExperiment` makes the engine, with the platform of its configuration:
 
-        ```python
-        config = NasExperimentConfig("ts", "simplified", trial_concurrency=2)
-        NasExperiment(model_space, evaluator, strategy, config).run()
-        ```
+        >>> from nni.nas.experiment import NasExperimentConfig
+        >>> NasExperimentConfig("ts", "simplified", trial_concurrency=2).execution_engine.name
+        'ts'
     """
 
     def __init__(

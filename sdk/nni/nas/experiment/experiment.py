@@ -67,14 +67,33 @@ class NasExperiment:
 
     Examples:
         ```python
+        import nni
         from nni.nas.evaluator import FunctionalEvaluator
         from nni.nas.experiment import NasExperiment
-        from nni.nas.strategy import RegularizedEvolution
+        from nni.nas.nn.pytorch import ModelSpace, MutableLinear
+        from nni.nas.strategy import GridSearch
 
-        experiment = NasExperiment(Net(), FunctionalEvaluator(train), RegularizedEvolution())
-        experiment.config.max_trial_number = 200
-        experiment.run()
-        best = experiment.export_top_models(formatter="dict")[0]
+
+        class Net(ModelSpace):
+            def __init__(self):
+                super().__init__()
+                self.layer = MutableLinear(4, nni.choice("width", [8, 16, 32]))
+
+            def forward(self, x):
+                return self.layer(x)
+
+
+        def train(network):
+            nni.report_final_result(network.layer.out_features)
+
+
+        if __name__ == "__main__":
+            experiment = NasExperiment(Net(), FunctionalEvaluator(train), GridSearch())
+            experiment.config.trial_concurrency = 2
+            experiment.config.max_trial_number = 3
+            experiment.run(8080)
+            assert experiment.export_top_models(formatter="dict") == [{"width": 32}]
+            experiment.stop()
         ```
     """
 

@@ -41,13 +41,16 @@ class GridSearch(Strategy):
         **old_keywords: `optimize_mode` is ignored with a warning.
 
     Examples:
-        ```python
-        from nni.nas.experiment import NasExperiment
-        from nni.nas.strategy import GridSearch
-
-        experiment = NasExperiment(model_space, evaluator, GridSearch(shuffle=False))
-        experiment.run()
-        ```
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.testing.strategies import SimulatedEngine, TableSpace
+        >>> space = TableSpace(Categorical([8, 16, 32], label="width"))
+        >>> strategy = GridSearch(shuffle=False)
+        >>> strategy(
+        ...     RawFormatModelSpace(space), SimulatedEngine(lambda sample: sample["width"], 10)
+        ... )
+        >>> strategy.list_models(limit=1)[0].sample
+        {'width': 32}
     """
 
     def __init__(

@@ -35,13 +35,16 @@ class Random(Strategy):
             with a warning.
 
     Examples:
-        ```python
-        from nni.nas.experiment import NasExperiment
-        from nni.nas.strategy import Random
-
-        experiment = NasExperiment(model_space, evaluator, Random(seed=0))
-        experiment.run()
-        ```
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.testing.strategies import SimulatedEngine, TableSpace
+        >>> space = TableSpace(Categorical([8, 16, 32], label="width"))
+        >>> strategy = Random(seed=0)
+        >>> strategy(
+        ...     RawFormatModelSpace(space), SimulatedEngine(lambda sample: sample["width"], 10)
+        ... )
+        >>> strategy.list_models(limit=1)[0].sample
+        {'width': 32}
     """
 
     def __init__(

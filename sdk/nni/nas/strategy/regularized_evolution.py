@@ -67,14 +67,16 @@ class RegularizedEvolution(Strategy):
         ValueError: a size or a probability is out of its range.
 
     Examples:
-        ```python
-        from nni.nas.experiment import NasExperiment
-        from nni.nas.strategy import RegularizedEvolution
-
-        experiment = NasExperiment(model_space, evaluator, RegularizedEvolution(seed=0))
-        experiment.config.max_trial_number = 500
-        experiment.run()
-        ```
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.testing.strategies import SimulatedEngine, TableSpace
+        >>> space = TableSpace(Categorical([8, 16, 32], label="width"))
+        >>> strategy = RegularizedEvolution(population_size=2, sample_size=1, seed=0)
+        >>> strategy(
+        ...     RawFormatModelSpace(space), SimulatedEngine(lambda sample: sample["width"], 20)
+        ... )
+        >>> strategy.list_models(limit=1)[0].sample
+        {'width': 32}
     """
 
     def __init__(

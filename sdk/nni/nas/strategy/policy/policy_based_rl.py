@@ -57,14 +57,16 @@ class PolicyBasedRL(Strategy):
         ValueError: `samples_per_update` is not positive, or an argument of updates is unknown.
 
     Examples:
-        ```python
-        from nni.nas.experiment import NasExperiment
-        from nni.nas.strategy import PolicyBasedRL
-
-        experiment = NasExperiment(model_space, evaluator, PolicyBasedRL(seed=0))
-        experiment.config.max_trial_number = 500
-        experiment.run()
-        ```
+        >>> from nni.mutable import Categorical
+        >>> from nni.nas.space import RawFormatModelSpace
+        >>> from nni.testing.strategies import SimulatedEngine, TableSpace
+        >>> space = TableSpace(Categorical([8, 16, 32], label="width"))
+        >>> strategy = PolicyBasedRL(samples_per_update=5, seed=0)
+        >>> strategy(
+        ...     RawFormatModelSpace(space), SimulatedEngine(lambda sample: sample["width"], 20)
+        ... )
+        >>> strategy.list_models(limit=1)[0].sample
+        {'width': 32}
     """
 
     def __init__(
