@@ -64,10 +64,27 @@ def test_norms_of_the_reference_are_silent_on_masked_channels_only() -> None:
     mask = torch.tensor([0.0, 1.0, 1.0])
     masks = {"0": {"weight": mask.reshape(3, 1, 1, 1).expand(3, 1, 1, 1), "bias": mask}}
 
-    twin = compression_models.masked_reference(model, masks, torch.ones(1, 1, 2, 2))
+    image = torch.arange(1.0, 5.0).reshape(1, 1, 2, 2)
+    twin = compression_models.masked_reference(model, masks, image)
 
     assert twin.get_parameter("3.weight").ne(0).tolist() == [False, True, True]
     assert twin.get_parameter("0.bias").ne(0).tolist() == [False, True, True]
+
+
+def test_norms_of_the_reference_are_silent_where_a_bias_of_a_masked_channel_is_cut_off() -> None:
+    """Channels 0 and 1 are masked; the ReLU cuts off the bias of the next filter of channel 0."""
+    model = nn.Sequential(
+        nn.Conv2d(1, 3, 1), nn.Conv2d(3, 3, 1, groups=3), nn.ReLU(), nn.BatchNorm2d(3)
+    )
+    randomise(model)
+    model[1].get_parameter("bias").data.copy_(torch.tensor([-1.0, 1.0, 1.0]))
+    mask = torch.tensor([0.0, 0.0, 1.0])
+    masks = {"0": {"weight": mask.reshape(3, 1, 1, 1).expand(3, 1, 1, 1), "bias": mask}}
+
+    image = torch.arange(1.0, 5.0).reshape(1, 1, 2, 2)
+    twin = compression_models.masked_reference(model, masks, image)
+
+    assert twin.get_parameter("3.weight").ne(0).tolist() == [False, True, True]
 
 
 def test_rows_of_a_hidden_layer_count_though_there_are_as_many_classes() -> None:
