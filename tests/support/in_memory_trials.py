@@ -58,7 +58,7 @@ class InMemoryTrials:
         if self.broken is not None:
             raise self.broken
         self.log.parameters[key] = parameters
-        self.log.append(CandidateAdded(key), CandidateScheduled(key, key))
+        self.log.append(CandidateAdded(key, parameters), CandidateScheduled(key, key))
 
     def kill(self, trial_id: str) -> None:
         self.log.killed.append(trial_id)

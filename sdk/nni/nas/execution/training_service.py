@@ -15,6 +15,7 @@ from nni.nas.execution.events import FinalMetricEvent, IntermediateMetricEvent, 
 from nni.nas.execution.trial_platform import (
     CandidateAdded,
     CandidateEnded,
+    CandidateLost,
     CandidateMetric,
     CandidateScheduled,
     PlatformClosed,
@@ -39,7 +40,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     the same experiment. Trials that the earlier process did not count wait for a model of the same
     sample, which a strategy usually submits again; what is left at the end is reported then.
 
-    Intermediate metrics of an attempt that was lost with its machine stay.
+    Metrics of an attempt that was lost with its machine are removed from the model.
 
     Args:
         platform: where trials run.
@@ -269,11 +270,10 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         ended = {event.key for event in past if isinstance(event, CandidateEnded)}
         counted: set[str] = set()
         for event in past:
-            if isinstance(event, CandidateAdded):
-                self._keys[event.key] = None
-            if not isinstance(event, CandidateScheduled):
+            if not isinstance(event, CandidateAdded):
                 continue
-            sample = _sample_text(model_from(self._platform.parameters(event.trial_id)))
+            self._keys[event.key] = None
+            sample = _sample_text(model_from(event.parameters))
             if event.key in ended and self._restored[sample] > 0:
                 self._restored[sample] -= 1
                 counted.add(event.key)
@@ -333,6 +333,9 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._keys.setdefault(key)
             case CandidateScheduled(key, trial_id):
                 self._schedule(key, trial_id)
+            case CandidateLost(key):
+                if key in self._models:
+                    self._models[key].metrics.clear()
             case CandidateMetric(key, value, is_final):
                 if key in self._models:
                     make = FinalMetricEvent if is_final else IntermediateMetricEvent

@@ -13,6 +13,8 @@ class CandidateAdded:
 
     key: str
     """Key under which the engine added it."""
+    parameters: Mapping[str, Any]
+    """Parameters that its trial will have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,14 @@ class CandidateScheduled:
     """Key under which the engine added it."""
     trial_id: str
     """Id of the trial on the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLost:
+    """An attempt of a trial was lost, and the trial may be tried again from its start."""
+
+    key: str
+    """Key under which the engine added it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,12 @@ class PlatformClosed:
 
 
 PlatformEvent: TypeAlias = (
-    CandidateAdded | CandidateScheduled | CandidateMetric | CandidateEnded | PlatformClosed
+    CandidateAdded
+    | CandidateScheduled
+    | CandidateLost
+    | CandidateMetric
+    | CandidateEnded
+    | PlatformClosed
 )
 
 

@@ -18,13 +18,14 @@ from nni.experiment.records import state_name
 from nni.nas.execution.trial_platform import (
     CandidateAdded,
     CandidateEnded,
+    CandidateLost,
     CandidateMetric,
     CandidateScheduled,
     PlatformClosed,
     PlatformEvent,
 )
 from nni.nas.experiment.config import NasExperimentConfig
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import from_value, to_value
@@ -135,8 +136,7 @@ class ManagerTrialPlatform:
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:
         """Return the parameters of a trial."""
-        found = from_value(self._client.trial(self._id, trial_id).parameters)
-        return found if isinstance(found, dict) else {}
+        return _parameters(self._client.trial(self._id, trial_id).parameters)
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
         """Yield the events that were not yielded before, in order.
@@ -164,9 +164,12 @@ class ManagerTrialPlatform:
             case "custom_trial_added":
                 added = message.custom_trial_added
                 self._keys[added.parameter_id] = added.request_id
-                return CandidateAdded(added.request_id)
+                return CandidateAdded(added.request_id, _parameters(added.parameters))
             case "trial_scheduled":
                 return self._scheduled(message.trial_scheduled)
+            case "trial_lost":
+                key = self._trial_keys.get(message.trial_lost.trial_id)
+                return None if key is None else CandidateLost(key)
             case "metric_reported":
                 return self._metric(message.metric_reported)
             case "trial_ended":
@@ -206,6 +209,11 @@ class ManagerTrialPlatform:
             _logger.warning("experiment %s was not stopped: %s", self._id, error)
         finally:
             self._manager.close()
+
+
+def _parameters(value: value_pb2.Value) -> Mapping[str, Any]:
+    found = from_value(value)
+    return found if isinstance(found, dict) else {}
 
 
 def _closed(state: experiment_pb2.ExperimentState.ValueType) -> PlatformClosed | None:

@@ -6,7 +6,14 @@ import pytest
 from nni.mutable import Categorical
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution import TrainingServiceExecutionEngine
-from nni.nas.execution.trial_platform import CandidateMetric, PlatformClosed
+from nni.nas.execution.candidate import parameters_of
+from nni.nas.execution.trial_platform import (
+    CandidateAdded,
+    CandidateLost,
+    CandidateMetric,
+    CandidateScheduled,
+    PlatformClosed,
+)
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
 from tests.support.in_memory_trials import InMemoryLog, InMemoryTrials
 
@@ -54,6 +61,36 @@ def test_reports_of_a_trial_become_metrics_of_its_model() -> None:
 
     assert model.status is ModelStatus.Trained
     assert (model.metrics.intermediates, model.metric) == ([0.5], 0.75)
+
+
+def test_metrics_of_a_lost_attempt_are_removed() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        (key,) = trials.log.parameters
+        trials.log.append(CandidateMetric(key, 0.1, is_final=False), CandidateLost(key))
+        trials.log.append(CandidateMetric(key, 0.5, is_final=False))
+        trials.log.finish(key, 0.75)
+        engine.wait_models(model)
+
+    assert (model.metrics.intermediates, model.metric) == ([0.5], 0.75)
+
+
+def test_trial_that_an_earlier_process_added_is_taken_over_before_it_is_scheduled() -> None:
+    log, model = InMemoryLog(), frozen(3)
+    log.append(CandidateAdded("old-0", parameters_of(frozen(3))))
+
+    with engine_on(InMemoryTrials(log)) as engine:
+        engine.load_state_dict({"experiment_id": "experiment"})
+        engine.submit_models(model)
+        log.append(CandidateScheduled("old-0", "old-0"))
+        log.finish("old-0", 1.0)
+        engine.wait_models(model)
+
+        assert values_of(engine) == [3]
+
+    assert (log.parameters, model.metric) == ({}, 1.0)
 
 
 def test_failed_trial_is_a_failed_model() -> None:
