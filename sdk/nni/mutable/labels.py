@@ -90,6 +90,17 @@ class label_scope:  # noqa: N801 - name of the specification
         self._count += 1
         return Label(f"{self.path}{SEPARATOR}{self._count}")
 
+    def complete_label(self, name: str) -> Label:
+        """Return the full label of a name in this scope.
+
+        Args:
+            name: name of a mutable, or of a scope inside.
+
+        Returns:
+            The full label.
+        """
+        return Label(f"{self.path}{SEPARATOR}{name}")
+
     def __enter__(self) -> Self:
         if self._path is None:
             self._path = auto_label(self._name)
@@ -184,4 +195,4 @@ def auto_label(name: str | None = None, scope: label_scope | None = None) -> Lab
         )
         return label
     name = checked_label(name)
-    return Label(name if here is None else f"{here.path}{SEPARATOR}{name}")
+    return Label(name) if here is None else here.complete_label(name)

@@ -1,0 +1,1 @@
+"""Primitives of model spaces, with the arguments of NNI 2.x."""
