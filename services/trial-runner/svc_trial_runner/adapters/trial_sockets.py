@@ -29,6 +29,7 @@ from svc_trial_runner.ports import TrialSession
 _READ_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 4096
 _SOCKET: Final = "trial.sock"
+_UNFINISHED: Final = "trial.part"
 _PATH_LIMIT_BYTES: Final = 107
 """Longest address of a Unix socket, without its final zero byte."""
 
@@ -203,9 +204,12 @@ class UnixTrialSockets:
         self._path = str(self._folder / _SOCKET)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.settimeout(0)
-        self._listener.bind(self._path)
-        code_user.admit_to_socket(self._folder, self._path)
+        # The socket gets its name when it listens: one that refuses callers is an abandoned one.
+        unfinished = str(self._folder / _UNFINISHED)
+        self._listener.bind(unfinished)
+        code_user.admit_to_socket(self._folder, unfinished)
         self._listener.listen(_BACKLOG)
+        Path(unfinished).rename(self._path)
         self._sessions: dict[str, TrialSession] = {}
         self._strangers: set[_Connection] = set()
         self._by_token: dict[str, set[_Connection]] = {}
@@ -279,13 +283,15 @@ class UnixTrialSockets:
             connection.read()
 
     def close(self) -> None:
-        """Close the listening socket and all connections; delete the socket's folder."""
+        """Delete the socket and its folder; close the listening socket and all connections."""
         self._loop.remove_reader(self._listener.fileno())
+        # It listens until it has no name, so no other agent takes it for an abandoned one.
+        Path(self._path).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            self._folder.rmdir()
         self._listener.close()
         for connection in [*self._strangers, *(c for s in self._by_token.values() for c in s)]:
             connection.close()
-        Path(self._path).unlink(missing_ok=True)
-        self._folder.rmdir()
 
 
 def _private_folder(runtime_directory: Path | None) -> Path:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
+from svc_common.code_user import CodeUser
+from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets, remove_abandoned
 from svc_trial_runner.domain.channel import REPLY_OK, Report, reply
 
 WAIT_S = 30.0
@@ -286,3 +287,33 @@ async def test_folders_of_killed_agents_are_removed_and_others_stay(tmp_path: Pa
     assert others[2].is_symlink()
     made.close()
     running.close()
+
+
+class NeighbourStarts(CodeUser):
+    """Account that is admitted at the moment at which another agent of the machine starts."""
+
+    def admit_to_socket(self, folder: Path, path: str) -> None:
+        remove_abandoned(folder.parent, "nni-")
+        super().admit_to_socket(folder, path)
+
+
+async def test_an_agent_that_starts_leaves_those_that_start_beside_it(tmp_path: Path) -> None:
+    sockets = UnixTrialSockets(tmp_path, NeighbourStarts())
+
+    assert Path(sockets.path).is_socket()
+    sockets.close()
+
+
+async def test_a_socket_has_no_name_when_its_connections_close(tmp_path: Path) -> None:
+    sockets = UnixTrialSockets(tmp_path)
+    sockets.admit("secret", Session())
+    caller = Caller(sockets.path)
+    caller.send(HELLO)
+    assert await caller.answer()
+    remaining: list[Path] = []
+    sockets.when_quiet("secret", lambda: remaining.extend(tmp_path.iterdir()))
+
+    sockets.close()
+
+    assert remaining == []
+    caller.close()
