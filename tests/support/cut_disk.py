@@ -62,6 +62,10 @@ class CutDisk:
     def restore(self) -> None:
         """Mount it again, as after a start of the machine; no process may use it."""
         _run("umount", str(self.path))
+        # A copy: a namespace of another test that began while the disk was mounted has it mounted
+        # until that test ends, and the kernel would mount the one without power again.
+        _run("cp", "--sparse=always", str(self._image), str(self._copy))
+        self._copy.replace(self._image)
         self._mount()
 
     def synchronise(self) -> None:
