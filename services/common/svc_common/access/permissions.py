@@ -22,6 +22,7 @@ _BYTES: Final = "/nni_proto.bytes.v1.ByteService/"
 _TRIALS: Final = "/nni_proto.trial.v1.TrialService/"
 _ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
 _COMPRESSIONS: Final = "/nni_proto.compression.v1.CompressionService/"
+_EXPLORATIONS: Final = "/nni_proto.nas.v1.NasService/"
 _ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
 _RUNNERS: Final = "/nni_proto.runner.v1.RunnerService/"
 
@@ -65,6 +66,9 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_ALGORITHMS}ValidateAlgorithms": ASKS_TO_RUN,
     f"{_ALGORITHMS}ReplaySuggestions": ASKS_TO_RUN,
     f"{_COMPRESSIONS}ValidateJob": READS,
+    f"{_EXPLORATIONS}ValidateExploration": READS,
+    f"{_EXPLORATIONS}GetExploration": READS,
+    f"{_EXPLORATIONS}ExportTopModels": READS,
     f"{_ANALYSES}MeasureImportance": READS,
     f"{_ANALYSES}FindParetoFront": READS,
     f"{_ANALYSES}CheckConfigurations": READS,

@@ -138,6 +138,44 @@ class CompressionConfig(_message.Message):
 Global___CompressionConfig: _TypeAlias = CompressionConfig  # noqa: Y015
 
 @_typing.final
+class NasConfig(_message.Message):
+    """Exploration of the NAS service."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    EVALUATOR_FIELD_NUMBER: _builtins.int
+    MODEL_FORMAT_FIELD_NUMBER: _builtins.int
+    strategy: _builtins.str
+    """Class of the strategy, for lists."""
+    evaluator: _builtins.str
+    """Class of the evaluator, for lists."""
+    model_format: _builtins.str
+    """Format of the candidates: `simplified`."""
+    @_builtins.property
+    def document(self) -> _value_pb2.BlobRef:
+        """Space, evaluator and strategy: a document of `nni.dump` in the blob store. No service opens it;
+        the strategy's process does, and it names this hash.
+        """
+
+    def __init__(
+        self,
+        *,
+        document: _value_pb2.BlobRef | None = ...,
+        strategy: _builtins.str = ...,
+        evaluator: _builtins.str = ...,
+        model_format: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "evaluator", b"evaluator", "model_format", b"model_format", "strategy", b"strategy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NasConfig: _TypeAlias = NasConfig  # noqa: Y015
+
+@_typing.final
 class SearchConfig(_message.Message):
     """Options of a search beside tuner and space. Not for advisors and external algorithms."""
 
@@ -282,6 +320,7 @@ class ExperimentConfig(_message.Message):
     CODE_ARCHIVE_FIELD_NUMBER: _builtins.int
     SEARCH_FIELD_NUMBER: _builtins.int
     COMPRESSION_FIELD_NUMBER: _builtins.int
+    NAS_FIELD_NUMBER: _builtins.int
     experiment_name: _builtins.str
     trial_command: _builtins.str
     trial_code_directory: _builtins.str
@@ -358,6 +397,12 @@ class ExperimentConfig(_message.Message):
         empty search space, and tuner, assessor and advisor are unset.
         """
 
+    @_builtins.property
+    def nas(self) -> Global___NasConfig:
+        """Set: the experiment is an exploration of the NAS service. Tuner, assessor and advisor are unset;
+        `trial_concurrency` may be changed to 0, which pauses it.
+        """
+
     def __init__(
         self,
         *,
@@ -390,10 +435,11 @@ class ExperimentConfig(_message.Message):
         code_archive: _value_pb2.BlobRef | None = ...,
         search: Global___SearchConfig | None = ...,
         compression: Global___CompressionConfig | None = ...,
+        nas: Global___NasConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

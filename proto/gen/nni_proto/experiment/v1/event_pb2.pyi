@@ -303,7 +303,7 @@ class AlgorithmRequested(_message.Message):
     host.
     """
     service: _builtins.str
-    """Service that answers requests for parameters: `compressor`. Empty: the dispatcher."""
+    """Service that answers requests for parameters: `compressor` or `nas`. Empty: the dispatcher."""
     def __init__(
         self,
         *,
