@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
+from tests.support.ports import free_port
 
 START_TIMEOUT_S = 20.0
 
@@ -56,7 +57,7 @@ class NatsServer:
         self.room = ""
         """Limits of its store, e.g. `, max_file_store: 300MB`."""
         self.host = "127.0.0.1"
-        self.port = -1
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._binary = require_binary("nats-server")
 
