@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import warnings
@@ -177,10 +178,13 @@ class PolicyBasedRL(Strategy):
         with self._lock:
             actions = self._open.end(event)
             if actions is not None:
-                scored = has_metric(event.model)
-                self._add(
-                    actions, float(event.model.metric) if scored else self._reward_for_invalid
-                )
+                self._add(actions, self._reward(event.model))
+
+    def _reward(self, model: ExecutableModelSpace) -> float | None:
+        """Return the metric of a model; an infinite one would make every weight NaN."""
+        if has_metric(model) and math.isfinite(float(model.metric)):
+            return float(model.metric)
+        return self._reward_for_invalid
 
     def state_dict(self) -> dict[str, Any]:
         """Return the policy and the games that it has not learned from.

@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -105,6 +106,18 @@ def test_invalid_samples_and_failed_models_teach_nothing_without_a_reward() -> N
     )
 
     assert [rewards for rewards, _, _ in policy.updates] == [[1, 5]]
+
+
+def test_an_infinite_metric_is_rewarded_as_an_invalid_one() -> None:
+    policy = search(
+        digits(6),
+        SimulatedEngine(lambda sample: math.inf if sample["a"] == 1 else value_of(sample), 4),
+        samples_per_update=3,
+        reward_for_invalid=-1.0,
+        update_kwargs={"update_times": 1},
+    )
+
+    assert [rewards for rewards, _, _ in policy.updates] == [[0, -1, 2]]
 
 
 def test_more_than_twenty_invalid_samples_in_a_row_end_the_search() -> None:
