@@ -10,7 +10,7 @@ import importlib.util
 import socket
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -87,7 +87,8 @@ class TensorBoards:
                 return task
         program = self._program or _installed_program()
         await asyncio.to_thread(_check_folders, runs)
-        port = _free_port()
+        # A process of a moment ago listens only seconds after its start.
+        port = _free_port({task.port for task in self._tasks.values() if task.alive})
         options = (
             "--logdir_spec",
             ",".join(f"{run.label}:{run.directory}" for run in runs),
@@ -170,8 +171,10 @@ def _check_folders(runs: Sequence[TensorBoardRun]) -> None:
             )
 
 
-def _free_port() -> int:
+def _free_port(given: Set[int]) -> int:
     for port in range(FIRST_PORT, FIRST_PORT + PORTS):
+        if port in given:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

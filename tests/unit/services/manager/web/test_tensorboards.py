@@ -45,6 +45,16 @@ async def test_task_of_another_experiment_is_unknown(tmp_path: Path) -> None:
     await boards.stop_all()
 
 
+async def test_tasks_that_do_not_listen_yet_have_ports_of_their_own(tmp_path: Path) -> None:
+    boards = TensorBoards([sys.executable, "-c", SLEEPING])
+
+    first = await boards.start("exp", [TensorBoardRun("abcde", 7, tmp_path)])
+    second = await boards.start("exp", [TensorBoardRun("fghij", 9, tmp_path)])
+
+    assert first.port != second.port
+    await boards.stop_all()
+
+
 async def test_path_that_tensorboard_cannot_take_is_refused(tmp_path: Path) -> None:
     odd = tmp_path / "a,b"
     odd.mkdir()
