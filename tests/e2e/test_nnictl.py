@@ -286,7 +286,11 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
     newest = nnictl.json("experiment", "list", "--all", "--json")[0]
     assert newest["status"] == "STOPPED"
     assert newest["endTime"] >= newest["startTime"]
-    assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
+
+    def ended() -> bool:
+        return not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
+
+    until(ended, 30, "the end of all processes of the experiment")
 
 
 def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ class LocalShape:
         supervisor = int(self.endpoint()["pid"])
         found: dict[str, int] = {}
         for pid in children(supervisor):
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:  # it has ended since
+                continue
             name = next((part for part in command if part.startswith("svc_")), "nats")
             found[name.removeprefix("svc_").replace("_", "-")] = pid
         return found

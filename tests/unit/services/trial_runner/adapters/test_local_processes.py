@@ -126,9 +126,12 @@ DAEMON = """
 import os, sys, time
 if os.fork() == 0:
     os.setsid()
+    parent = os.getpid()
     if os.fork() == 0:
         for number in range(3):
             os.close(number)
+        while os.getppid() == parent:
+            time.sleep(0.001)
         with open("daemon", "w") as file:
             file.write(f"{os.getpid()}\\n")
         if "clean" in sys.argv:

@@ -1,6 +1,8 @@
 import os
+import shlex
 import signal
 import subprocess
+import sys
 
 from svc_trial_runner.adapters.process_sweeper import ProcSweeper
 from svc_trial_runner.adapters.process_table import identity_of, read_entry, signal_exactly
@@ -14,12 +16,16 @@ from svc_trial_runner.domain.claims import (
 )
 
 KEY = AttemptKey("exp", "aaaaa", 1)
-TOKEN = "token-of-a-trial-that-was-left"
+TOKEN = f"token-of-a-trial-that-was-left-{os.urandom(8).hex()}"
+"""Of these tests only: other runs of them on this machine look for theirs."""
+CHILD = shlex.join([sys.executable, "-S", "-c", "import time; print(flush=True); time.sleep(60)"])
+"""It prints a line when it runs: /proc shows the environment of a process only after `exec`."""
 
 
-def sleeper(command: str = "sleep 60", **environment: str) -> subprocess.Popen[bytes]:
+def sleeper(**environment: str) -> subprocess.Popen[bytes]:
+    """Start a process that leads a session and has a child."""
     return subprocess.Popen(
-        ["bash", "-c", f"{command} & echo; wait"],
+        ["bash", "-c", f"{CHILD} & wait"],
         stdout=subprocess.PIPE,
         env={"PATH": os.environ["PATH"], **environment},
         start_new_session=True,
@@ -61,7 +67,7 @@ def test_leader_and_its_group_are_killed() -> None:
 
 
 def test_group_is_killed_though_its_leader_is_gone() -> None:
-    process = sleeper("sleep 61")
+    process = sleeper()
     leader = started(process)
     process.kill()
     process.wait()
@@ -71,7 +77,7 @@ def test_group_is_killed_though_its_leader_is_gone() -> None:
 
 
 def test_process_outside_the_group_is_found_by_its_token() -> None:
-    process = sleeper("sleep 62", NNI_TRIAL_TOKEN=TOKEN)
+    process = sleeper(NNI_TRIAL_TOKEN=TOKEN)
     started(process)
 
     assert ProcSweeper().sweep(state(None)) == 2
@@ -79,7 +85,7 @@ def test_process_outside_the_group_is_found_by_its_token() -> None:
 
 
 def test_another_process_with_the_same_number_is_left_alone() -> None:
-    process = sleeper("sleep 63")
+    process = sleeper()
     leader = started(process)
     earlier = ProcessIdentity(leader.pid, leader.start_time - 1)
 
@@ -92,7 +98,7 @@ def test_another_process_with_the_same_number_is_left_alone() -> None:
 
 
 def test_servers_are_swept_as_well() -> None:
-    process = sleeper("sleep 64")
+    process = sleeper()
     made = JournalState()
     made.fold(ServerStarted(started(process)))
 
@@ -105,7 +111,7 @@ def test_empty_journal_kills_nothing() -> None:
 
 
 def test_signal_hits_only_the_very_process() -> None:
-    process = sleeper("sleep 65")
+    process = sleeper()
     leader = started(process)
 
     missed = signal_exactly(ProcessIdentity(leader.pid, leader.start_time + 1), signal.SIGKILL)

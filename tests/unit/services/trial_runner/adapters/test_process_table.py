@@ -35,6 +35,19 @@ def sleeper(program: str = "sleep", **variables: str) -> Iterator[subprocess.Pop
             process.kill()
 
 
+@contextmanager
+def echo(**variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that has begun: /proc shows an environment some time after `exec` only."""
+    environment = {"PATH": os.environ["PATH"], **variables}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["cat"], env=environment, stdin=pipe, stdout=pipe, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"x")
+        assert process.stdout.read(1) == b"x"
+        yield process
+
+
 def entry(pid: int, parent: int) -> ProcessEntry:
     return ProcessEntry(pid, parent, pid, pid, 1, "S")
 
@@ -78,7 +91,7 @@ def test_descendants_are_found_at_any_depth() -> None:
 
 
 def test_process_is_found_by_the_token_in_its_environment() -> None:
-    with sleeper(NNI_TRIAL_TOKEN="one") as one, sleeper(NNI_TRIAL_TOKEN="two"):
+    with echo(NNI_TRIAL_TOKEN="one") as one, echo(NNI_TRIAL_TOKEN="two"):
         snapshot = ProcessSnapshot()
 
         assert [found.pid for found in snapshot.carrying("one", os.getpid())] == [one.pid]
