@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import nni
 from nni.common.serializer.submission import dump_submission
+from nni.nas.execution.search_space import readable
 from nni.nas.space.executable import ExecutableModelSpace
 
 _MODEL: Final = "model"
@@ -23,7 +24,7 @@ def parameters_of(model: ExecutableModelSpace) -> dict[str, Any]:
             too large to travel with each candidate.
     """
     return {
-        _SAMPLE: {str(label): _readable(value) for label, value in (model.sample or {}).items()},
+        _SAMPLE: {str(label): readable(value) for label, value in (model.sample or {}).items()},
         _MODEL: json.loads(dump_submission(model)),
         _VERSION: nni.__version__,
     }
@@ -50,10 +51,3 @@ def model_from(parameters: Mapping[str, Any]) -> ExecutableModelSpace:
     if not isinstance(model, ExecutableModelSpace):
         raise TypeError(f"the parameters of this trial must hold a model space, got {model!r:.200}")
     return model
-
-
-def _readable(value: object) -> object:
-    """Return a choice as the page shows it."""
-    if isinstance(value, (list, tuple)):
-        return [_readable(one) for one in value]
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

@@ -20,6 +20,7 @@ from nni.nas.execution.trial_platform import (
     CandidateScheduled,
     PlatformClosed,
     PlatformEvent,
+    PlatformOpened,
     TrialPlatform,
 )
 from nni.nas.space.executable import ExecutableModelSpace
@@ -89,6 +90,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._queue: deque[PlatformEvent] = deque()
         self._handling = False
         self._closed_reason = ""
+        self._is_shut_down = False
         self._failure: BaseException | None = None
 
     # Models
@@ -254,7 +256,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _open(self) -> None:
         """Create or resume the experiment at the first call, and follow its log."""
         with self._opening:
-            if self._listener is not None or self._closed_reason:
+            if self._listener is not None or self._is_shut_down:
                 return
             resumes = self._experiment_id is not None
             self._experiment_id = self._platform.open(self._experiment_id)
@@ -282,9 +284,13 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                 self._held_keys.setdefault(sample, []).append(event.key)
         self._ended.update(counted)
         for event in past:
-            # A state of the experiment is over: it was resumed since.
-            if not isinstance(event, PlatformClosed) and event.key in self._held:
-                self._held[event.key].append(event)
+            match event:
+                case PlatformOpened():
+                    self._closed_reason = ""
+                case PlatformClosed(reason):
+                    self._closed_reason = reason
+                case _ if event.key in self._held:
+                    self._held[event.key].append(event)
 
     def _follow(self) -> None:
         try:
@@ -306,10 +312,14 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _apply(self, event: PlatformEvent) -> None:
         """Handle an event, or hold it until the model of its trial is known."""
         with self._lock:
-            if not isinstance(event, PlatformClosed) and event.key in self._held:
-                self._held[event.key].append(event)
-                return
-            self._queue.append(event)
+            match event:
+                case PlatformClosed() | PlatformOpened():
+                    self._queue.append(event)
+                case _ if event.key in self._held:
+                    self._held[event.key].append(event)
+                    return
+                case _:
+                    self._queue.append(event)
         self._handle_queue()
 
     def _handle_queue(self) -> None:
@@ -345,6 +355,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                 self._end(key, ModelStatus.Trained if succeeded else failed)
             case PlatformClosed(reason, is_final):
                 self._close(reason, is_final=is_final)
+            case PlatformOpened():
+                self._reopen()
 
     def _schedule(self, key: str, trial_id: str) -> None:
         if key not in self._models:
@@ -374,11 +386,18 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._interrupt_all()
         self.notify_change()
 
+    def _reopen(self) -> None:
+        with self._opening:
+            if not self._is_shut_down:
+                self._closed_reason = ""
+        self.notify_change()
+
     # End and state
 
     def shutdown(self) -> None:
         """Stop the experiment of the platform, and the models that run; may be called twice."""
         with self._opening:
+            self._is_shut_down = True
             self._closed_reason = self._closed_reason or "the engine was shut down"
             listener = self._listener
         self._platform.close()

@@ -67,6 +67,11 @@ class PlatformClosed:
     """Whether no trial runs any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformOpened:
+    """The platform takes trials again, because a limit was raised or a user resumed it."""
+
+
 PlatformEvent: TypeAlias = (
     CandidateAdded
     | CandidateScheduled
@@ -74,6 +79,7 @@ PlatformEvent: TypeAlias = (
     | CandidateMetric
     | CandidateEnded
     | PlatformClosed
+    | PlatformOpened
 )
 
 

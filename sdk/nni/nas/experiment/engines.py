@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from nni.nas.execution import ExecutionEngine
+from nni.nas.execution.search_space import search_space_of
 from nni.nas.experiment.config import (
     ModelFormatConfig,
     NasExperimentConfig,
@@ -14,7 +16,20 @@ from nni.nas.experiment.config import (
 from nni.nas.space import ExecutableModelSpace, RawFormatModelSpace, SimplifiedModelSpace
 
 
-def _sequential(config: NasExperimentConfig) -> ExecutionEngine:
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched, for an engine whose models are trials of an experiment."""
+
+    model_space: object
+    """Network with its choices."""
+    space: ExecutableModelSpace
+    """The same in the format of the configuration, with the evaluator."""
+    port: int = 0
+    """Port of the page; 0: none."""
+
+
+def _sequential(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
+    del search
     from nni.nas.execution.sequential import SequentialExecutionEngine
 
     engine: SequentialEngineConfig = config.execution_engine
@@ -23,16 +38,18 @@ def _sequential(config: NasExperimentConfig) -> ExecutionEngine:
     )
 
 
-def _training_service(config: NasExperimentConfig) -> ExecutionEngine:
+def _training_service(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
     from nni.nas.execution.training_service import TrainingServiceExecutionEngine
     from nni.nas.experiment.platform_trials import ManagerTrialPlatform
 
+    described = search_space_of(search.model_space, search.space.simplify())
+    platform = ManagerTrialPlatform(config, search.port, described)
     return TrainingServiceExecutionEngine(
-        ManagerTrialPlatform(config), config.trial_concurrency or 1, config.max_trial_number
+        platform, config.trial_concurrency or 1, config.max_trial_number
     )
 
 
-_ENGINES: Final[dict[str, Callable[[NasExperimentConfig], ExecutionEngine]]] = {
+_ENGINES: Final[dict[str, Callable[[NasExperimentConfig, Search], ExecutionEngine]]] = {
     "sequential": _sequential,
     "ts": _training_service,
 }
@@ -46,8 +63,12 @@ _FORMATS: Final[dict[str, type[ExecutableModelSpace]]] = {
 """Class by name of the format."""
 
 
-def create_engine(config: NasExperimentConfig) -> ExecutionEngine:
+def create_engine(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
     """Return a new engine for a canonical configuration.
+
+    Args:
+        config: in its canonical form.
+        search: space and port of the search.
 
     Raises:
         ValueError: this version has no such engine.
@@ -59,7 +80,7 @@ def create_engine(config: NasExperimentConfig) -> ExecutionEngine:
             f"execution engine {name!r} cannot be started by this version, only {known}; "
             "set config.execution_engine = 'sequential'"
         )
-    return _ENGINES[name](config)
+    return _ENGINES[name](config, search)
 
 
 def create_space(

@@ -20,7 +20,7 @@ from nni.experiment.errors import NotFoundError
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
-from nni.nas.experiment.engines import create_engine, create_space
+from nni.nas.experiment.engines import Search, create_engine, create_space
 from nni.nas.experiment.exports import check_formatter, formatted
 from nni.nas.experiment.log_file import ExperimentLogFile
 from nni.nas.experiment.manifest import ExperimentManifest
@@ -140,7 +140,8 @@ class NasExperiment:
         """Start the search and return when the strategy has ended.
 
         Args:
-            port: of the manager's page; without effect if the engine needs no manager.
+            port: of the page of the trials; 0: none. Without effect with the sequential engine,
+                which has no manager.
             debug: log more.
             run_mode: `RunMode.Detach` or `"detach"`: the experiment is not stopped when this
                 process ends.
@@ -152,8 +153,7 @@ class NasExperiment:
         self._start(port, debug=debug, run_mode=run_mode, resumes=False)
 
     def _start(self, port: int, *, debug: bool, run_mode: RunMode | str, resumes: bool) -> None:
-        del port  # of a manager, which no engine of this version has
-        space = self._prepare(debug=debug)
+        space = self._prepare(port=port, debug=debug)
         if getattr(run_mode, "value", run_mode) != "detach":
             atexit.register(self.stop)
         self._log_file = ExperimentLogFile(
@@ -165,13 +165,21 @@ class NasExperiment:
         self._initialize_strategy(space)
         if resumes:
             self.load_checkpoint()
-        assert self._engine is not None
-        self._engine.start()
+        self._start_engine()
         self.save_checkpoint()
         self.strategy.run()
         self.save_checkpoint()
 
-    def _prepare(self, *, debug: bool) -> ExecutableModelSpace:
+    def _start_engine(self) -> None:
+        """Start the engine; release everything if that fails, because the port is in use, say."""
+        assert self._engine is not None
+        try:
+            self._engine.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _prepare(self, *, port: int = 0, debug: bool = False) -> ExecutableModelSpace:
         """Check the configuration; make engine and space, which change nothing outside."""
         if self._engine is not None:
             raise RuntimeError(
@@ -181,8 +189,8 @@ class NasExperiment:
         if debug:
             self.config.debug = True
         canonical = self.config.canonical(self.model_space, self.evaluator, self.strategy)
-        engine = create_engine(canonical)
         space = create_space(canonical, self.model_space, self.evaluator)
+        engine = create_engine(canonical, Search(self.model_space, space, port))
         self._canonical, self._engine = canonical, engine
         return space
 
@@ -192,6 +200,7 @@ class NasExperiment:
         self.strategy.engine.register_model_event_callback(
             ModelEventType.TrainingEnd, self._model_ended
         )
+        self.strategy.register_state_callback(self.save_checkpoint)
 
     def run(
         self,
@@ -297,7 +306,7 @@ class NasExperiment:
         """
         del port
         self._require_checkpoint()
-        self._initialize_strategy(self._prepare(debug=False))
+        self._initialize_strategy(self._prepare())
         assert self._engine is not None
         self._engine.shutdown()
         self.load_checkpoint()

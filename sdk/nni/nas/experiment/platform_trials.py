@@ -12,6 +12,8 @@ import grpc
 from nni.experiment import Experiment, ExperimentConfig, RunMode
 from nni.experiment.client import ManagerClient
 from nni.experiment.config import AlgorithmConfig
+from nni.experiment.config.quantities import duration_seconds
+from nni.experiment.conversion import duration_message
 from nni.experiment.errors import ExperimentError, WrongStateError
 from nni.experiment.local_shape import ensure_local_shape
 from nni.experiment.records import state_name
@@ -23,6 +25,7 @@ from nni.nas.execution.trial_platform import (
     CandidateScheduled,
     PlatformClosed,
     PlatformEvent,
+    PlatformOpened,
 )
 from nni.nas.experiment.config import NasExperimentConfig
 from nni_proto.common.v1 import metric_pb2, value_pb2
@@ -48,6 +51,7 @@ _OPEN: Final = tuple(
 )
 """States after the tuner was loaded; before that no trial can be added."""
 _NO_MORE: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL})
+_TAKING: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_RUNNING})
 _OVER: Final = frozenset(
     {
         experiment_pb2.EXPERIMENT_STATE_DONE,
@@ -57,8 +61,15 @@ _OVER: Final = frozenset(
 )
 
 
-def experiment_config(config: NasExperimentConfig) -> ExperimentConfig:
-    """Return the configuration of the experiment whose trials evaluate the models of a search."""
+def experiment_config(
+    config: NasExperimentConfig, search_space: Mapping[str, Any] | None = None
+) -> ExperimentConfig:
+    """Return the configuration of the experiment whose trials evaluate the models of a search.
+
+    Args:
+        config: of the search, in its canonical form.
+        search_space: what `search_space_of` returned, for the page.
+    """
     fields = {
         name: getattr(config, name)
         for name in ExperimentConfig.model_fields
@@ -67,7 +78,7 @@ def experiment_config(config: NasExperimentConfig) -> ExperimentConfig:
     fields["trial_command"] = config.trial_command
     fields["trial_concurrency"] = config.trial_concurrency
     fields["training_service"] = config.training_service
-    fields["search_space"] = {}
+    fields["search_space"] = dict(search_space or {})
     fields["tuner"] = AlgorithmConfig(class_name=WAITING_TUNER)
     return ExperimentConfig(**fields)
 
@@ -78,11 +89,18 @@ class ManagerTrialPlatform:
     Args:
         config: of the search, in its canonical form.
         port: of the experiment's page; 0: none.
+        search_space: what `search_space_of` returned, for the page.
     """
 
-    def __init__(self, config: NasExperimentConfig, port: int = 0) -> None:
+    def __init__(
+        self,
+        config: NasExperimentConfig,
+        port: int = 0,
+        search_space: Mapping[str, Any] | None = None,
+    ) -> None:
         self._config = config
         self._port = port
+        self._search_space = dict(search_space or {})
         self._manager: ManagerClient | None = None
         self._id = ""
         self._position: event_pb2.EventPosition | None = None
@@ -94,7 +112,7 @@ class ManagerTrialPlatform:
     def open(self, experiment_id: str | None) -> str:
         """Create an experiment, attach to a running one, or resume a stopped one; return its id."""
         if experiment_id is None:
-            experiment = Experiment(experiment_config(self._config))
+            experiment = Experiment(experiment_config(self._config, self._search_space))
             # The search stops it; if this process is killed, trials go on until it is resumed.
             experiment.start(self._port, run_mode=RunMode.Detach)
             experiment_id = experiment.id
@@ -111,10 +129,14 @@ class ManagerTrialPlatform:
         state = self._client.get(experiment_id).experiment.state
         if state == experiment_pb2.EXPERIMENT_STATE_STOPPED:
             Experiment.resume(experiment_id, self._port, wait_completion=False)
+        duration = self._config.max_experiment_duration
         self._client.update(
             experiment_id,
             trial_concurrency=self._config.trial_concurrency,
             max_trial_number=self._config.max_trial_number,
+            max_experiment_duration=(
+                None if duration is None else duration_message(duration_seconds(duration))
+            ),
         )
 
     @property
@@ -175,7 +197,7 @@ class ManagerTrialPlatform:
             case "trial_ended":
                 return self._ended(message.trial_ended)
             case "experiment_state_changed":
-                return _closed(message.experiment_state_changed.new_state)
+                return _state_event(message.experiment_state_changed.new_state)
         return None
 
     def _scheduled(self, message: event_pb2.TrialScheduled) -> PlatformEvent | None:
@@ -216,7 +238,9 @@ def _parameters(value: value_pb2.Value) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _closed(state: experiment_pb2.ExperimentState.ValueType) -> PlatformClosed | None:
+def _state_event(
+    state: experiment_pb2.ExperimentState.ValueType,
+) -> PlatformClosed | PlatformOpened | None:
     if state in _OVER | _NO_MORE:
         return PlatformClosed(state_name(state), state in _OVER)
-    return None
+    return PlatformOpened() if state in _TAKING else None

@@ -13,6 +13,7 @@ from nni.nas.execution.trial_platform import (
     CandidateMetric,
     CandidateScheduled,
     PlatformClosed,
+    PlatformOpened,
 )
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
 from tests.support.in_memory_trials import InMemoryLog, InMemoryTrials
@@ -305,3 +306,44 @@ def test_engine_that_was_shut_down_opens_nothing() -> None:
 
     assert not engine.budget_available()
     assert trials.opened == []
+
+
+def test_resumed_experiment_that_takes_trials_again_has_budget() -> None:
+    log = InMemoryLog()
+    log.append(PlatformClosed("DONE", is_final=True), PlatformOpened())
+
+    with engine_on(InMemoryTrials(log)) as engine:
+        engine.load_state_dict({"experiment_id": "old"})
+        engine.start()
+
+        assert engine.budget_available()
+
+
+def test_resumed_experiment_that_is_over_takes_no_model() -> None:
+    log = InMemoryLog()
+    log.append(PlatformOpened(), PlatformClosed("DONE", is_final=True))
+
+    with engine_on(InMemoryTrials(log)) as engine:
+        engine.load_state_dict({"experiment_id": "old"})
+        engine.start()
+
+        assert not engine.budget_available()
+        with pytest.raises(RuntimeError, match="takes no more models: DONE"):
+            engine.submit_models(frozen(1))
+
+
+def test_limit_that_is_raised_during_the_search_reopens_the_budget() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        engine.submit_models(model)
+        trials.log.append(PlatformClosed("NO_MORE_TRIAL", is_final=False))
+        engine.wait_until(lambda: not engine.budget_available())
+        trials.log.append(PlatformOpened())
+        engine.wait_until(engine.budget_available)
+        (key,) = trials.log.parameters
+        trials.log.finish(key, 1.0)
+        engine.wait_models(model)
+
+    assert model.metric == 1.0
+    assert not engine.budget_available()  # after the shutdown

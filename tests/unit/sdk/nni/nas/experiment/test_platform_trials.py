@@ -22,11 +22,13 @@ def test_experiment_has_the_limits_of_the_search_and_a_tuner_that_waits() -> Non
     )
     config.trial_command = f"{sys.executable} -m nni.nas.execution.training_service trial"
 
-    made = experiment_config(config)
+    space = {"width": {"_type": "choice", "_value": [1], "kind": "value"}}
+
+    made = experiment_config(config, space)
 
     assert (made.trial_concurrency, made.max_trial_number) == (3, 7)
     assert (made.max_trial_duration, made.trial_command) == ("1m", config.trial_command)
-    assert (made.tuner.class_name, made.search_space) == (WAITING_TUNER, {})
+    assert (made.tuner.class_name, made.search_space) == (WAITING_TUNER, space)
 
 
 def test_platform_that_was_never_opened_can_be_closed_and_takes_no_trial() -> None:
