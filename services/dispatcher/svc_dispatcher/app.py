@@ -17,6 +17,7 @@ from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.factory import open_blob_store
+from svc_common.storage.large_values import LargeValues
 from svc_common.telemetry.metrics import Registry, process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
@@ -26,7 +27,6 @@ from svc_dispatcher.adapters.child_importance_meter import ChildImportanceMeter
 from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
 from svc_dispatcher.adapters.registry_catalog import RegistryCatalog
 from svc_dispatcher.adapters.scratch_hosts import ScratchHostLauncher
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.servicers.algorithm_servicer import AlgorithmServicer
 from svc_dispatcher.servicers.analysis_servicer import AnalysisServicer
 from svc_dispatcher.sessions.generation import SessionDependencies

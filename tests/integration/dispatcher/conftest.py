@@ -13,10 +13,10 @@ from svc_common.clock import SystemClock
 from svc_common.experiment_sessions import ExperimentSessions
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.storage.large_values import LargeValues
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.adapters.host_launcher import SelectingHostLauncher
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
 from svc_dispatcher.sessions.registry import session_registry
 from tests.support.scripted_manager import ScriptedManager

@@ -1,14 +1,14 @@
 """Hosts as child processes: `python -m nni.hpo.host` under the client's interpreter."""
 
-import asyncio
-import os
-import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from svc_common.client_environment import ClientSide
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
+from svc_common.line_process import LineProcess, ProcessPlan, start_process
 from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
 from svc_dispatcher.adapters.host_environment import (
     client_side,
@@ -23,7 +23,6 @@ from svc_dispatcher.ports import HostSink
 
 CHECKPOINT: Final = "checkpoint"
 """Folder of an experiment in which its host keeps checkpoints."""
-_READ_BYTES: Final = 1 << 18
 
 
 class ChildHost:
@@ -33,41 +32,12 @@ class ChildHost:
 
     Args:
         process: the child.
-        commands: write end of the command pipe, owned from now on.
-        outputs: read end of the answer pipe, owned from now on.
-        sink: receives the outputs.
-        log: `dispatcher.log` of the experiment.
         eager: see `HostLauncher.launch`.
-        code_user: account of the host.
     """
 
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        commands: int,
-        outputs: int,
-        sink: HostSink,
-        log: DispatcherLog,
-        *,
-        eager: bool,
-        code_user: CodeUser = SAME_USER,
-    ) -> None:
-        self._code_user = code_user
+    def __init__(self, process: LineProcess, *, eager: bool) -> None:
         self._process = process
-        self._sink: HostSink | None = sink
-        self._log = log
-        self._protocol_error = ""
         self._eager = eager
-        self._commands = commands
-        self._outputs = outputs
-        self._unwritten = bytearray()
-        self._unfinished: list[bytes] = []
-        self._loop = asyncio.get_running_loop()
-        os.set_blocking(commands, False)
-        os.set_blocking(outputs, False)
-        self._loop.add_reader(outputs, self._read_outputs)
-        self._closed = False
-        self._waiter = self._loop.create_task(self._wait(), name=f"host {process.pid}")
 
     @property
     def pid(self) -> int:
@@ -76,102 +46,31 @@ class ChildHost:
 
     def send(self, commands: Sequence[Command]) -> None:
         """Queue commands as JSON lines for the host's pipe, without waiting."""
-        if self._closed:
-            return
-        text = "".join(line_of(command, eager=self._eager) for command in commands)
-        idle = not self._unwritten
-        self._unwritten += text.encode()
-        if idle:
-            self._write()
+        self._process.send("".join(line_of(command, eager=self._eager) for command in commands))
 
     async def aclose(self) -> None:
         """Kill the host's process group and wait for its end, without a report of the end."""
-        self._sink = None
-        if self._process.returncode is None:
-            self._signal_group()
-        await self._waiter
+        await self._process.aclose()
 
-    def _signal_group(self) -> None:
-        """Kill the host and its children (one process group); ignore a group that has ended."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
 
-    def _write(self) -> None:
-        """Write queued bytes to the host's pipe; resume when it is writable if it is full."""
-        try:
-            while self._unwritten:
-                written = os.write(self._commands, self._unwritten)
-                del self._unwritten[:written]
-        except BlockingIOError:
-            self._loop.add_writer(self._commands, self._write)
-            return
-        except BrokenPipeError:
-            self._unwritten.clear()  # its end is reported by `_wait`
-        self._loop.remove_writer(self._commands)
+class _HostLines:
+    """`LineSink` that decodes the lines of a host for its session."""
 
-    def _read_outputs(self) -> None:
-        try:
-            chunk = os.read(self._outputs, _READ_BYTES)
-        except BlockingIOError:
-            return
-        if not chunk:
-            self._loop.remove_reader(self._outputs)
-            return
-        self._unfinished.append(chunk)
-        if b"\n" not in chunk:
-            return
-        *lines, rest = b"".join(self._unfinished).split(b"\n")
-        self._unfinished = [rest]
-        self._pass_on(lines)
+    def __init__(self, sink: HostSink) -> None:
+        self._sink = sink
 
-    def _pass_on(self, lines: list[bytes]) -> None:
-        if self._sink is None or self._protocol_error:
-            return  # output after an invalid line cannot be trusted, least of all `done`
+    def on_lines(self, lines: Sequence[bytes]) -> None:
+        """Pass the outputs on; those before an invalid line count, least of all to be blamed."""
         outputs: list[answers.Output] = []
         try:
             for line in lines:
                 outputs.append(output_of(line))  # noqa: PERF401 - outputs before an invalid line count
-        except (ValueError, KeyError, TypeError) as error:
-            self._protocol_error = f"the algorithm's output cannot be used: {error}"
-            self._signal_group()
-        # Passed on even so: handled commands must not be blamed for the end of the host.
-        self._sink.on_outputs(outputs)
+        finally:
+            self._sink.on_outputs(outputs)
 
-    async def _wait(self) -> None:
-        """Wait for the host to exit; kill its group, pass on its last output, report the end."""
-        code = await self._process.wait()
-        self._signal_group()  # its children must not outlive it
-        if self._code_user.uid is not None:
-            for folder in (self._log.path.parent, self._log.path.parents[1] / CHECKPOINT):
-                await asyncio.to_thread(self._code_user.open_to_services, folder)
-        while True:
-            try:
-                chunk = os.read(self._outputs, _READ_BYTES)
-            except BlockingIOError:
-                break  # a child of the host holds the pipe
-            if not chunk:
-                break
-            self._unfinished.append(chunk)
-        *lines, _ = b"".join(self._unfinished).split(b"\n")
-        self._pass_on([line for line in lines if line])
-        self._close()
-        sink, self._sink = self._sink, None
-        if sink is not None:
-            reason = self._protocol_error or f"the algorithm's process {_exit_reason(code)}"
-            if code > 0:
-                last_line = self._log.last_line()
-                reason += f": {last_line}" if last_line else ""
-            self._log.note("ERROR", reason)
-            sink.on_end(reason)
-
-    def _close(self) -> None:
-        self._closed = True
-        self._loop.remove_reader(self._outputs)
-        self._loop.remove_writer(self._commands)
-        os.close(self._commands)
-        os.close(self._outputs)
+    def on_end(self, reason: str) -> None:
+        """Pass the end on."""
+        self._sink.on_end(reason)
 
 
 class ChildHostLauncher:
@@ -202,53 +101,19 @@ class ChildHostLauncher:
             raise FailedPreconditionError(
                 f"the algorithm cannot be started: {error}; check the folder {setup.directory}"
             ) from error
-        environment = host_environment(setup, client, directory)
-        return await self._spawn(client.interpreter, environment, directory, log, sink, eager=eager)
-
-    async def _spawn(
-        self,
-        interpreter: str,
-        environment: dict[str, str],
-        directory: Path,
-        log: DispatcherLog,
-        sink: HostSink,
-        *,
-        eager: bool,
-    ) -> ChildHost:
-        child_in, commands = os.pipe()
-        outputs, child_out = os.pipe()
-        command = host_command(interpreter, child_in, child_out)
-        try:
-            with log.open() as output:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    cwd=directory,
-                    env=environment,
-                    pass_fds=(child_in, child_out),
-                    start_new_session=True,
-                    **self._code_user.process_options,
-                )
-        except OSError as error:
-            os.close(commands)
-            os.close(outputs)
-            raise FailedPreconditionError(
-                f"the algorithm cannot be started with {command[0]!r}: {error}"
-            ) from error
-        finally:
-            os.close(child_in)
-            os.close(child_out)
-        return ChildHost(
-            process, commands, outputs, sink, log, eager=eager, code_user=self._code_user
-        )
+        plan = _plan(setup, client, directory, log)
+        process = await start_process(plan, _HostLines(sink), self._code_user)
+        return ChildHost(process, eager=eager)
 
 
-def _exit_reason(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
+def _plan(
+    setup: ExperimentSetup, client: ClientSide, directory: Path, log: DispatcherLog
+) -> ProcessPlan:
+    return ProcessPlan(
+        label="the algorithm",
+        command=partial(host_command, client.interpreter),
+        environment=host_environment(setup, client, directory),
+        directory=directory,
+        log=log,
+        shared=(directory, directory.parent / CHECKPOINT),
+    )

@@ -1,26 +1,20 @@
 """Command line and environment of an experiment's host."""
 
-import json
 import os
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from svc_common import environment as names
-from svc_common.experiment_files import ExperimentRoots
+from svc_common import client_environment
+from svc_common.client_environment import ClientSide
 from svc_dispatcher.domain.values import ExperimentSetup
 
-ENVIRONMENT_NAME: Final = "environment.json"
-"""File in the experiment's folder: `{"environment": {...}, "interpreter": "..."}`, mode 0600."""
 _THREAD_LIMITS: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-_PRIVATE: Final = (names.NNI_TOKEN, names.NNI_NATS_URL, names.NNI_READY_FD)
-"""Variables hidden from user code."""
 
 
 def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
@@ -44,15 +38,6 @@ def host_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSide:
-    """Environment variables and interpreter of the client, under which hosts run."""
-
-    environment: dict[str, str] = field(repr=False)
-    interpreter: str
-    """Empty for this process's own."""
-
-
 def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide:
     """Read the client's environment and interpreter from `environment.json`, or use defaults.
 
@@ -64,40 +49,14 @@ def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
-    path = Path(setup.directory) / ENVIRONMENT_NAME
-    kept = _kept(path)
-    if kept is None:
-        return ClientSide(inherited, setup.interpreter)
-    if not isinstance(kept, dict):
-        raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - a damaged file
-    return ClientSide(
-        kept.get("environment") or inherited, kept.get("interpreter") or setup.interpreter
-    )
-
-
-def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller checks
-    """Return the JSON of an environment file, never through a link; None: there is none.
-
-    A link in its place, which a trial may have put there, cannot be read.
-    """
-    try:
-        folder = ExperimentRoots().open(path.parent)
-    except FileNotFoundError:
-        return None
-    with folder:
-        if folder.status(path.name) is None:
-            return None
-        with folder.read_file(path.name) as file:
-            return json.loads(file.read().decode("utf-8"))
+    return client_environment.client_side(setup.directory, setup.interpreter, inherited)
 
 
 def host_environment(
     setup: ExperimentSetup, client: ClientSide, log_directory: Path
 ) -> dict[str, str]:
     """Build a host's environment: the client's, no secrets, one thread, fixed hash seed, GPUs."""
-    made = dict(client.environment)
-    for name in _PRIVATE:
-        made.pop(name, None)
+    made = client.without_secrets()
     made["NNI_LOG_DIRECTORY"] = str(log_directory)
     made["PYTHONHASHSEED"] = "0"
     # Suggestions must not depend on how a sum is split over threads.

@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from svc_common.client_environment import ENVIRONMENT_NAME
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
-from svc_dispatcher.adapters.host_environment import ENVIRONMENT_NAME, client_side
+from svc_dispatcher.adapters.host_environment import client_side
 from svc_dispatcher.domain.commands import Command, Initialize
 from svc_dispatcher.domain.values import ExperimentSetup
 from svc_dispatcher.ports import AlgorithmHost, HostLauncher, HostSink

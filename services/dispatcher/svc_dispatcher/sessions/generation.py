@@ -13,13 +13,13 @@ from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, ServiceError, UnavailableError
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.ports import EventLog, Inbox, LogMessage
+from svc_common.storage.large_values import LargeValues
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import Position
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.ports import AlgorithmHost, HostLauncher
 from svc_dispatcher.telemetry import Telemetry
 

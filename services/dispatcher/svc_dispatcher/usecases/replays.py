@@ -14,6 +14,7 @@ from nni_proto.experiment.v1 import event_pb2
 from svc_common.clock import Clock
 from svc_common.errors import FailedPreconditionError, NotFoundError, UnavailableError
 from svc_common.messaging.ports import EventLog
+from svc_common.storage.large_values import LargeValues
 from svc_dispatcher.converters import log_messages
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command
@@ -27,7 +28,6 @@ from svc_dispatcher.domain.replay import (
     TrialDifference,
     replay_result,
 )
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.ports import HostLauncher
 
 _CHUNK: Final = 200

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.client_environment import ENVIRONMENT_NAME
 from svc_common.errors import FailedPreconditionError
-from svc_dispatcher.adapters.host_environment import ENVIRONMENT_NAME, client_side
+from svc_dispatcher.adapters.host_environment import client_side
 from svc_dispatcher.adapters.scratch_hosts import ScratchHostLauncher
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position

@@ -9,9 +9,9 @@ import pytest
 from svc_common.clock import ManualClock
 from svc_common.experiment_sessions import ExperimentSessions
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.large_values import LargeValues
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
 from svc_dispatcher.sessions.registry import session_registry
 from tests.support.in_process_host import InProcessLauncher

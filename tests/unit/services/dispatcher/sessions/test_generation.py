@@ -14,10 +14,10 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import LogMessage
+from svc_common.storage.large_values import LargeValues
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import ExperimentSetup, Position
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.ports import HostSink
 from svc_dispatcher.sessions.generation import GenerationRun, RunEnd, SessionDependencies
 from tests.support.manual_timers import ManualTimers

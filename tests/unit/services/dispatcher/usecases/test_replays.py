@@ -15,6 +15,7 @@ from svc_common.errors import (
     NotFoundError,
 )
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.large_values import LargeValues
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.tasks import TaskOwner
 from svc_dispatcher.domain import commands as c
@@ -24,7 +25,6 @@ from svc_dispatcher.domain.replay import (
     ReplayUpdate,
     TrialDifference,
 )
-from svc_dispatcher.large_values import LargeValues
 from svc_dispatcher.sessions.generation import SessionDependencies
 from svc_dispatcher.sessions.registry import session_registry
 from svc_dispatcher.usecases.replays import ReplayDependencies, Replays

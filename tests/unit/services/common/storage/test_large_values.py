@@ -3,8 +3,8 @@
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import event_pb2, inbox_pb2
 from nni_wire.values import from_value, to_value
+from svc_common.storage.large_values import LargeValues
 from svc_common.storage.memory import InMemoryBlobStore
-from svc_dispatcher.large_values import LargeValues
 
 LARGE = {"x": "y" * 300_000, "z": float("inf")}
 

@@ -1,0 +1,236 @@
+"""Child processes with user code that exchange lines with their service over two pipes."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from svc_common.code_user import SAME_USER, CodeUser
+from svc_common.errors import FailedPreconditionError
+from svc_common.process_log import ProcessLog
+
+_READ_BYTES: Final = 1 << 18
+
+
+class LineSink(Protocol):
+    """Interface that receives a process's lines and its end, on the event loop."""
+
+    def on_lines(self, lines: Sequence[bytes]) -> None:
+        """Handle whole lines, in order, without their ends.
+
+        Raises:
+            ValueError: a line cannot be used; the process is killed, and no more are passed on.
+            KeyError: as above.
+            TypeError: as above.
+        """
+        ...
+
+    def on_end(self, reason: str) -> None:
+        """Handle the end of the process, once, after its last line.
+
+        Args:
+            reason: cause of the end in words, with exit code or signal.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """Command, environment and files of a process."""
+
+    label: str
+    """What it is in texts, such as `the algorithm`."""
+    command: Callable[[int, int], list[str]]
+    """Makes the command line from the ends of the pipes to read and to write."""
+    environment: dict[str, str] = field(repr=False)
+    directory: Path
+    """Working directory."""
+    log: ProcessLog
+    """Gets what it writes to stdout and stderr."""
+    shared: tuple[Path, ...] = ()
+    """Folders whose files services read after its end, where it has an account of its own."""
+
+
+class LineProcess:
+    """Child process to which lines are sent, and whose lines a sink gets; made by `start_process`.
+
+    Args:
+        process: the child.
+        plan: what it was started with.
+        pipes: write end of its input and read end of its output, owned from now on.
+        sink: receives the lines.
+        code_user: account of the process.
+    """
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        plan: ProcessPlan,
+        pipes: tuple[int, int],
+        sink: LineSink,
+        code_user: CodeUser = SAME_USER,
+    ) -> None:
+        self._code_user = code_user
+        self._process = process
+        self._plan = plan
+        self._sink: LineSink | None = sink
+        self._protocol_error = ""
+        self._input, self._output = pipes
+        self._unwritten = bytearray()
+        self._unfinished: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+        self._loop.add_reader(self._output, self._read)
+        self._closed = False
+        self._waiter = self._loop.create_task(self._wait(), name=f"process {process.pid}")
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child."""
+        return self._process.pid
+
+    def send(self, text: str) -> None:
+        """Queue lines for the process, without waiting."""
+        if self._closed:
+            return
+        idle = not self._unwritten
+        self._unwritten += text.encode()
+        if idle:
+            self._write()
+
+    async def aclose(self) -> None:
+        """Kill the process's group and wait for its end, without a report of the end."""
+        self._sink = None
+        if self._process.returncode is None:
+            self._signal_group()
+        await self._waiter
+
+    def _signal_group(self) -> None:
+        """Kill the process and its children (one process group); ignore a group that has ended."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def _write(self) -> None:
+        """Write queued bytes to the pipe; resume when it is writable if it is full."""
+        try:
+            while self._unwritten:
+                written = os.write(self._input, self._unwritten)
+                del self._unwritten[:written]
+        except BlockingIOError:
+            self._loop.add_writer(self._input, self._write)
+            return
+        except BrokenPipeError:
+            self._unwritten.clear()  # its end is reported by `_wait`
+        self._loop.remove_writer(self._input)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._output, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._loop.remove_reader(self._output)
+            return
+        self._unfinished.append(chunk)
+        if b"\n" not in chunk:
+            return
+        *lines, rest = b"".join(self._unfinished).split(b"\n")
+        self._unfinished = [rest]
+        self._pass_on(lines)
+
+    def _pass_on(self, lines: list[bytes]) -> None:
+        if self._sink is None or self._protocol_error:
+            return  # output after an invalid line cannot be trusted
+        try:
+            self._sink.on_lines(lines)
+        except (ValueError, KeyError, TypeError) as error:
+            self._protocol_error = f"{self._plan.label}'s output cannot be used: {error}"
+            self._signal_group()
+
+    async def _wait(self) -> None:
+        """Wait for the process to exit; kill its group, pass on its last lines, report the end."""
+        code = await self._process.wait()
+        self._signal_group()  # its children must not outlive it
+        if self._code_user.uid is not None:
+            for folder in self._plan.shared:
+                await asyncio.to_thread(self._code_user.open_to_services, folder)
+        while True:
+            try:
+                chunk = os.read(self._output, _READ_BYTES)
+            except BlockingIOError:
+                break  # a child of the process holds the pipe
+            if not chunk:
+                break
+            self._unfinished.append(chunk)
+        *lines, _ = b"".join(self._unfinished).split(b"\n")
+        self._pass_on([line for line in lines if line])
+        self._close()
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.on_end(self._end_reason(code))
+
+    def _end_reason(self, code: int) -> str:
+        reason = self._protocol_error or f"{self._plan.label}'s process {_exit_reason(code)}"
+        if code > 0:
+            last_line = self._plan.log.last_line()
+            reason += f": {last_line}" if last_line else ""
+        self._plan.log.note("ERROR" if code or self._protocol_error else "INFO", reason)
+        return reason
+
+    def _close(self) -> None:
+        self._closed = True
+        self._loop.remove_reader(self._output)
+        self._loop.remove_writer(self._input)
+        os.close(self._input)
+        os.close(self._output)
+
+
+async def start_process(
+    plan: ProcessPlan, sink: LineSink, code_user: CodeUser = SAME_USER
+) -> LineProcess:
+    """Start a process as the leader of a group of its own; its lines go to `sink`.
+
+    Raises:
+        FailedPreconditionError: its program cannot be started.
+    """
+    child_in, commands = os.pipe()
+    outputs, child_out = os.pipe()
+    command = plan.command(child_in, child_out)
+    try:
+        with plan.log.open() as output:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=plan.directory,
+                env=plan.environment,
+                pass_fds=(child_in, child_out),
+                start_new_session=True,
+                **code_user.process_options,
+            )
+    except OSError as error:
+        os.close(commands)
+        os.close(outputs)
+        raise FailedPreconditionError(
+            f"{plan.label} cannot be started with {command[0]!r}: {error}"
+        ) from error
+    finally:
+        os.close(child_in)
+        os.close(child_out)
+    return LineProcess(process, plan, (commands, outputs), sink, code_user)
+
+
+def _exit_reason(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

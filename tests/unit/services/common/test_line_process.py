@@ -1,0 +1,117 @@
+"""Processes that exchange lines with their service; scripts stand in for user code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import FailedPreconditionError
+from svc_common.line_process import LineProcess, ProcessPlan, start_process
+from svc_common.process_log import ProcessLog
+
+PRELUDE = """\
+import os, signal, sys
+source, target = open(int(sys.argv[1])), int(sys.argv[2])
+"""
+
+
+class Lines:
+    """`LineSink` that records lines and reasons, and refuses the line `bad`."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.reasons: list[str] = []
+        self._ended = asyncio.Event()
+
+    def on_lines(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            if line == b"bad":
+                raise ValueError("bad line")
+            self.lines.append(line)
+
+    def on_end(self, reason: str) -> None:
+        self.reasons.append(reason)
+        self._ended.set()
+
+    async def end(self) -> str:
+        async with asyncio.timeout(60):
+            await self._ended.wait()
+        return self.reasons[0]
+
+
+async def started(folder: Path, script: str, sink: Lines, program: str = "") -> LineProcess:
+    def command(child_in: int, child_out: int) -> list[str]:
+        code = PRELUDE + script
+        return [program or sys.executable, "-S", "-c", code, str(child_in), str(child_out)]
+
+    plan = ProcessPlan(
+        label="the script",
+        command=command,
+        environment={"PATH": os.defpath},
+        directory=folder,
+        log=ProcessLog(folder, "script.log", "svc_test"),
+    )
+    return await start_process(plan, sink)
+
+
+async def test_lines_go_both_ways_in_order(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(
+        tmp_path,
+        "for line in iter(source.readline, 'end\\n'):\n os.write(target, line.encode())",
+        sink,
+    )
+    # More than a pipe holds: the rest is written when there is room.
+    process.send("".join(f"line {number}\n" for number in range(20_000)))
+    process.send("end\n")
+
+    assert await sink.end() == "the script's process ended with exit code 0"
+    assert sink.lines == [b"line %d" % number for number in range(20_000)]
+
+
+async def test_line_that_the_sink_refuses_ends_the_process(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(
+        tmp_path, "os.write(target, b'good\\nbad\\nlater\\n')\nsource.read()", sink
+    )
+
+    reason = await sink.end()
+
+    assert sink.lines == [b"good"]
+    assert reason == "the script's output cannot be used: bad line"
+    await process.aclose()
+
+
+async def test_end_is_reported_with_the_last_line_of_the_log(tmp_path: Path) -> None:
+    sink = Lines()
+    await started(tmp_path, "sys.exit('no module m')", sink)
+
+    assert await sink.end() == "the script's process ended with exit code 1: no module m"
+    assert "exit code 1" in (tmp_path / "script.log").read_text()
+
+
+async def test_signal_is_reported_by_its_name(tmp_path: Path) -> None:
+    sink = Lines()
+    await started(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", sink)
+
+    assert await sink.end() == "the script's process was killed by SIGKILL"
+
+
+async def test_closed_process_takes_no_lines_and_reports_no_end(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(tmp_path, "source.read()", sink)
+
+    await process.aclose()
+    process.send("late\n")
+
+    assert sink.reasons == []
+
+
+async def test_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FailedPreconditionError, match="the script cannot be started with '/none'"):
+        await started(tmp_path, "", Lines(), program="/none")
