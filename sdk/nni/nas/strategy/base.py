@@ -6,11 +6,12 @@ import logging
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from nni.nas.execution import ExecutionEngine
+from nni.nas.execution.construction import Reconstructible
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.space.status import ModelStatus
 
@@ -40,7 +41,7 @@ class StrategyStatus(StrEnum):
     """It raised an error."""
 
 
-class Strategy(ABC):
+class Strategy(Reconstructible, ABC):
     """Base class of strategies.
 
     A strategy runs once: `initialize`, then `load_state_dict` when a search is resumed, then `run`,
@@ -86,6 +87,7 @@ class Strategy(ABC):
         self._model_space: ExecutableModelSpace | None = None
         self._engine: ExecutionEngine | None = None
         self._restored: list[ExecutableModelSpace] = []
+        self._state_callbacks: list[Callable[[], None]] = []
         if (model_space is None) != (engine is None):
             raise ValueError(
                 "model_space and engine must be given together, or neither; got only "
@@ -238,6 +240,21 @@ class Strategy(ABC):
             models: completed models, in the order of their submission.
         """
         self._restored = list(models)
+
+    def register_state_callback(self, callback: Callable[[], None]) -> None:
+        """Call a function whenever the state changes while no model ends.
+
+        A one-shot search is one long training, whose progress would be lost otherwise.
+
+        Args:
+            callback: function without arguments; it is called in the thread of the search.
+        """
+        self._state_callbacks.append(callback)
+
+    def _state_changed(self) -> None:
+        """Call the functions of `register_state_callback`."""
+        for callback in self._state_callbacks:
+            callback()
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

@@ -42,11 +42,13 @@ class BaseOneShotLightningModule(LightningModule):
 
     Attributes:
         training_module: module of the evaluator.
+        on_batch: function that is called before each training batch; None for none.
     """
 
     def __init__(self, training_module: pytorch_lightning.LightningModule) -> None:
         super().__init__()
         self.training_module = training_module
+        self.on_batch: Callable[[], None] | None = None
         self._collected: dict[str, Any] | None = None
 
     # What the evaluator and Lightning call
@@ -83,6 +85,12 @@ class BaseOneShotLightningModule(LightningModule):
         """Tear the inner module down."""
         self.training_module.teardown(stage)
         vars(self.training_module).pop("log", None)
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:  # noqa: ANN401 - any batch
+        """Call `on_batch`; return what the inner module returns, -1 to skip the epoch."""
+        if self.on_batch is not None:
+            self.on_batch()
+        return self.training_module.on_train_batch_start(batch, batch_idx)
 
     def on_train_epoch_end(self) -> None:
         """Let the inner module end its epoch."""

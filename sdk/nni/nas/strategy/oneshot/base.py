@@ -6,8 +6,10 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+import torch
 from pytorch_lightning import LightningModule
 
 from nni.mutable import Sample
@@ -59,6 +61,7 @@ class OneShotStrategy(Strategy):
         self._submitted: RawFormatModelSpace | None = None
         self._evaluator: Lightning | None = None
         self._ckpt_path: str | None = None
+        self._saved_path: str | None = None
 
     @property
     def is_one_shot(self) -> bool:
@@ -151,9 +154,13 @@ class OneShotStrategy(Strategy):
     def oneshot_module(self) -> BaseOneShotLightningModule:
         """Lightning module that trains the supernet.
 
+        Before `run`, that of the checkpoint of a loaded state.
+
         Raises:
-            RuntimeError: no evaluator was converted.
+            RuntimeError: no evaluator was converted, and no state was loaded.
         """
+        if self._oneshot_module is None and self._ckpt_path is not None:
+            self._restore_module(self._ckpt_path)
         if self._oneshot_module is None:
             raise RuntimeError(
                 f"{type(self).__name__} has no Lightning module; call run or mutate_evaluator first"
@@ -215,9 +222,29 @@ class OneShotStrategy(Strategy):
             train, val = evaluator.train_dataloaders, evaluator.val_dataloaders
             made.train_dataloaders = self.train_dataloader(train, val)
             made.val_dataloaders = self.val_dataloader(train, val)
+        module.on_batch = self._note_checkpoint
         self._oneshot_module = module
         self._evaluator = made
         return made
+
+    def _note_checkpoint(self) -> None:
+        """Announce a new state if the trainer has written a checkpoint since the last call."""
+        path = self.state_dict()[CHECKPOINT]
+        if path != self._saved_path:
+            self._saved_path = path
+            self._state_changed()
+
+    def _restore_module(self, path: str) -> None:
+        """Make the Lightning module with the weights of a checkpoint, for results without a run."""
+        evaluator = self.model_space.evaluator
+        assert isinstance(evaluator, Lightning)
+        self.mutate_evaluator(evaluator)
+        module = self._oneshot_module
+        assert module is not None
+        module.set_model(self.supernet)
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        module.load_state_dict(checkpoint["state_dict"])
+        module.on_load_checkpoint(checkpoint)
 
     # The search
 
@@ -296,8 +323,32 @@ class OneShotStrategy(Strategy):
         return {CHECKPOINT: next((path for path in paths if path), self._ckpt_path)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the checkpoint of an earlier search, unless the evaluator names one."""
-        self._ckpt_path = state_dict[CHECKPOINT]
+        """Continue from the checkpoint of an earlier search, unless the evaluator names one.
+
+        If the search was killed after the trainer had replaced the checkpoint and before the state
+        was saved, the newest checkpoint in its folder is taken.
+
+        Args:
+            state_dict: what `state_dict` returned.
+        """
+        path = state_dict[CHECKPOINT]
+        self._ckpt_path = None if path is None else str(existing_checkpoint(Path(path)))
+        self._saved_path = self._ckpt_path
+
+
+def existing_checkpoint(path: Path) -> Path:
+    """Return a checkpoint if it exists, else the newest one in its folder.
+
+    Args:
+        path: file of a checkpoint.
+
+    Returns:
+        Path of a file; the given one if there is no checkpoint, so that opening it names it.
+    """
+    if path.is_file():
+        return path
+    others = sorted(path.parent.glob("*.ckpt"), key=lambda one: one.stat().st_mtime_ns)
+    return others[-1] if others else path
 
 
 def check_evaluator(evaluator: Any, strategy: str) -> None:  # noqa: ANN401 - it is to be checked

@@ -1,5 +1,7 @@
 """Contract of one-shot strategies: what they need, and how they are extended."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,3 +217,14 @@ def test_search_warns_of_nothing(kind: type[OneShotStrategy]) -> None:
     strategy(space, SequentialExecutionEngine())
 
     assert strategy.status.value == "succeeded"
+
+
+def test_state_names_the_newest_checkpoint_if_its_own_was_replaced(tmp_path: Path) -> None:
+    for age, name in enumerate(("old.ckpt", "new.ckpt")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+    strategy = RandomOneShot()
+
+    strategy.load_state_dict({"ckpt_path": str(tmp_path / "deleted.ckpt")})
+
+    assert strategy.state_dict() == {"ckpt_path": str(tmp_path / "new.ckpt")}
