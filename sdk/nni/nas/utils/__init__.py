@@ -11,6 +11,7 @@ from nni.nas.utils.framework import get_default_framework, set_default_framework
 from nni.nas.utils.importable_names import get_importable_name, import_
 from nni.nas.utils.markers import basic_unit, is_basic_unit, is_model_wrapped
 from nni.nas.utils.original_names import original_names, original_state_dict_hooks
+from nni.nas.utils.sample_generations import convert_sample
 from nni.nas.utils.tracing_spellings import serialize, serialize_cls
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Serializer",
     "TorchSerializer",
     "basic_unit",
+    "convert_sample",
     "get_default_framework",
     "get_default_serializer",
     "get_importable_name",
