@@ -180,7 +180,10 @@ async def only_process_is_of(scene: Scene, agent: int) -> bool:
 
 def descends(pid: int, ancestor: int) -> bool:
     while pid > 1 and pid != ancestor:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # it has ended since
+            return False
     return pid == ancestor
 
 

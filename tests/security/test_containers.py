@@ -1,5 +1,6 @@
 """Attacks of user code in containers that the real entry points have started."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -174,6 +175,13 @@ def processes_of(deployment: ComposeDeployment, name: str) -> list[int]:
     return found
 
 
+def shown_of(pid: int, name: str) -> bytes:
+    """Return a file of a process; empty if the process has ended since its number was read."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_no_process_of_a_container_has_a_secret_in_environment_or_arguments(
     deployment: ComposeDeployment, experiment: str, name: str
@@ -182,9 +190,7 @@ def test_no_process_of_a_container_has_a_secret_in_environment_or_arguments(
 
     assert pids
     for pid in pids:
-        shown = (
-            Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
-        )
+        shown = shown_of(pid, "environ") + shown_of(pid, "cmdline")
         assert not [key for key, text in deployment.secrets.items() if text.encode() in shown]
 
 
@@ -193,7 +199,7 @@ def test_daemons_of_ended_trials_are_ended(deployment: ComposeDeployment, experi
         return [
             pid
             for pid in processes_of(deployment, "trial-runner")
-            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")
+            if shown_of(pid, "cmdline").startswith(b"sleep")
         ]
 
     wait.until(lambda: not daemons(), 20, "the end of daemons")

@@ -52,5 +52,5 @@ def _children_of(process: int) -> list[int]:
 def _is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before or after it was opened
         return False
