@@ -24,7 +24,7 @@ from tests.support.stores import RedisServer, S3Server
 
 TTL_S = 0.05
 """Short enough to wait for on a real server."""
-RENEWABLE_S = 1.0
+RENEWABLE_S = 3.0
 """Long enough for a renewal that follows at once, and still short enough to wait for."""
 STEP_S = 0.005
 _numbers = itertools.count(1)

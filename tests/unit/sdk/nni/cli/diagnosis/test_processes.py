@@ -49,7 +49,8 @@ def supervisor(home: Path, tmp_path: Path) -> Iterator[psutil.Process]:
         write_endpoint(home, process.pid)
         found = psutil.Process(process.pid)
         until(lambda: len(found.children()) == 4, 10, "the children")
-        until(lambda: child(found, "sleep", 600), 10, "the bus")
+        # Right after its start a process may have no command line yet.
+        until(lambda: all(child(found, word) for word in (*words[1:-1], "sleep")), 10, "the words")
         yield found
 
 
