@@ -76,7 +76,7 @@ def trial_sdk_folder() -> Path:
 
 
 def open_work(folder: Path, code_user: CodeUser) -> None:
-    """Create the folder of code, tools and trials, which trials of another user may enter.
+    """Create the folder of code, tools and trials, and let a separate user of trials enter it.
 
     Raises:
         FailedPreconditionError: it cannot be created.

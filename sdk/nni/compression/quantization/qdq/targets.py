@@ -179,7 +179,7 @@ class ExportedPair(nn.Module):
         self.register_buffer("zero_point", integers.zero_point)
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the activation as the integers represent it; its values count in a runtime only.
+        """Quantize and dequantize the activation by ONNX operators, which only a runtime computes.
 
         Args:
             value: the activation.
