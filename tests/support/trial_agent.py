@@ -30,6 +30,12 @@ class TrialAgent:
         self.hold.set()
         self.held = threading.Event()
         """Set when a report waits for `hold`."""
+        self.offers_next = False
+        """Whether the process may go on with another trial."""
+        self.hang_up_at_next = False
+        """Whether the connection is closed when the process asks for another trial."""
+        self.successors: list[tuple[dict[str, Any], Path]] = []
+        """Trials for the process: `next` of the reply, and the file of both outputs."""
         self._connections: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -81,8 +87,18 @@ class TrialAgent:
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as lines, contextlib.suppress(ConnectionError):
             for line in lines:  # until the trial closes the connection
+                if json.loads(line)["op"] == "next" and self.successors:
+                    self._hand_over(connection, *self.successors.pop(0))
+                    continue
+                if json.loads(line)["op"] == "next" and self.hang_up_at_next:
+                    return
                 reply = json.dumps(self._answer(json.loads(line)))
                 connection.sendall(f"{reply}\n".encode())
+
+    def _hand_over(self, connection: socket.socket, trial: dict[str, Any], output: Path) -> None:
+        reply = json.dumps({"ok": True, "next": trial})
+        with output.open("ab") as file:
+            socket.send_fds(connection, [f"{reply}\n".encode()], [file.fileno(), file.fileno()])
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         operation = request["op"]
@@ -90,7 +106,10 @@ class TrialAgent:
             if request["token"] != TOKEN:
                 return {"ok": False, "error": "token is not that of this trial"}
             self.greetings.append(request["pid"])
-            return {"ok": True, "experiment": "exp1", "trial": "trial1", "sequence": 7}
+            reply = {"ok": True, "experiment": "exp1", "trial": "trial1", "sequence": 7}
+            return {**reply, "next": True} if self.offers_next else reply
+        if operation == "next":
+            return {"ok": True, "next": None}
         if operation == "parameters":
             index = request.get("parameter_index", 0)
             known = index < len(self.parameters)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from nni.trial.channel import NextTrial
     from nni.trial.ports import MetricType, TrialChannel
 
 
@@ -144,6 +145,31 @@ def _from_environment() -> _Trial:
     return _Trial(
         SocketTrialChannel(path, token), strict=True, multi_phase=settings.is_multi_phase()
     )
+
+
+def offers_next_trial() -> bool:
+    """Return whether this process may go on with another trial; see `nni.trial.reuse`."""
+    from nni.trial.channel import SocketTrialChannel
+
+    channel = _current_trial().channel
+    return isinstance(channel, SocketTrialChannel) and channel.offers_next()
+
+
+def next_trial() -> "NextTrial | None":
+    """End the trial of this process with success, and wait for another one; see `nni.trial.reuse`.
+
+    Returns:
+        The trial that this process has from now on; None: there is none, and it should end.
+    """
+    from nni.trial.channel import SocketTrialChannel
+
+    channel = _current_trial().channel
+    if not isinstance(channel, SocketTrialChannel):
+        return None
+    found = channel.next_trial()
+    if found is not None:
+        use_channel(channel, multi_phase=settings.is_multi_phase())
+    return found
 
 
 def get_next_parameter() -> "Any":  # noqa: ANN401 - scripts index it as they like

@@ -7,7 +7,7 @@ import json
 import os
 
 # `socket` and `threading` build classes and enums for 4 ms that no trial needs.
-from _socket import AF_UNIX, SOCK_STREAM, socket
+from _socket import AF_UNIX, CMSG_SPACE, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
 from _thread import RLock
 
 from nni.errors import NniError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nni.trial.ports import MetricType
 
 _CHUNK_BYTES = 65536
+_DESCRIPTOR_BYTES = 4
+_OUTPUTS = ("stdout", "stderr")
 
 
 class TrialChannelError(NniError):
@@ -33,6 +35,8 @@ class _Connection:
         self._socket = socket(AF_UNIX, SOCK_STREAM)
         self._rest = b""
         self._greeted = False
+        self.offers_next = False
+        """Whether the agent may have another trial for this process; known after a request."""
         self._hello = json.dumps({"op": "hello", "token": token, "pid": os.getpid()})
         try:
             self._socket.connect(path)
@@ -46,16 +50,41 @@ class _Connection:
         try:
             self._socket.sendall(f"{lines}\n".encode())
             if not self._greeted:
-                self._reply()
+                self.offers_next = self._reply().get("next") is True
                 self._greeted = True
             return self._reply()
         except OSError as error:
             raise TrialChannelError(f"the agent of this trial is gone: {error}") from error
 
-    def _reply(self) -> "dict[str, Any]":
+    def next_trial(self) -> "NextTrial | None":
+        """Wait for another trial for this process; None: there is none."""
+        descriptors: list[int] = []
+        try:
+            self._socket.sendall(b'{"op":"next"}\n')
+            reply = self._reply(descriptors)
+        except OSError as error:
+            raise TrialChannelError(f"the agent of this trial is gone: {error}") from error
+        if reply["next"] is None or len(descriptors) != len(_OUTPUTS):
+            for number in descriptors:
+                os.close(number)
+            return None
+        return NextTrial(reply["next"], descriptors)
+
+    def _receive(self, descriptors: "list[int] | None") -> bytes:
+        """Return the next bytes; add the descriptors that came with them to a list."""
+        if descriptors is None:
+            return self._socket.recv(_CHUNK_BYTES)
+        room = CMSG_SPACE(len(_OUTPUTS) * _DESCRIPTOR_BYTES)
+        chunk, messages, _, _ = self._socket.recvmsg(_CHUNK_BYTES, room)
+        for level, kind, data in messages:
+            if (level, kind) == (SOL_SOCKET, SCM_RIGHTS):
+                descriptors += memoryview(data[: len(data) & -_DESCRIPTOR_BYTES]).cast("i")
+        return chunk
+
+    def _reply(self, descriptors: "list[int] | None" = None) -> "dict[str, Any]":
         parts = [self._rest]
         while b"\n" not in parts[-1]:
-            chunk = self._socket.recv(_CHUNK_BYTES)
+            chunk = self._receive(descriptors)
             if not chunk:
                 raise TrialChannelError("the agent of this trial has closed the connection")
             parts.append(chunk)
@@ -67,6 +96,19 @@ class _Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+
+class NextTrial:
+    """Trial that a process runs after one that it has ended."""
+
+    def __init__(self, values: "dict[str, Any]", descriptors: "list[int]") -> None:
+        self.directory = str(values["cwd"])
+        """Working directory."""
+        self.environment: dict[str, str] = values["environment"]
+        """Variables of the trial alone."""
+        self.unset: list[str] = values["unset"]
+        """Variables of earlier trials of the process that this one does not have."""
+        self.stdout, self.stderr = descriptors
 
 
 class SocketTrialChannel:
@@ -92,6 +134,41 @@ class SocketTrialChannel:
     def report(self, kind: "MetricType", value: object) -> None:
         """See `nni.trial.ports.TrialChannel`; the agent numbers what it takes over."""
         self._request(f'{{"op":"report","type":"{kind}","value":{encode_metric(value)}}}')
+
+    def offers_next(self) -> bool:
+        """Return whether the agent may have another trial for this process.
+
+        Raises:
+            TrialChannelError: no agent answers.
+        """
+        with self._lock:
+            if self._connection is None:
+                self._request('{"op":"parameters"}')  # any request connects
+            return self._connection is not None and self._connection.offers_next
+
+    def next_trial(self) -> NextTrial | None:
+        """End this trial with success, and wait for another one for this process.
+
+        The channel is that of the other trial from then on. None: there is none, and the process
+        should end, which ends the trial if it has not ended. To be called if `offers_next`.
+        """
+        with self._lock:
+            connection = self._connection
+            if connection is None:
+                return None
+            self._busy = True
+            found: NextTrial | None = None
+            try:
+                found = connection.next_trial()
+            except TrialChannelError:  # the agent has ended it, or is gone
+                found = None
+            finally:
+                self._busy = False
+                if found is None:
+                    self._disconnect()
+            if found is not None:
+                self._token = found.environment["NNI_TRIAL_TOKEN"]
+            return found
 
     def close(self) -> None:
         """Hang up; a later request connects again."""

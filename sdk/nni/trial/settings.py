@@ -38,6 +38,24 @@ def sequence_id() -> int:
     return int(required(SEQUENCE_ID)) if in_experiment() else 0
 
 
+def environment() -> dict[str, str]:
+    """Return a copy of the environment of this process."""
+    return dict(os.environ)
+
+
+def replace_environment(variables: dict[str, str]) -> None:
+    """Make the environment of this process equal to a copy of it.
+
+    Args:
+        variables: all that it is to have.
+    """
+    for name in [name for name in os.environ if name not in variables]:
+        del os.environ[name]
+    for name, value in variables.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
 def required(name: str) -> str:
     """Return a variable that every trial of an experiment has.
 

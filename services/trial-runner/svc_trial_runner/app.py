@@ -63,10 +63,11 @@ from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.ports import ClaimJournal, GpuDevices, Processes
+from svc_trial_runner.ports import ClaimJournal, GpuDevices
 from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.servicer import RunnerServicer
@@ -177,7 +178,7 @@ def _with_live_output(
 
 def _open_processes(
     service: Service, settings: Settings, journal: ClaimJournal, reaper: Reaper
-) -> Processes:
+) -> ReusedProcesses:
     processes = LocalProcesses(
         trial_sdk_folder() / "warm.py" if settings.warm else None,
         lambda identity: journal.append(ServerStarted(identity)),
@@ -187,7 +188,7 @@ def _open_processes(
     )
     reaper.on_end(processes.orphan_ended)
     service.adapters.push_async_callback(processes.aclose)
-    return processes
+    return ReusedProcesses(processes, settings.reuse_idle_s)
 
 
 async def _open_dependencies(
@@ -195,7 +196,7 @@ async def _open_dependencies(
     settings: Settings,
     journal: ClaimJournal,
     reporter: Reporter,
-    processes: Processes,
+    processes: ReusedProcesses,
     tools: Path,
 ) -> AttemptDependencies:
     folder = settings.runner_directory

@@ -5,8 +5,8 @@ events of the loop.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,6 +56,8 @@ class LaunchRequest:
     """Descriptor; owned by the caller."""
     isolated: bool = False
     """True if the process that starts it must start no other."""
+    reuse_group: str = ""
+    """Trials of the same group may run in one process, one after another; empty: none may."""
 
 
 class TrialProcess(Protocol):
@@ -107,8 +109,14 @@ class Processes(Protocol):
         """
         ...
 
-    def release(self, code: str) -> None:
-        """End idle interpreters of a code folder that no trial needs for now."""
+    def release(self, code: str, ending: Collection[int] = ()) -> None:
+        """End idle interpreters of a code folder that no trial needs for now.
+
+        Args:
+            code: the folder.
+            ending: ids of processes that end by themselves; an interpreter whose other processes
+                have ended is idle.
+        """
         ...
 
     def release_idle(self, idle_s: float) -> None:
@@ -216,6 +224,43 @@ class TrialFolders(Protocol):
 # --- trial socket ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class NextTrial:
+    """Trial for a process that waits: token, folder, variables, output descriptors."""
+
+    token: str = field(repr=False)
+    """Admitted by the socket server."""
+    directory: str
+    variables: Mapping[str, str]
+    unset: frozenset[str]
+    """Names of variables of earlier trials of the process that this one does not have."""
+    stdout: int
+    """Descriptor; owned by the caller."""
+    stderr: int
+    """Descriptor; owned by the caller."""
+
+
+class WaitingProcess(Protocol):
+    """Interface of a process that has ended its trial and waits for another one."""
+
+    @property
+    def pid(self) -> int:
+        """Process id, as the kernel knows it."""
+        ...
+
+    def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
+        """Send the next trial.
+
+        Returns:
+            True once the process has made the first request of that trial; False if it is gone.
+        """
+        ...
+
+    def release(self) -> None:
+        """Reply that there is no further trial, so that the process ends."""
+        ...
+
+
 class TrialSession(Protocol):
     """Interface of the requests a trial may make on its socket: hello, parameters, metric."""
 
@@ -229,6 +274,14 @@ class TrialSession(Protocol):
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
         """Accept a metric and return the reply; a future if storing it takes time."""
+        ...
+
+    def wait_for_next(self, process: WaitingProcess) -> bool:
+        """End the trial with success and keep its process for another one.
+
+        Returns:
+            False: the process cannot be kept, and should end, which ends the trial.
+        """
         ...
 
 

@@ -15,8 +15,8 @@ from svc_trial_runner.agent.log_files import LogFile, TrialLogReader
 from svc_trial_runner.agent.presence import RunnerIdentity
 from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.converters import write_wait
-from svc_trial_runner.ports import Processes
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext
@@ -50,7 +50,7 @@ class RunnerServicer(RunnerServiceServicer):
         identity: RunnerIdentity,
         started_at: datetime,
         gpus: GpuAllocator,
-        processes: Processes,
+        processes: ReusedProcesses,
         logs: TrialLogReader,
     ) -> None:
         self._agent = agent

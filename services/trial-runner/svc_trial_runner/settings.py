@@ -26,6 +26,7 @@ NNI_RUNNER_FAKE_GPUS: Final = "NNI_RUNNER_FAKE_GPUS"
 NNI_RUNNER_GRPC: Final = "NNI_RUNNER_GRPC"
 NNI_RUNNER_LIVE_OUTPUT: Final = "NNI_RUNNER_LIVE_OUTPUT"
 NNI_RUNNER_MANAGER_GRPC: Final = "NNI_RUNNER_MANAGER_GRPC"
+NNI_RUNNER_REUSE_IDLE: Final = "NNI_RUNNER_REUSE_IDLE_S"
 NNI_WARM: Final = "NNI_WARM"
 
 AUTOMATIC: Final = "auto"
@@ -35,6 +36,9 @@ SLOTS_PER_CORE: Final = 4
 _LOOPBACK: Final = {"127.0.0.1", "localhost", "::1"}
 _OUTPUT_LIMIT_BYTES: Final = 128 * 1024 * 1024
 """Some 1.5 million lines: a trial that prints more does so by mistake, and many fill a disk."""
+
+_REUSE_IDLE_S: Final = 10.0
+"""Longer than an algorithm takes for its next proposal, and short enough to hold the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Settings:
     directly, which requires the manager to be on this machine."""
     warm: bool = True
     """True if warm interpreters may be used."""
+    reuse_idle_s: float = _REUSE_IDLE_S
+    """Time for which a process that has ended its trial is kept for another one, in seconds."""
     fake_gpus: int | None = None
     """Number of simulated GPUs, for tests; None: the driver's."""
     runtime_directory: Path | None = None
@@ -131,6 +137,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
             default=urlsplit(environment.text(environment.NNI_NATS_URL)).hostname not in _LOOPBACK,
         ),
         warm=environment.flag(NNI_WARM, default=True),
+        reuse_idle_s=_reuse_idle_s(),
         fake_gpus=fake_gpus if fake_gpus >= 0 else None,
         runtime_directory=Path(runtime) if runtime_usable else None,
         s3=read_s3_settings(),
@@ -143,6 +150,13 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         security=read_security_settings(),
         code_user=read_code_user(),
     )
+
+
+def _reuse_idle_s() -> float:
+    seconds = environment.number(NNI_RUNNER_REUSE_IDLE, _REUSE_IDLE_S)
+    if not 0 <= seconds < math.inf:
+        raise InvalidArgumentError(NNI_RUNNER_REUSE_IDLE, "must be >= 0", seconds)
+    return seconds
 
 
 def _slots() -> int | None:

@@ -38,6 +38,7 @@ async def agent(shared_bus: NatsServer, shared_folder: Path) -> AsyncIterator[Ag
         PYTHONPATH=str(SDK) + os.pathsep + os.environ.get("PYTHONPATH", ""),
         NNI_RUNNER_FAKE_GPUS="2",
         NNI_RUNNER_OUTPUT_LIMIT_BYTES="1000000",
+        NNI_RUNNER_REUSE_IDLE_S="3600",
         SECRET_OF_THE_MACHINE="hidden",
     )
     await process.start()

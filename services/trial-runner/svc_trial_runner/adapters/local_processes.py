@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -15,7 +15,6 @@ from svc_common.logs import get_logger
 from svc_trial_runner.adapters import spawner
 from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
-    TOKEN_VARIABLE,
     ProcessEntry,
     ProcessSnapshot,
     child_pids,
@@ -26,6 +25,7 @@ from svc_trial_runner.adapters.process_table import (
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand, load_time_variables
+from svc_trial_runner.domain.launch import TOKEN_VARIABLE
 from svc_trial_runner.ports import LaunchError, LaunchRequest, TrialProcess
 
 _TITLE_SPACE: Final = " " * 4096
@@ -287,10 +287,15 @@ class LocalProcesses:
             if entry is not None and entry.session != session and entry.state != _ZOMBIE
         ]
 
-    def release(self, code: str) -> None:
-        """End idle warm interpreters of a code folder; drop its cached environments."""
+    def release(self, code: str, ending: Collection[int] = ()) -> None:
+        """End idle warm interpreters of a code folder; drop its cached environments.
+
+        Args:
+            code: the folder.
+            ending: ids of processes that end by themselves.
+        """
         for key, warm in list(self._warm.items()):
-            if key[1] == code and not warm.server.running:
+            if key[1] == code and warm.server.ends_with(ending):
                 del self._warm[key]
                 warm.server.quit()
         self._keys = {cached: key for cached, key in self._keys.items() if cached[2] != code}

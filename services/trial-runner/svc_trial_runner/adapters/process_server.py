@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -120,6 +120,13 @@ class ProcessServer:
     def running(self) -> int:
         """Number of its trials that have not ended."""
         return len(self._launches)
+
+    def ends_with(self, pids: Collection[int]) -> bool:
+        """Return whether no trial is left once these processes have ended."""
+        return all(
+            launch.process is not None and launch.process.identity.pid in pids
+            for launch in self._launches.values()
+        )
 
     def trial_pids(self) -> list[int]:
         """Return the process ids of its trials that have not ended."""

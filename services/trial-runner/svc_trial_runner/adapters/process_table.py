@@ -10,9 +10,8 @@ from typing import Final
 
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.domain.launch import TOKEN_VARIABLE
 
-TOKEN_VARIABLE: Final = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
-"""Name of the variable with a trial's token, which marks all its processes."""
 _TOKEN_PREFIX: Final = f"{TOKEN_VARIABLE}=".encode()
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import stat
+import struct
 import tempfile
 from collections import deque
 from collections.abc import Callable
@@ -15,27 +16,36 @@ from typing import Final
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_trial_runner.domain.channel import (
     LINE_LIMIT_BYTES,
+    REPLY_NO_NEXT,
     BrokenChannelError,
     ChannelError,
     Hello,
+    NextRequest,
     ParametersRequest,
     Report,
+    next_trial_reply,
     parse_request,
     refusal,
     reply,
 )
-from svc_trial_runner.ports import TrialSession
+from svc_trial_runner.ports import NextTrial, TrialSession
 
 _READ_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 4096
 _SOCKET: Final = "trial.sock"
 _UNFINISHED: Final = "trial.part"
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Ids of process, user and group of a peer."""
 _PATH_LIMIT_BYTES: Final = 107
 """Longest address of a Unix socket, without its final zero byte."""
 
 
 class _Connection:
-    """Socket connection of a trial or child: parses lines, checks the token, answers."""
+    """Socket connection of a trial or child: parses lines, checks the token, answers.
+
+    It is a `WaitingProcess` between the request for the next trial and its reply. It has no session
+    and no token then, so that the end of the last trial does not close it.
+    """
 
     def __init__(self, sockets: "UnixTrialSockets", peer: socket.socket) -> None:
         self._sockets = sockets
@@ -48,6 +58,9 @@ class _Connection:
         self._waiting = False
         self._at_end = False
         self._session: TrialSession | None = None
+        self._waits_for_next = False
+        self._accepted: asyncio.Future[bool] | None = None
+        """Pending from the reply with the next trial to the first request of that trial."""
         self._pid = 0
         self.token: str | None = None
         self.closed = False
@@ -68,6 +81,7 @@ class _Connection:
             self._loop.remove_reader(self._number)
         else:
             self._split(data)
+        self._note_first_request(made=bool(data))
         self._answer()
 
     def read_all(self) -> None:
@@ -107,7 +121,7 @@ class _Connection:
                 answer = refusal(str(error))
             if isinstance(answer, bytes):
                 self._output += answer
-            else:
+            elif answer is not None:
                 self._waiting = True
                 answer.add_done_callback(self._late_answer)
         self._write()
@@ -121,8 +135,11 @@ class _Connection:
         self._output += answer.result()
         self._answer()
 
-    def _handle(self, line: bytes) -> bytes | asyncio.Future[bytes]:
+    def _handle(self, line: bytes) -> bytes | asyncio.Future[bytes] | None:
+        """Return the reply to a request, or a future of it; None: it waits for the next trial."""
         request = parse_request(line)
+        if self._waits_for_next:
+            raise BrokenChannelError("no request may follow next before its reply")
         if isinstance(request, Hello):
             return self._greet(request)
         session = self._session
@@ -135,6 +152,64 @@ class _Connection:
                 return reply(parameters=None)
             case Report():
                 return session.report(request, self._pid)
+            case NextRequest():
+                return self._wait_for_next(session)
+
+    # the next trial
+
+    @property
+    def pid(self) -> int:
+        """Process id of the peer, as the kernel knows it."""
+        size = _CREDENTIALS.size
+        pid, _, _ = _CREDENTIALS.unpack(
+            self._peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        )
+        return int(pid)
+
+    def _wait_for_next(self, session: TrialSession) -> bytes | None:
+        if not session.wait_for_next(self):
+            return REPLY_NO_NEXT
+        self._sockets.anonymous(self)
+        self._session, self.token = None, None
+        self._waits_for_next = True
+        return None
+
+    def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
+        """Send the next trial; its session is that of the connection from now on.
+
+        Returns:
+            True once the process has made the first request; False if it is gone.
+        """
+        accepted: asyncio.Future[bool] = self._loop.create_future()
+        session = self._sockets.session_of(trial.token)
+        if not self._waits_for_next or session is None:
+            accepted.set_result(False)
+            return accepted
+        self._waits_for_next = False
+        self._accepted, self._session, self.token = accepted, session, trial.token
+        self._sockets.identified(self)
+        line = next_trial_reply(trial.directory, trial.variables, trial.unset)
+        try:
+            sent = socket.send_fds(self._peer, [line], [trial.stdout, trial.stderr])
+        except OSError:
+            sent = 0
+        if sent < len(line):  # the process waits for it, so that there is room
+            self.close()
+        return accepted
+
+    def release(self) -> None:
+        """Reply that there is no further trial, so that the process ends."""
+        if self._waits_for_next:
+            self._waits_for_next = False
+            self._output += REPLY_NO_NEXT
+            self._write()
+            self.close()
+
+    def _note_first_request(self, *, made: bool) -> None:
+        if self._accepted is not None:
+            accepted, self._accepted = self._accepted, None
+            if not accepted.done():
+                accepted.set_result(made)
 
     def _greet(self, hello: Hello) -> bytes:
         if self._session is not None:
@@ -182,6 +257,8 @@ class _Connection:
         if self.closed:
             return
         self.closed = True
+        self._waits_for_next = False
+        self._note_first_request(made=False)
         self._loop.remove_reader(self._number)
         self._loop.remove_writer(self._number)
         self._peer.close()
@@ -248,6 +325,11 @@ class UnixTrialSockets:
     def session_of(self, token: str) -> TrialSession | None:
         """Return the session of a token; for connections."""
         return self._sessions.get(token)
+
+    def anonymous(self, connection: _Connection) -> None:
+        """Take a connection away from its token; call back if it was the last one."""
+        self.gone(connection)
+        self._strangers.add(connection)
 
     def identified(self, connection: _Connection) -> None:
         """Move a connection to those of the token that it has presented."""

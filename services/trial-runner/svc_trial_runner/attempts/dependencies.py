@@ -8,7 +8,8 @@ from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
-from svc_trial_runner.ports import ClaimJournal, LargeValues, Processes, TrialFolders, TrialSockets
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.ports import ClaimJournal, LargeValues, TrialFolders, TrialSockets
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.telemetry import Telemetry
 
@@ -23,7 +24,7 @@ class AttemptDependencies:
     gpus: GpuAllocator
     folders: TrialFolders
     sockets: TrialSockets
-    processes: Processes
+    processes: ReusedProcesses
     journal: ClaimJournal
     reporter: Reporter
     checkpoints: Checkpoints

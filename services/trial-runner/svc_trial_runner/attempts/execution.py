@@ -19,6 +19,7 @@ from svc_trial_runner.domain.checkpoints import CheckpointFolders, checkpoint_fo
 from svc_trial_runner.domain.claims import AttemptKey, Ended, Started
 from svc_trial_runner.domain.gpus import GpuAllocation, GpuRequest, cuda_visible_devices
 from svc_trial_runner.domain.launch import (
+    TOKEN_VARIABLE,
     TrialIdentity,
     parameter_file,
     run_script,
@@ -49,6 +50,7 @@ from svc_trial_runner.ports import (
     TrialOutput,
     TrialProcess,
     UnfitTrialError,
+    WaitingProcess,
 )
 
 T = TypeVar("T")
@@ -233,6 +235,7 @@ class AttemptRun:
                 self._clock,
                 dependencies.reporter,
                 self._metric,
+                None if self._isolated else self._keep_process,
             ),
         )
         if dependencies.telemetry is not None and (
@@ -240,7 +243,7 @@ class AttemptRun:
         ):
             variables["TRACEPARENT"] = context
         variables["NNI_TRIAL_SOCKET"] = dependencies.sockets.path
-        variables["NNI_TRIAL_TOKEN"] = self.token
+        variables[TOKEN_VARIABLE] = self.token
         process = await dependencies.processes.launch(
             LaunchRequest(
                 label=self.claim_id,
@@ -253,11 +256,18 @@ class AttemptRun:
                 stdout=output.stdout,
                 stderr=output.stderr,
                 isolated=self._isolated,
+                reuse_group=f"{self.key.experiment_id}/{self.work.spec_digest.hex()}",
             )
         )
         output.launched()
         self._started(process)
         return process
+
+    def _keep_process(self, waiting: WaitingProcess) -> bool:
+        """End the attempt, and keep its process for another; False: it is being stopped."""
+        if self.process is None or self._state.phase is not Phase.RUNNING:
+            return False
+        return self._dependencies.processes.wait_for_next(self.process, waiting)
 
     async def _checkpoint_folders(self, parameters: object) -> CheckpointFolders | None:
         """Unpack the checkpoint to load; return the trial's folders; None: no transfer needed."""

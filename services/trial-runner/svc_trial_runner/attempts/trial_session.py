@@ -9,7 +9,7 @@ from svc_common.clock import Clock
 from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import TrialWork
-from svc_trial_runner.ports import LargeValues, LaunchError
+from svc_trial_runner.ports import LargeValues, LaunchError, WaitingProcess
 
 
 class FlowControl(Protocol):
@@ -35,6 +35,8 @@ class AttemptSession:
         clock: source of the metrics' time.
         room: limit under which metrics wait.
         report_metric: sends a metric to the manager; returns False if the attempt is over.
+        keep_process: ends the attempt and keeps its process for another one, see
+            `TrialSession.wait_for_next`; None: the process is for this attempt alone.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class AttemptSession:
         clock: Clock,
         room: FlowControl,
         report_metric: Callable[[MetricReported], bool],
+        keep_process: Callable[[WaitingProcess], bool] | None = None,
     ) -> None:
         self._work = work
         self._parameters = parameters
@@ -52,14 +55,18 @@ class AttemptSession:
         self._clock = clock
         self._room = room
         self._report_metric = report_metric
+        self._keep_process = keep_process
         self._next = {False: 0, True: 0}
         """Number of the next metric, by whether it is final."""
 
     def greet(self) -> bytes:
-        """Return the JSON reply to the trial's hello: experiment, trial, sequence id."""
+        """Return the JSON reply to the trial's hello: ids, and whether `next` may be requested."""
         key = self._work.key
         return reply(
-            experiment=key.experiment_id, trial=key.trial_id, sequence=self._work.sequence_id
+            experiment=key.experiment_id,
+            trial=key.trial_id,
+            sequence=self._work.sequence_id,
+            next=self._keep_process is not None,
         )
 
     def parameters(self) -> bytes:
@@ -79,6 +86,10 @@ class AttemptSession:
             return asyncio.ensure_future(self._take_slowly(report))
         self._take(report, report.value)
         return REPLY_OK
+
+    def wait_for_next(self, process: WaitingProcess) -> bool:
+        """End the attempt with success and keep its process; return whether it is kept."""
+        return self._keep_process is not None and self._keep_process(process)
 
     def _take(self, report: Report, value: Any) -> None:  # noqa: ANN401 - any JSON value
         number = self._next[report.final]

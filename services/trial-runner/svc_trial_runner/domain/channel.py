@@ -1,10 +1,12 @@
 """Messages of trials on their socket: JSON lines, one reply to each.
 
-A request is one JSON object with `op`: `hello`, `parameters` or `report`. NaN and the infinities
-are the bare tokens of Python's json. The whole protocol stands in `docs/trial-protocol.md`.
+A request is one JSON object with `op`: `hello`, `parameters`, `report` or `next`. NaN and
+the infinities are the bare tokens of Python's json. The whole protocol stands in
+`docs/trial-protocol.md`.
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +14,8 @@ LINE_LIMIT_BYTES: Final = 1_000_000 + 4_096
 """Longest request: a metric of 1,000,000 bytes and its envelope."""
 
 REPLY_OK: Final = b'{"ok":true}\n'
+REPLY_NO_NEXT: Final = b'{"ok":true,"next":null}\n'
+"""There is no further trial for this process: it should end."""
 
 
 class ChannelError(ValueError):
@@ -50,7 +54,12 @@ class Report:
     """Size of the whole line, to detect values that are too large for a message."""
 
 
-Request: TypeAlias = Hello | ParametersRequest | Report
+@dataclass(frozen=True, slots=True)
+class NextRequest:
+    """Request of a process that has ended its trial with success for another trial."""
+
+
+Request: TypeAlias = Hello | ParametersRequest | Report | NextRequest
 
 _FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
 
@@ -81,7 +90,9 @@ def parse_request(line: bytes) -> Request:
         if not isinstance(token, str) or not isinstance(pid, int):
             raise ChannelError("hello needs 'token' (text) and 'pid' (a number)")
         return Hello(token, pid)
-    raise ChannelError(f"op must be hello, parameters or report, got {operation!r:.40}")
+    if operation == "next":
+        return NextRequest()
+    raise ChannelError(f"op must be hello, parameters, report or next, got {operation!r:.40}")
 
 
 def _report(data: dict[str, Any], size_bytes: int) -> Report:
@@ -100,6 +111,19 @@ def _report(data: dict[str, Any], size_bytes: int) -> Report:
 def reply(**facts: object) -> bytes:
     """Return the line that grants a request."""
     return json.dumps({"ok": True, **facts}).encode() + b"\n"
+
+
+def next_trial_reply(directory: str, variables: Mapping[str, str], unset: Iterable[str]) -> bytes:
+    """Return the line that hands a trial to a process that waits for one.
+
+    Args:
+        directory: working directory of the trial.
+        variables: of the trial alone.
+        unset: variables of earlier trials of the process that this one does not have, sorted in
+            the reply.
+    """
+    trial = {"cwd": directory, "environment": dict(variables), "unset": sorted(unset)}
+    return reply(next=trial)
 
 
 def refusal(text: str) -> bytes:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+TOKEN_VARIABLE: Final = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
+"""Name of the variable with a trial's token, which marks all its processes."""
 _PRIVATE: Final = frozenset(
     {
         "NNI_DISPATCHER_GRPC",
@@ -16,7 +18,7 @@ _PRIVATE: Final = frozenset(
         "NNI_READY_FD",
         "NNI_TOKEN",
         "NNI_TRIAL_SOCKET",
-        "NNI_TRIAL_TOKEN",
+        TOKEN_VARIABLE,
         "NNI_VERSION",
     }
 )

@@ -41,6 +41,7 @@ from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_uploads import OutputUploads
+from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.reporting.reporter import Reporter
 
 WAIT_S = 30.0
@@ -164,7 +165,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             gpus=GpuAllocator(gpus, ProcProcessTable()),
             folders=DiskTrialFolders(1_000_000),
             sockets=sockets,
-            processes=processes,
+            processes=ReusedProcesses(processes, idle_s=3600.0),
             journal=journal,
             reporter=Reporter(bus.inbox, spool, tasks, "runner", "boot1"),
             checkpoints=Checkpoints(trial_bytes, TarFolders()),

@@ -9,7 +9,15 @@ from svc_trial_runner.settings import Settings, default_slots, read_settings, us
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("POOL", "SLOTS", "FAKE_GPUS", "GRPC", "OUTPUT_LIMIT_BYTES", "MANAGER_GRPC"):
+    for name in (
+        "POOL",
+        "SLOTS",
+        "FAKE_GPUS",
+        "GRPC",
+        "OUTPUT_LIMIT_BYTES",
+        "MANAGER_GRPC",
+        "REUSE_IDLE_S",
+    ):
         monkeypatch.delenv(f"NNI_RUNNER_{name}", raising=False)
     monkeypatch.delenv("NNI_WARM", raising=False)
     monkeypatch.setenv("NNI_NATS_URL", "nats://127.0.0.1:4222")
@@ -34,6 +42,7 @@ def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_RUNNER_GRPC", "0.0.0.0:7503")
     monkeypatch.setenv("NNI_BUS_REPLICAS", "3")
     monkeypatch.setenv("NNI_WARM", "0")
+    monkeypatch.setenv("NNI_RUNNER_REUSE_IDLE_S", "2.5")
 
     settings = read_settings(["--pool", "lab", "--max-trials", "1"])
 
@@ -42,6 +51,15 @@ def test_everything_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.replicas == 3
     assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 7503)
     assert not settings.warm
+    assert settings.reuse_idle_s == 2.5
+
+
+@pytest.mark.parametrize("text", ["-1", "inf", "nan"])
+def test_idle_time_must_be_finite(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_RUNNER_REUSE_IDLE_S", text)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_REUSE_IDLE_S must be"):
+        read_settings([])
 
 
 def test_bus_elsewhere_is_elsewhere() -> None:

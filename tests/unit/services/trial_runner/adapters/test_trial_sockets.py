@@ -12,6 +12,7 @@ import pytest_asyncio
 from svc_common.code_user import CodeUser
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets, remove_abandoned
 from svc_trial_runner.domain.channel import REPLY_OK, Report, reply
+from svc_trial_runner.ports import NextTrial, WaitingProcess
 
 WAIT_S = 30.0
 
@@ -22,6 +23,15 @@ class Session:
     def __init__(self) -> None:
         self.reports: list[Report] = []
         self.answer: asyncio.Future[bytes] | None = None
+        self.keeps = True
+        self.waiting: list[WaitingProcess] = []
+        self.asked = asyncio.Event()
+
+    def wait_for_next(self, process: WaitingProcess) -> bool:
+        if self.keeps:
+            self.waiting.append(process)
+            self.asked.set()
+        return self.keeps
 
     def greet(self) -> bytes:
         return reply(trial="aaaaa")
@@ -316,4 +326,114 @@ async def test_a_socket_has_no_name_when_its_connections_close(tmp_path: Path) -
     sockets.close()
 
     assert remaining == []
+    caller.close()
+
+
+# the next trial
+
+NEXT = {"op": "next"}
+
+
+async def waiting(caller: Caller, session: Session) -> WaitingProcess:
+    """Let a caller ask for the next trial; return what the agent has of it."""
+    caller.send(HELLO, NEXT)
+    await caller.answer()
+    await asyncio.wait_for(session.asked.wait(), WAIT_S)
+    return session.waiting[-1]
+
+
+def second(sockets: UnixTrialSockets, output: int, token: str = "second") -> NextTrial:
+    """Admit a second trial; return it as it is handed over."""
+    sockets.admit(token, Session())
+    return NextTrial(token, "/code", {"NNI_TRIAL_JOB_ID": "b"}, frozenset(), output, output)
+
+
+async def test_process_that_waits_gets_the_next_trial_with_its_output(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+    reader, writer = os.pipe()
+
+    accepted = process.hand_over(second(sockets, writer))
+    line, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, caller.socket, 10_000, 2)
+    for number in descriptors:
+        os.write(number, b"output")
+        os.close(number)
+    caller.send({"op": "parameters"})
+
+    assert process.pid == os.getpid()
+    assert json.loads(line)["next"]["environment"] == {"NNI_TRIAL_JOB_ID": "b"}
+    assert os.read(reader, 100) == b"outputoutput"
+    assert await asyncio.wait_for(accepted, WAIT_S)
+    assert await caller.answer() == {"ok": True, "parameters": {"x": 1}}
+    assert sockets.catch_up("second")
+    os.close(reader)
+    os.close(writer)
+    caller.close()
+
+
+async def test_connection_that_waits_is_not_closed_with_the_last_trial(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+
+    assert not sockets.catch_up("secret")
+    sockets.dismiss("secret")
+    process.release()
+
+    assert await caller.answer() == {"ok": True, "next": None}
+    assert await caller.answer() is None
+    caller.close()
+
+
+async def test_process_that_is_not_kept_is_answered_at_once(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    session.keeps = False
+    caller = Caller(sockets.path)
+    caller.send(HELLO, NEXT, REPORT)
+
+    answers = [await caller.answer() for _ in range(3)]
+
+    assert answers[1:] == [{"ok": True, "next": None}, {"ok": True}]
+    caller.close()
+
+
+async def test_process_that_has_ended_takes_no_trial(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+    caller.close()
+
+    assert not await asyncio.wait_for(process.hand_over(second(sockets, 1)), WAIT_S)
+    process.release()  # nothing happens
+
+
+async def test_process_that_ends_without_a_request_has_not_taken_the_trial(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    process = await waiting(caller, session)
+
+    accepted = process.hand_over(second(sockets, 1))
+    caller.close()
+
+    assert not await asyncio.wait_for(accepted, WAIT_S)
+    assert not sockets.catch_up("second")
+
+
+async def test_request_before_the_reply_with_the_next_trial_breaks_the_channel(
+    sockets: UnixTrialSockets, session: Session
+) -> None:
+    caller = Caller(sockets.path)
+    await waiting(caller, session)
+
+    caller.send(REPORT)
+
+    assert "before its reply" in (await caller.answer())["error"]
+    assert await caller.answer() is None
+    assert session.reports == []
     caller.close()

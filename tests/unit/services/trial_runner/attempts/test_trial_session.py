@@ -11,6 +11,7 @@ from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork
+from svc_trial_runner.ports import NextTrial
 
 WORK = TrialWork(AttemptKey("exp", "one", 1), 4, 5, {"x": 1}, "", TrialSpec("true"), b"")
 
@@ -55,7 +56,48 @@ def test_greeting_identifies_the_trial() -> None:
         "experiment": "exp",
         "trial": "one",
         "sequence": 4,
+        "next": False,
     }
+
+
+class Waiting:
+    """`WaitingProcess` to which no trial is handed over."""
+
+    pid = 7
+
+    def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
+        raise AssertionError(trial)
+
+    def release(self) -> None:
+        raise AssertionError
+
+
+def test_greeting_says_whether_the_process_may_go_on() -> None:
+    kept: list[object] = []
+
+    def keep(process: object) -> bool:
+        kept.append(process)
+        return True
+
+    one = RecordingSession()
+    session = AttemptSession(
+        WORK,
+        {"x": 1},
+        StoredLargeValues(one.blobs),
+        ManualClock(),
+        one,
+        lambda _: True,
+        keep,
+    )
+    process = Waiting()
+
+    assert json.loads(session.greet())["next"] is True
+    assert session.wait_for_next(process)
+    assert kept == [process]
+
+
+def test_process_of_one_attempt_alone_does_not_go_on() -> None:
+    assert not RecordingSession().session.wait_for_next(Waiting())
 
 
 def test_parameters_are_the_same_in_every_reply() -> None:

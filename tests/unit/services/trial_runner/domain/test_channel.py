@@ -7,8 +7,10 @@ from svc_trial_runner.domain.channel import (
     BrokenChannelError,
     ChannelError,
     Hello,
+    NextRequest,
     ParametersRequest,
     Report,
+    next_trial_reply,
     parse_request,
     refusal,
     reply,
@@ -85,3 +87,21 @@ def test_answers_are_lines() -> None:
     assert reply(x=1).endswith(b"\n")
     assert json.loads(reply(x=1)) == {"ok": True, "x": 1}
     assert json.loads(refusal("no")) == {"ok": False, "error": "no"}
+
+
+def test_request_for_the_next_trial_is_parsed() -> None:
+    assert parse_request(b'{"op":"next"}') == NextRequest()
+
+
+def test_reply_with_the_next_trial_names_folder_and_variables() -> None:
+    line = next_trial_reply("/code", {"NNI_TRIAL_JOB_ID": "b"}, {"TRACEPARENT", "A"})
+
+    assert json.loads(line) == {
+        "ok": True,
+        "next": {
+            "cwd": "/code",
+            "environment": {"NNI_TRIAL_JOB_ID": "b"},
+            "unset": ["A", "TRACEPARENT"],
+        },
+    }
+    assert line.endswith(b"\n")
