@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nni.nas.execution.construction import Reconstructible
 from nni.nas.execution.events import (
     EventCallback,
     ModelEvent,
@@ -261,7 +262,7 @@ class ExecutionEngine(ABC):
         """
 
 
-class Middleware(ExecutionEngine):
+class Middleware(Reconstructible, ExecutionEngine):
     """Engine that wraps another engine, and passes models down and events up.
 
     Args:
