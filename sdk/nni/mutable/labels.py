@@ -53,6 +53,7 @@ class label_scope:  # noqa: N801 - name of the specification
     def __init__(self, name: str | None = None) -> None:
         self._name = None if name is None else checked_label(name)
         self._path: Label | None = None
+        self._separator = SEPARATOR
         self._count = 0
         self._tokens: list[Token[label_scope | None]] = []
 
@@ -81,6 +82,11 @@ class label_scope:  # noqa: N801 - name of the specification
         """Number of automatic labels that were made since the scope was entered."""
         return self._count
 
+    @property
+    def separator(self) -> str:
+        """Text between the name of this scope and the labels inside: that of the outer scope."""
+        return self._separator
+
     def next_label(self) -> Label:
         """Return a label with the next number of this scope.
 
@@ -88,7 +94,7 @@ class label_scope:  # noqa: N801 - name of the specification
             The full label.
         """
         self._count += 1
-        return Label(f"{self.path}{SEPARATOR}{self._count}")
+        return Label(f"{self.path}{self.separator}{self._count}")
 
     def complete_label(self, name: str) -> Label:
         """Return the full label of a name in this scope.
@@ -99,10 +105,12 @@ class label_scope:  # noqa: N801 - name of the specification
         Returns:
             The full label.
         """
-        return Label(f"{self.path}{SEPARATOR}{name}")
+        return Label(f"{self.path}{self.separator}{name}")
 
     def __enter__(self) -> Self:
         if self._path is None:
+            outer = _scope.get()
+            self._separator = SEPARATOR if outer is None else outer.separator
             self._path = auto_label(self._name)
         self._count = 0
         self._tokens.append(_scope.set(self))

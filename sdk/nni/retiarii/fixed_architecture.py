@@ -1,14 +1,15 @@
 """Context in which networks of NNI 2.x are built as an exported architecture: `fixed_arch`."""
 
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import nni
 from nni.nas.space import model_context
 from nni.retiarii.deprecation import warn_once
+from nni.retiarii.wrapped_models import MutationLabels
 
 _logger = logging.getLogger(__name__)
 
@@ -18,6 +19,8 @@ def fixed_arch(
     verbose: bool = True,  # noqa: FBT001, FBT002 - documented signature
 ) -> AbstractContextManager[None]:
     """Return a context in which networks are built as an architecture; write `model_context`.
+
+    Automatic labels of choices in it start at `_mutation_1`, as those of the first network did.
 
     Args:
         fixed_arch: value of each label, or the path of a JSON file with them.
@@ -38,4 +41,10 @@ def fixed_arch(
         raise TypeError(f"fixed_arch must be a JSON object of labels, got {sample!r:.200}")
     if verbose:
         _logger.info("fixed architecture: %s", sample)
-    return model_context(dict(sample))
+    return _context(dict(sample))
+
+
+@contextmanager
+def _context(sample: dict[str, Any]) -> Iterator[None]:
+    with model_context(sample), MutationLabels():
+        yield

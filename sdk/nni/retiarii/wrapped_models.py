@@ -18,6 +18,8 @@ _space: ContextVar[ModelSpace | None] = ContextVar("_space", default=None)
 class MutationLabels(label_scope):
     """Scope whose automatic labels are `_mutation_1`, `_mutation_2`, …; others have no prefix.
 
+    Labels of scopes inside are joined by `__`.
+
     Examples:
         >>> from nni.mutable import auto_label
         >>> with MutationLabels():
@@ -28,6 +30,7 @@ class MutationLabels(label_scope):
     def __init__(self) -> None:
         super().__init__()
         self._path = Label("")
+        self._separator = "__"
 
     def next_label(self) -> Label:
         """Return a label with the next number."""
@@ -37,6 +40,21 @@ class MutationLabels(label_scope):
     def complete_label(self, name: str) -> Label:
         """Return the name itself as a label."""
         return Label(name)
+
+
+_unwrapped = MutationLabels()
+"""Counter of automatic labels outside any scope."""
+
+
+def mutation_label(label: str | None) -> str | None:
+    """Return the label of a choice; outside any scope, an automatic one if none is given.
+
+    Args:
+        label: name that the user gave, if any.
+    """
+    if label is None and label_scope.current() is None:
+        return _unwrapped.next_label()
+    return label
 
 
 def space_under_construction() -> ModelSpace | None:

@@ -3,13 +3,14 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nni.common.serializer.tracing import attach
 from nni.mutable import Categorical, Sample, auto_label, label_scope
+from nni.mutable.labels import Label
 from nni.nas.nn.pytorch.base import MutableModule, frozen_copy, module_label, recursive_freeze
 from nni.nas.nn.pytorch.choice import LayerChoice
 from nni.nas.nn.pytorch.inputs import ChosenInputs, InputChoice
@@ -64,6 +65,9 @@ class Cell(MutableModule):
         torch.Size([3, 8])
     """
 
+    input_choice: ClassVar[type[InputChoice]] = InputChoice
+    """Class of the choice of the tensor that an operator reads."""
+
     def __init__(  # noqa: PLR0913 - as specified
         self,
         op_candidates: Operators | Callable[[], Operators],
@@ -96,6 +100,19 @@ class Cell(MutableModule):
         """Indices of the tensors that are concatenated; those of the default if not frozen."""
         if current_model() is None:
             attach(self, Cell, ([], {"op_candidates": op_candidates}))
+
+    def label_of(self, kind: Literal["op", "input"], node: int, index: int) -> str:
+        """Return the label of an operator, or of the choice of the tensor that it reads.
+
+        Args:
+            kind: `op` or `input`.
+            node: index of the node, counted from `num_predecessors`.
+            index: index of the operator in the node.
+
+        Returns:
+            The complete label.
+        """
+        return f"{self.label}/{kind}_{node}_{index}"
 
     def freeze(self, sample: Sample) -> "Cell":
         """Return a cell of fixed operators and inputs.
@@ -194,12 +211,14 @@ def _build_nodes(cell: Cell, op_candidates: Operators | Callable[[], Operators])
         for node in range(cell.num_predecessors, cell.num_predecessors + cell.num_nodes):
             operators, choices = nn.ModuleList(), nn.ModuleList()
             for index in range(cell.num_ops_per_node):
-                choice: nn.Module = InputChoice(node, 1, label=f"input_{node}_{index}")
+                choice: nn.Module = cell.input_choice(
+                    node, 1, label=Label(cell.label_of("input", node, index))
+                )
                 read = choice.chosen[0] if isinstance(choice, ChosenInputs) else None
                 builders = dict(_builders(op_candidates, node, index, read))
                 indexed |= any(one.takes_indices for one in builders.values())
                 choices.append(choice)
-                operators.append(_operator(builders, f"op_{node}_{index}"))
+                operators.append(_operator(builders, Label(cell.label_of("op", node, index))))
             cell.ops.append(operators)
             cell.inputs.append(choices)
     return indexed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,8 @@ from nni.nas.space import model_context
 
 NONE = "none"
 """Alternative of an edge that computes nothing; it is never exported."""
+KINDS: Final[tuple[Literal["op", "input"], ...]] = ("op", "input")
+"""What each operator of a cell has a label for."""
 
 
 class MixingCell(SuperModule, MutableModule):
@@ -140,15 +142,21 @@ class MixingCell(SuperModule, MutableModule):
                 )
             ]
             for index, (_, read, name) in enumerate(strongest(scored, number)):
-                sample[f"{self.label}/op_{node}_{index}"] = name
-                sample[f"{self.label}/input_{node}_{index}"] = [read]
+                sample[self._cell[0].label_of("op", node, index)] = name
+                sample[self._cell[0].label_of("input", node, index)] = [read]
         return sample
 
     def freeze(self, sample: Sample) -> Cell:
         """Return a cell of fixed operators with the weights of this one."""
         self.validate(sample)
         cell = self._cell[0]
-        with model_context(sample):
+        # The labels of a subclass of Cell may be others.
+        own = {
+            Cell.label_of(cell, kind, node, index): sample[cell.label_of(kind, node, index)]
+            for kind in KINDS
+            for node, index in self.op_labels
+        }
+        with model_context({**sample, **own}):
             frozen = Cell(
                 vars(cell)["trace_kwargs"]["op_candidates"],
                 cell.num_nodes,
@@ -161,10 +169,10 @@ class MixingCell(SuperModule, MutableModule):
                 label=Label(cell.label),
             )
         for node, index in self.op_labels:
-            read = sample[f"{self.label}/input_{node}_{index}"][0]
+            read = sample[cell.label_of("input", node, index)][0]
             edges = self.edges[node - self.first_node]
             assert isinstance(edges, nn.ModuleList)
-            operator = edges[read][sample[f"{self.label}/op_{node}_{index}"]]
+            operator = edges[read][sample[cell.label_of("op", node, index)]]
             operators = frozen.ops[node - self.first_node]
             assert isinstance(operators, nn.ModuleList)
             operators[index] = recursive_freeze(operator, sample)[0]

@@ -178,7 +178,7 @@ def _operators(
     """Yield the operators of a node, each built for every input."""
     for index, choice in enumerate(choices):
         assert isinstance(choice, InputChoice)
-        label = Label(f"{cell.label}/op_{node}_{index}")
+        label = Label(cell.label_of("op", node, index))
         variants = [
             LayerChoice(built_operators(cell, node, index, read), label=label)
             for read in range(node)

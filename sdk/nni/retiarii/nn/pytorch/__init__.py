@@ -1,11 +1,13 @@
 """Primitives of model spaces, and layers of torch, under the names of NNI 2.x."""
 
 from nni.nas.hub.pytorch.modules import AutoActivation, NasBench101Cell, NasBench201Cell
-from nni.nas.nn.pytorch import Cell, ChosenInputs, Repeat, layers
+from nni.nas.nn.pytorch import ChosenInputs, layers
 from nni.retiarii.nn.pytorch.choices import LegacyInputChoice as InputChoice
 from nni.retiarii.nn.pytorch.choices import LegacyLayerChoice as LayerChoice
 from nni.retiarii.nn.pytorch.choices import LegacyValueChoice as ValueChoice
 from nni.retiarii.nn.pytorch.choices import placeholder as Placeholder
+from nni.retiarii.nn.pytorch.legacy_cells import LegacyCell as Cell
+from nni.retiarii.nn.pytorch.legacy_cells import LegacyRepeat as Repeat
 
 __all__ = [
     "AutoActivation",

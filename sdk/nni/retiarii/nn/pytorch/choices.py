@@ -16,7 +16,7 @@ from nni.nas.nn.pytorch import (
 )
 from nni.nas.nn.pytorch.base import default_value, module_label
 from nni.retiarii.deprecation import warn_once
-from nni.retiarii.wrapped_models import space_under_construction
+from nni.retiarii.wrapped_models import mutation_label, space_under_construction
 
 Candidates = Sequence[nn.Module] | Mapping[str, nn.Module]
 
@@ -42,7 +42,7 @@ class LegacyLayerChoice(LayerChoice):
         label: str | None = None,
     ) -> None:
         warn_once("nn.pytorch.LayerChoice", "nni.nas.nn.pytorch.LayerChoice")
-        super().__init__(_by_name(candidates), weights=prior, label=label)
+        super().__init__(_by_name(candidates), weights=prior, label=mutation_label(label))
 
     @classmethod
     def create_fixed_module(  # type: ignore[override]  # the keyword of its time
@@ -56,12 +56,16 @@ class LegacyLayerChoice(LayerChoice):
         """Return the candidate that a sample chooses.
 
         Args:
-            sample: value of each label.
+            sample: value of each label; the name of the candidate, or its position.
             candidates: as for the constructor, and so the following.
             prior: probabilities, which are not needed.
             label: name of the choice.
         """
-        return super().create_fixed_module(sample, _by_name(candidates), weights=prior, label=label)
+        label = module_label(mutation_label(label), "LayerChoice")
+        named = _by_name(candidates)
+        return super().create_fixed_module(
+            _with_name(sample, label, named), named, weights=prior, label=label
+        )
 
     def __getitem__(self, name: Any) -> nn.Module:  # noqa: ANN401 - int or str
         return super().__getitem__(self._name(name))
@@ -117,7 +121,9 @@ class LegacyInputChoice(InputChoice):
         label: str | None = None,
     ) -> None:
         warn_once("nn.pytorch.InputChoice", "nni.nas.nn.pytorch.InputChoice")
-        super().__init__(n_candidates, n_chosen, reduction, weights=prior, label=label)
+        super().__init__(
+            n_candidates, n_chosen, reduction, weights=prior, label=mutation_label(label)
+        )
 
     @classmethod
     def create_fixed_module(  # type: ignore[override]  # the keyword of its time
@@ -140,7 +146,7 @@ class LegacyInputChoice(InputChoice):
             prior: probabilities, which are checked only.
             label: name of the choice.
         """
-        label = module_label(label, "InputChoice")
+        label = module_label(mutation_label(label), "InputChoice")
         return super().create_fixed_module(
             _with_list(sample, label), n_candidates, n_chosen, reduction, weights=prior, label=label
         )
@@ -172,7 +178,7 @@ class LegacyValueChoice(ValueChoice):
         prior: Sequence[float] | None = None,
         label: str | None = None,
     ) -> None:
-        super().__init__(candidates, prior=prior, label=label)
+        super().__init__(candidates, prior=prior, label=mutation_label(label))
         space = space_under_construction()
         if space is not None:
             space.add_mutable(self)
@@ -198,6 +204,14 @@ def _by_name(candidates: Candidates) -> dict[str, nn.Module]:
     if isinstance(candidates, Mapping):
         return dict(candidates)
     return {str(index): module for index, module in enumerate(candidates)}
+
+
+def _with_name(sample: Sample, label: str, named: Mapping[str, nn.Module]) -> Sample:
+    """Return a sample in which the value of a label is the name of a candidate."""
+    value = sample.get(label)
+    if isinstance(value, int) and 0 <= value < len(named):
+        return {**sample, label: list(named)[value]}
+    return sample
 
 
 def _with_list(sample: Sample, label: str) -> Sample:

@@ -1,0 +1,16 @@
+"""One-shot trainers of NNI 2.x, and parts for trainers of one's own."""
+
+from nni.retiarii.oneshot.pytorch.gradient_trainers import DartsTrainer, ProxylessTrainer
+from nni.retiarii.oneshot.pytorch.replacement import replace_input_choice, replace_layer_choice
+from nni.retiarii.oneshot.pytorch.sampling_trainers import EnasTrainer, SinglePathTrainer
+from nni.retiarii.oneshot.pytorch.sampling_trainers import SinglePathTrainer as RandomTrainer
+
+__all__ = [
+    "DartsTrainer",
+    "EnasTrainer",
+    "ProxylessTrainer",
+    "RandomTrainer",
+    "SinglePathTrainer",
+    "replace_input_choice",
+    "replace_layer_choice",
+]
