@@ -18,7 +18,7 @@ from nni.experiment.client import ManagerClient
 from nni.experiment.local_shape import running_endpoint
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
-from tests.support.axe import require_axe
+from tests.support.axe import violations
 from tests.support.browser import Browser, Page
 from tests.support.compression_job import job_of
 from tests.support.finished_experiment import write_finished
@@ -27,10 +27,6 @@ from tests.support.page_experiment import Shown, browser, shown
 __all__ = ["browser", "shown"]  # fixtures
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
-RUN_AXE = """axe.run(document, {
-  runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-}).then(({ violations }) => violations.map((one) =>
-  `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3)}`))"""
 SCENES = (
     "overview", "budgets", "trials", "filter", "columns", "compare", "trial", "trial-log", "custom",
     "results", "parameters", "curves", "durations", "importance", "experiments",
@@ -102,14 +98,6 @@ def test_scene_is_accessible_in_light_and_dark_without_browser_errors(
     assert (folder / f"{scene}-light.png").read_bytes() != (
         folder / f"{scene}-dark.png"
     ).read_bytes()
-
-
-def violations(page: Page) -> list[str]:
-    """Return the accessibility violations that axe finds."""
-    if not page.run("Boolean(window.axe)"):
-        page.run(require_axe().read_text() + "; 0")
-    found: list[str] = page.run(RUN_AXE)
-    return found
 
 
 @pytest.mark.parametrize("width", [420, 1024])

@@ -15,9 +15,22 @@ from typing import Final
 import pytest
 
 from svc_manager.web.listeners.page import PAGE_FOLDER
+from tests.support.browser import Page
 
 _PAGE: Final = PAGE_FOLDER.parents[2] / "webui"
 _FETCH_TIMEOUT_S: Final = 120.0
+_RUN: Final = """axe.run(document, {
+  runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+}).then(({ violations }) => violations.map((one) =>
+  `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3)}`))"""
+
+
+def violations(page: Page) -> list[str]:
+    """Return the accessibility violations that axe finds in what a page shows."""
+    if not page.run("Boolean(window.axe)"):
+        page.run(require_axe().read_text() + "; 0")
+    found: list[str] = page.run(_RUN)
+    return found
 
 
 def require_axe() -> Path:

@@ -5,11 +5,13 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Version } from "./api/records";
 import { Icon } from "./components/icon";
 import { StatePill } from "./components/state_pill";
+import { isArchitectureSpace } from "./state/architectures";
 import { type App, PageContext, type PageLocation, useApp, useStore } from "./state/context";
 import { locationOf, search } from "./state/page_location";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
 import { versionWarnings } from "./state/versions";
+import { Architectures } from "./views/architectures";
 import { Charts } from "./views/charts";
 import { Experiments } from "./views/experiments";
 import { Overview } from "./views/overview";
@@ -23,8 +25,15 @@ const VIEWS = [
   ["oview", "Overview"],
   ["detail", "Trials"],
   ["charts", "Charts"],
+  ["architectures", "Architectures"],
   ["experiment", "All experiments"],
 ] as const;
+
+const CONTENTS = {
+  detail: ["Trials", Trials],
+  charts: ["Charts", Charts],
+  architectures: ["Architectures", Architectures],
+} as const;
 
 export function Page({ first }: { first: Version }) {
   const [version, setVersion] = useState(first);
@@ -87,23 +96,7 @@ export function Page({ first }: { first: Version }) {
           <Logo />
           NNI
         </span>
-        <nav aria-label="Pages">
-          {VIEWS.filter(([name]) => bound || name === "experiment").map(([name, title]) => (
-            <a
-              key={name}
-              href={app.href({ view: name, trial: "" })}
-              aria-current={place.view === name ? "page" : undefined}
-              onClick={(event) => {
-                if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-                event.preventDefault();
-                app.go({ view: name, trial: "" });
-                scrollTo(0, 0);
-              }}
-            >
-              {title}
-            </a>
-          ))}
-        </nav>
+        <Navigation bound={bound} />
         <span class="grow" />
         {bound ? <ExperimentBadge /> : null}
         {bound ? <ConnectionButton /> : null}
@@ -136,6 +129,35 @@ export function Page({ first }: { first: Version }) {
       </main>
       {bound && place.trial ? <TrialDetails key={place.trial} id={place.trial} /> : null}
     </PageContext.Provider>
+  );
+}
+
+/** Links to the views that the experiment has. */
+function Navigation({ bound }: { bound: boolean }) {
+  const store = useStore();
+  const { place, href, go } = useApp();
+  const isSearch = isArchitectureSpace(store.profile?.params["searchSpace"]);
+  const views = VIEWS.filter(
+    ([name]) => name === "experiment" || (bound && (isSearch || name !== "architectures")),
+  );
+  return (
+    <nav aria-label="Pages">
+      {views.map(([name, title]) => (
+        <a
+          key={name}
+          href={href({ view: name, trial: "" })}
+          aria-current={place.view === name ? "page" : undefined}
+          onClick={(event) => {
+            if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+            event.preventDefault();
+            go({ view: name, trial: "" });
+            scrollTo(0, 0);
+          }}
+        >
+          {title}
+        </a>
+      ))}
+    </nav>
   );
 }
 
@@ -183,10 +205,11 @@ function View({ place, own }: { place: PageLocation; own: string }) {
     );
   }
   if (place.view === "oview") return <Overview />;
+  const [title, Content] = CONTENTS[place.view];
   return (
     <>
-      <h1 class="visually-hidden">{place.view === "detail" ? "Trials" : "Charts"}</h1>
-      {place.view === "detail" ? <Trials /> : <Charts />}
+      <h1 class="visually-hidden">{title}</h1>
+      <Content />
     </>
   );
 }

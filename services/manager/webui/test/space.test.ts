@@ -93,3 +93,16 @@ test("whole numbers below a bound end before it", () => {
   expect(describe("randint", [3, 4])).toBe("3");
   expect(describe("randint", [0, 2.5])).toBe("0 … 2");
 });
+
+test("choices of a model space are said with their kind and their layers", () => {
+  const space = {
+    layer: { _type: "choice", _value: [0, 1], kind: "layer", candidates: ["ReLU()", "Tanh()"] },
+    skip: { _type: "subset", _value: [0, 1], kind: "inputs", chosen: 1 },
+  };
+
+  expect(dimensionsOf(space).map(({ type, range }) => [type, range])).toEqual([
+    ["layer", "ReLU(), Tanh()"],
+    ["inputs", "0, 1"],
+  ]);
+  expect(dimensionsOf(space)[0]!.options).toEqual(["0", "1"]);
+});

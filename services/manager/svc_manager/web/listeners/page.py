@@ -23,7 +23,7 @@ from svc_manager.web.listeners.endpoints import head_of
 from svc_manager.web.page_access import LIFETIME_S
 from svc_manager.web.security import TOKEN_QUERY, AccessPolicy
 
-PAGE_PATHS: Final = ("/", "/oview", "/detail", "/charts", "/experiment")
+PAGE_PATHS: Final = ("/", "/oview", "/detail", "/charts", "/architectures", "/experiment")
 PAGE_FOLDER: Final = Path(__file__).parents[1] / "webui"
 _DOCUMENT: Final = "index.html"
 _STATIC: Final = "static"

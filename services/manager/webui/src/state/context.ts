@@ -7,7 +7,7 @@ import type { Store } from "./store";
 
 /** Selected view and open trial. */
 export interface PageLocation {
-  view: "oview" | "detail" | "charts" | "experiment";
+  view: "oview" | "detail" | "charts" | "architectures" | "experiment";
   /** Id of the trial whose details are open; empty: none. */
   trial: string;
 }

@@ -2,7 +2,7 @@
 
 import type { PageLocation } from "./context";
 
-const VIEWS = new Set(["oview", "detail", "charts", "experiment"]);
+const VIEWS = new Set(["oview", "detail", "charts", "architectures", "experiment"]);
 
 /** Return the location of a URL; the base listener has only the list of experiments. */
 export function locationOf(

@@ -6,7 +6,7 @@ import { formatValue, formatShort } from "../format";
 export interface Dimension {
   /** Full name; inside a nested choice `outer/inner`. */
   name: string;
-  /** `uniform`, `choice`, …; as the space writes it. */
+  /** `uniform`, `choice`, …, as the space writes it; of a model space `layer`, `inputs`, …. */
   type: string;
   /** Description of the allowed values. */
   range: string;
@@ -35,7 +35,14 @@ export function dimensionsOf(space: Json | undefined, prefix = "", depth = 0): D
     const type = spec["_type"];
     const value = spec["_value"];
     const options = type === "choice" ? value.map(optionLabel) : [];
-    found.push({ name, type, range: describe(type, value), options, log: /log/.test(type), depth });
+    found.push({
+      name,
+      type: typeof spec["kind"] === "string" ? spec["kind"] : type,
+      range: describe(type, Array.isArray(spec["candidates"]) ? spec["candidates"] : value),
+      options,
+      log: /log/.test(type),
+      depth,
+    });
     if (type === "choice")
       for (const option of value) found.push(...dimensionsOf(option, name, depth + 1));
   }
@@ -55,7 +62,7 @@ export function describe(type: string, value: Json[]): string {
   const [a, b, q] = value.map((one) =>
     typeof one === "number" ? formatShort(one) : formatValue(one),
   );
-  if (type === "choice") return value.map(optionLabel).join(", ");
+  if (/^(choice|subset|other|distribution)$/.test(type)) return value.map(optionLabel).join(", ");
   if (type === "randint") return describeIntegers(value[0], value[1]);
   if (/normal/.test(type)) return `mean ${a}, deviation ${b}${q ? `, step ${q}` : ""}`;
   return `${a} … ${b}${q ? `, step ${q}` : ""}`;

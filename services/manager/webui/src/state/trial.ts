@@ -9,6 +9,7 @@ import type {
   TrialState,
   WaitCause,
 } from "../api/records";
+import { sampleOf } from "./architectures";
 import { stepNumber } from "./compression";
 
 export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
@@ -29,7 +30,8 @@ export interface Trial {
   number: number;
   state: TrialState;
   parameters: Json;
-  /** Parameters by name; those of a nested choice are named `outer/inner`. */
+  /** Parameters by name; those of a nested choice are named `outer/inner`, those of a model by
+   * their labels. */
   flat: Record<string, Json>;
   /** Source of the parameters: `algorithm` or `customized`. */
   source: string;
@@ -55,7 +57,7 @@ export function trialOf(record: TrialRecord): Trial {
     number: record.sequenceId,
     state: record.status,
     parameters: given.parameters ?? {},
-    flat: flatten(withoutJob(given.parameters ?? {})),
+    flat: sampleOf(given.parameters ?? {}) ?? flatten(withoutJob(given.parameters ?? {})),
     source: given.parameter_source ?? "algorithm",
     result,
     value: metrics["default"] ?? null,

@@ -11,6 +11,7 @@ import { NoResult } from "../components/no_result";
 import { Parameters } from "../components/parameters";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
+import { sampleOf } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
 import { jobOf } from "../state/compression";
 import { usePreference } from "../state/preferences";
@@ -225,7 +226,10 @@ function Best({ store, minimize }: { store: Store; minimize: boolean }) {
             trial <TrialLink trial={best} /> · number {best.number}
           </p>
           <Parameters flat={best.flat} />
-          <CopyButton label="Copy as Python" text={() => pythonLiteral(best.parameters)} />
+          <CopyButton
+            label="Copy as Python"
+            text={() => pythonLiteral(sampleOf(best.parameters) ?? best.parameters)}
+          />
         </>
       ) : (
         <NoResult store={store} />

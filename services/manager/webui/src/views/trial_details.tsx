@@ -13,6 +13,7 @@ import { LogView } from "../components/log_view";
 import { Parameters } from "../components/parameters";
 import { StatePill } from "../components/state_pill";
 import { Tabs } from "../components/tabs";
+import { sampleOf } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
@@ -79,16 +80,21 @@ export function TrialDetails({ id }: { id: string }) {
         <StatePill state={trial.state} />
         <span class="grow" />
         <CopyButton label="Copy id" text={trial.id} />
-        <CopyButton label="Copy as Python" text={() => pythonLiteral(trial.parameters)} />
-        <button
-          type="button"
-          class="plain"
-          disabled={!store.editable}
-          title={store.readOnlyReason}
-          onClick={() => setCopying(true)}
-        >
-          <Icon name="edit" /> Edit and run again
-        </button>
+        <CopyButton
+          label="Copy as Python"
+          text={() => pythonLiteral(sampleOf(trial.parameters) ?? trial.parameters)}
+        />
+        {sampleOf(trial.parameters) ? null : (
+          <button
+            type="button"
+            class="plain"
+            disabled={!store.editable}
+            title={store.readOnlyReason}
+            onClick={() => setCopying(true)}
+          >
+            <Icon name="edit" /> Edit and run again
+          </button>
+        )}
         {LIVE.has(trial.state) ? (
           <button
             type="button"

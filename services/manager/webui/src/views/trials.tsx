@@ -10,6 +10,7 @@ import { Menu } from "../components/menu";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
 import { type Column, allColumns, sorted, defaultColumns } from "../state/columns";
+import { isArchitectureSpace } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
 import { parseFilter } from "../state/filter";
 import { usePreference } from "../state/preferences";
@@ -87,15 +88,17 @@ export function Trials() {
           onAdd={(part) => setSearch(`${search} ${part}`.trim())}
         />
         <ColumnMenu columns={columns} shown={shown} onChange={setChosen} />
-        <button
-          type="button"
-          class="plain"
-          disabled={!store.editable}
-          title={store.readOnlyReason}
-          onClick={() => setMaking(true)}
-        >
-          <Icon name="play" /> New trial
-        </button>
+        {isArchitectureSpace(store.profile?.params["searchSpace"]) ? null : (
+          <button
+            type="button"
+            class="plain"
+            disabled={!store.editable}
+            title={store.readOnlyReason}
+            onClick={() => setMaking(true)}
+          >
+            <Icon name="play" /> New trial
+          </button>
+        )}
       </div>
       <StateChips store={store} chosen={states} onChange={setStates} />
       <p
