@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator
 
 from nni.experiment.config import ExperimentConfig, LocalConfig
+from nni.experiment.config.base import Flag
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.config.training_services import new_training_service
+from nni.nas.execution.trial import REUSE
 from nni.nas.experiment.config.engine_configs import (
     CgoEngineConfig,
     ExecutionEngineConfig,
@@ -64,6 +66,9 @@ class NasExperimentConfig(ExperimentConfig):
     """Engine that evaluates models; a name becomes a configuration."""
     model_format: Annotated[Any, BeforeValidator(ModelFormatConfig.of)] = None
     """Format of models; a name becomes a configuration."""
+    worker_reuse: Flag = False
+    """Whether a process evaluates one model after another, each as its own trial; otherwise each
+    model has a process of its own."""
 
     def __init__(
         self,
@@ -122,6 +127,8 @@ class NasExperimentConfig(ExperimentConfig):
         config.execution_engine = config.execution_engine or default.execution_engine
         config.model_format = config.model_format or default.model_format
         config.trial_command = f"{shlex.quote(sys.executable)} {TRIAL_COMMAND}"
+        if config.worker_reuse:
+            config.trial_command += f" {REUSE}"
         if isinstance(config.execution_engine, SequentialEngineConfig):
             _complete_sequential(config, config.execution_engine)
         elif config.training_service is None:
@@ -142,7 +149,8 @@ class NasExperimentConfig(ExperimentConfig):
                 "trial_code_directory must be the present directory, got "
                 f"{str(self.trial_code_directory)!r}; start Python there instead"
             )
-        if self.trial_command and not self.trial_command.endswith(TRIAL_COMMAND):
+        command = (self.trial_command or "").removesuffix(f" {REUSE}")
+        if command and not command.endswith(TRIAL_COMMAND):
             raise ValueError(
                 "trial_command must not be set, models are trained by the evaluator; "
                 f"got {self.trial_command!r:.200}"
@@ -154,6 +162,11 @@ NasExperimentConfig.__signature__ = inspect.signature(NasExperimentConfig.__init
 
 
 def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineConfig) -> None:
+    if config.worker_reuse:
+        raise ValueError(
+            "worker_reuse must be False with the sequential engine, which has no process for a "
+            "model; use execution_engine='ts'"
+        )
     if config.trial_concurrency not in {None, 1}:
         raise ValueError(
             "trial_concurrency must be 1 with the sequential engine, "

@@ -1,3 +1,7 @@
+import sys
+
+import pytest
+
 import nni
 from nni.mutable import Categorical
 from nni.nas.evaluator import FunctionalEvaluator
@@ -18,7 +22,11 @@ def score(model: Network) -> None:
     nni.report_final_result(model.accuracy)
 
 
-def test_trial_evaluates_the_model_of_its_parameters() -> None:
+@pytest.mark.parametrize("arguments", [["trial"], ["trial", "--reuse"]])
+def test_trial_evaluates_the_model_of_its_parameters(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["-m", *arguments])
     leaf = Categorical([1, 2], label="a")
     space = SimplifiedModelSpace(Network, [], {}, {"a": leaf}, FunctionalEvaluator(score))
     parameters = parameters_of(space.freeze({"a": 1}))

@@ -168,3 +168,26 @@ def test_configuration_survives_a_file(tmp_path: Path) -> None:
 
     assert read == config
     assert read.to_dict()["experimentType"] == "nas"
+
+
+def test_reused_processes_are_asked_for_by_the_command_of_a_trial() -> None:
+    config = NasExperimentConfig("ts", "simplified", "local", worker_reuse=True)
+
+    made = canonical(config)
+
+    assert made.trial_command is not None
+    assert made.trial_command.endswith("-m nni.nas.execution.training_service trial --reuse")
+    assert canonical(made) == made
+    assert not NasExperimentConfig("ts", "simplified").worker_reuse
+
+
+def test_sequential_engine_has_no_processes_to_reuse() -> None:
+    config = NasExperimentConfig("sequential", "raw", worker_reuse=True)
+
+    with pytest.raises(ValueError, match="worker_reuse must be False with the sequential engine"):
+        canonical(config)
+
+
+def test_worker_reuse_is_a_flag() -> None:
+    with pytest.raises(ValueError, match="workerReuse"):
+        NasExperimentConfig("ts", "simplified", worker_reuse=3)
