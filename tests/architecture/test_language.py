@@ -68,11 +68,14 @@ ASK_AND_TELL_PATHS: Final = (
 )
 
 TWICE: Final = {
+    "Cell": "a primitive of model spaces, and an operation of graphs; both are specified",
     "Constraint": "of search spaces of tuners, and of mutables; both are specified",
     "DARTS": "a space of the model hub, and a strategy; both are specified",
     "ENAS": "a space of the model hub, and a strategy; both are specified",
     "Evaluator": "of compression, and of architecture search; both are specified",
     "ExpressionConstraint": "of search spaces of tuners, and of mutables; both are specified",
+    "Graph": "of a tuner's networks, and of a model space; both are specified",
+    "Node": "of a traced model, and of a model space; both are specified",
     "Settings": "one of each service",
 }
 """Classes whose name another one may have, and why."""

@@ -13,10 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["original_names", "original_state_dict_hooks", "record_place"]
+__all__ = ["original_names", "original_state_dict_hooks", "record_name", "record_place"]
 
 _PLACE: Final = "_nni_place"
 """Attribute of a frozen module: its name relative to the primitive that stood in its place."""
+
+_NAME: Final = "_nni_original_name"
+"""Attribute of a module: its name in the space, in place of that of the attribute it is."""
+
+
+def record_name(module: nn.Module, *names: str) -> None:
+    """Record under which name the space has a module, if the network has another attribute for it.
+
+    Args:
+        module: module of a network.
+        *names: parts of its name, relative to that of the module that contains it.
+    """
+    vars(module)[_NAME] = names
 
 
 def record_place(frozen: nn.Module, *names: str, continues: bool = False) -> None:
@@ -60,7 +73,7 @@ def _names(
     for name, _ in own:
         yield ".".join((*here, name)), ".".join((*there, name))
     for name, child in module.named_children():
-        yield from _names(child, (*here, name), (*there, name))
+        yield from _names(child, (*here, name), (*there, *vars(child).get(_NAME, (name,))))
 
 
 @contextmanager

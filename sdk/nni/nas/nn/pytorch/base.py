@@ -26,6 +26,7 @@ from nni.mutable import (
     label_scope,
 )
 from nni.nas.space.context import current_model
+from nni.nas.space.graph_forms import GraphForm
 
 __all__ = ["MutableModule", "recursive_freeze"]
 
@@ -205,6 +206,23 @@ class MutableModule(Mutable, nn.Module):
             )
         return frozen_copy(self, sample)[0]
 
+    def graph_form(self) -> GraphForm | None:
+        """Return what the module is in a graph.
+
+        Returns:
+            Its form; None if it is a graph of its own, of the modules inside.
+
+        Raises:
+            TypeError: what the module computes depends on more than the modules inside.
+        """
+        if type(self).freeze is not MutableModule.freeze:
+            raise TypeError(
+                f"{type(self).__name__} is frozen in a way that the graph format does not know; "
+                "use the simplified format"
+            )
+        check_has_no_values(self)
+        return None
+
     def _unwrap_parameter(self) -> "MutableModule":
         """Return the module itself: a traced constructor that takes modules gets the module."""
         return self
@@ -335,6 +353,21 @@ def module_label(label: str | None, kind: str) -> str:
     if label is None and label_scope.current() is None and _dry_run.get() is not None:
         raise ValueError(_label_needed(kind, _dry_run.get()))
     return auto_label(label)
+
+
+def check_has_no_values(module: MutableModule) -> None:
+    """Raise TypeError if a constructor may have used values of mutables that it has registered.
+
+    Args:
+        module: module of which a graph shall be made.
+    """
+    values = [one for one in module.mutables if not isinstance(one, MutableAnnotation)]
+    if values:
+        raise TypeError(
+            f"{type(module).__name__} registers mutables, and its constructor may have used their "
+            "values, which a graph does not see; pass them to modules as arguments without "
+            "add_mutable, or use the simplified format"
+        )
 
 
 def is_dry_run() -> bool:

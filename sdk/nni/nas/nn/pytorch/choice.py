@@ -13,6 +13,7 @@ from nni.nas.nn.pytorch.base import (
     module_label,
     recursive_freeze,
 )
+from nni.nas.space.graph_forms import AlternativesForm
 from nni.nas.utils.original_names import record_place
 
 __all__ = ["LayerChoice"]
@@ -134,6 +135,10 @@ class LayerChoice(MutableModule):
     def default_candidate(self) -> nn.Module:
         """Candidate that an unfrozen choice computes."""
         return self[self._default]
+
+    def graph_form(self) -> AlternativesForm:
+        """Return the candidates by name."""
+        return AlternativesForm(self._choice, {name: self[name] for name in self._names})
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
         """Return why a sample chooses no candidate, or does not fit the chosen one; or None."""

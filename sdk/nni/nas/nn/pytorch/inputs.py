@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nni.mutable import CategoricalMultiple, Sample
 from nni.nas.nn.pytorch.base import MutableModule, default_value, module_label
+from nni.nas.space.graph_forms import SelectionForm
 
 __all__ = ["ChosenInputs", "InputChoice", "ReductionType"]
 
@@ -153,6 +154,10 @@ class InputChoice(MutableModule):
     def default_inputs(self) -> list[int]:
         """Positions of the tensors that an unfrozen choice computes; a copy."""
         return list(self._default)
+
+    def graph_form(self) -> SelectionForm:
+        """Return the choice and the reduction."""
+        return SelectionForm(self.choice, self.n_candidates, self.reduction)
 
     def freeze(self, sample: Sample) -> ChosenInputs:
         """Return the chosen inputs."""

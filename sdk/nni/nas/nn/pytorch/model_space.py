@@ -12,10 +12,11 @@ from nni.common.serializer.arguments import recorded_arguments
 from nni.common.serializer.record import MARKER, TraceMarker
 from nni.common.serializer.tracing import attach
 from nni.mutable import Sample, label_scope
-from nni.nas.nn.pytorch.base import MutableModule, dry_run, frozen_copy
+from nni.nas.nn.pytorch.base import MutableModule, check_has_no_values, dry_run, frozen_copy
 from nni.nas.nn.pytorch.parametrized import remember_scope, scope_at_construction
 from nni.nas.space.base import BaseModelSpace
 from nni.nas.space.context import current_model, model_context
+from nni.nas.space.graph_forms import GraphForm
 from nni.nas.utils.markers import MODEL_WRAPPER
 
 __all__ = ["ModelSpace"]
@@ -155,6 +156,11 @@ class ModelSpace(MutableModule, BaseModelSpace):
                 return symbol(*args, **kwargs)
 
         return build
+
+    def graph_form(self) -> GraphForm | None:
+        """Return None: a space is a graph of its own."""
+        check_has_no_values(self)
+        return None
 
     @classmethod
     def load_searched_model(

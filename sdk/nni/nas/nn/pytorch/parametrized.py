@@ -15,6 +15,7 @@ from nni.common.serializer.tracing import attach
 from nni.mutable import Mutable, Sample, ensure_frozen, label_scope
 from nni.nas.nn.pytorch.base import MutableModule, frozen_copy, recursive_freeze
 from nni.nas.space.context import current_model, model_context
+from nni.nas.space.graph_forms import UnitForm
 from nni.nas.utils.markers import BASIC_UNIT
 
 __all__ = ["ParametrizedModule"]
@@ -117,6 +118,20 @@ class ParametrizedModule(MutableModule):
         return SerializableObject(
             self.trace_symbol, self.trace_args, self.trace_kwargs
         ).trace_copy()
+
+    def graph_form(self) -> UnitForm:
+        """Return class and arguments, mutables included.
+
+        Raises:
+            TypeError: a module inside is mutable, too, which a graph does not see.
+        """
+        inside = [name for name, _ in self.named_mutable_descendants()]
+        if inside:
+            raise TypeError(
+                f"{type(self).__name__} is one node of a graph, and {inside[0]!r} inside is "
+                "mutable; derive the class from torch.nn.Module, or use the simplified format"
+            )
+        return UnitForm(self._wrapped or type(self), self.trace_args, self.trace_kwargs)
 
     def freeze(self, sample: Sample) -> nn.Module:
         """Return a module that is constructed with the values of a sample, with fresh weights.

@@ -28,6 +28,7 @@ from nni.nas.nn.pytorch.base import (
     recursive_freeze,
 )
 from nni.nas.space.context import current_model, unfixed_constructors
+from nni.nas.space.graph_forms import RepetitionForm
 from nni.nas.utils.original_names import record_place
 
 __all__ = ["Repeat"]
@@ -120,6 +121,10 @@ class Repeat(MutableModule):
             if error is not None:
                 return error.inside(str(index))
         return None
+
+    def graph_form(self) -> RepetitionForm:
+        """Return depth and blocks."""
+        return RepetitionForm(self.depth_choice, list(self.blocks))
 
     def freeze(self, sample: Sample) -> nn.Sequential:
         """Return the first blocks, as many as a sample says, each frozen."""
