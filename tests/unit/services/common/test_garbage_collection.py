@@ -1,7 +1,7 @@
 """Freezing of survivors of the garbage collector, without leaks of cycles.
 
-Each test has a process of its own: a complete collection of a process that has run other tests takes
-seconds, and the collector's state is that of its process.
+Each test has a process of its own: a complete collection of one that has run other tests takes
+seconds, and the state of the collector is that of its process.
 """
 
 import subprocess
