@@ -234,7 +234,7 @@ def bus_server(
         word.replace("-m 8222", f"-m {addresses.port(f'{name}:8222')}")
         .replace("/etc/nats", str(folder))
         .replace("/run/nats", str(running))
-        .replace("exec nats-server", f"exec {require_binary('nats-server')}")
+        .replace("start.sh nats-server", f"start.sh {require_binary('nats-server')}")
         for word in words
     ]
     return Part(name, command, variables | own, secrets=mounted)

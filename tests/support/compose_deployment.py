@@ -79,9 +79,12 @@ def compose_deployment(
     (folder / "passwords.conf").write_text((certificates / "passwords.conf").read_text())
     bus_config = folder / "nats.conf"
     monitor = Addresses(["8222"]).port("8222")
-    command = [
-        {"/etc/nats/nni.conf": str(bus_config), "8222": monitor}.get(w, w) for w in bus["command"]
-    ]
+    here = {
+        "/etc/nats/nni.conf": str(bus_config),
+        "/etc/nats/start.sh": str(DEPLOY / "nats" / "start.sh"),
+        "8222": monitor,
+    }
+    command = [here.get(word, word) for word in bus["command"]]
     variables = bus["environment"] | {
         "NNI_NATS_PORT": addresses.port("nats:4222"),
         "NNI_NATS_STORE": str(folder / "bus"),

@@ -311,7 +311,7 @@ def test_bus_takes_the_configuration_and_the_variables_it_is_given(
         word.replace("/etc/nats", str(tmp_path))
         .replace("/run/nats", str(running))
         .replace("/etc/nni/secrets", str(secrets))
-        .replace("exec nats-server", f"exec {require_binary('nats-server')} -t")
+        .replace("start.sh nats-server", f"start.sh {require_binary('nats-server')} -t")
         for word in one["command"]
     ]
 
@@ -690,7 +690,7 @@ def test_chart_has_the_one_version() -> None:
 
 
 def test_chart_carries_the_configuration_of_the_bus_and_no_copy_of_it() -> None:
-    for name in ("nats.conf", "cluster.conf"):
+    for name in ("nats.conf", "cluster.conf", "start.sh"):
         assert (CHART / "files" / name).resolve() == ROOT / "deploy" / "nats" / name
 
 
