@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,53 @@ outcome = [(model.sample["width"], model.sample["activation"], model.metric) for
 counted = len(search.state_dict()["models"])
 search.stop()
 print(json.dumps({"counted": counted, "models": outcome}))
+"""
+API = """\
+import json, sys
+from space import Net, evaluate
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.strategy import GridSearch
+
+root, gate, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+
+def search(count):
+    config = NasExperimentConfig(
+        "ts", "simplified", "local", trial_concurrency=2, max_trial_number=count,
+        experiment_working_directory=root,
+    )
+    evaluator = FunctionalEvaluator(evaluate, gate=gate)
+    return NasExperiment(Net(), evaluator, GridSearch(seed=0), config, id="api")
+
+
+first = search(2)
+first.start(port)
+channel = first.tuner_command_channel
+first.update_trial_concurrency(1)
+first.strategy.engine.wait_models()
+trials = first.list_trial_jobs()
+metrics = first.get_job_metrics(trials[0].trialJobId)
+found = {
+    "channel": channel, "status": first.get_status(),
+    "statistics": first.get_job_statistics(),
+    "samples": [trial.hyperParameters[0].parameters["sample"] for trial in trials],
+    "one": first.get_trial_job(trials[1].trialJobId).status,
+    "metrics": [metric.data for metric in metrics[trials[0].trialJobId]],
+    "results": [result.value for result in first.export_data()],
+}
+first.stop()
+found["stopped"] = [first.get_status(), first.get_job_statistics()]
+again = search(4)
+again.resume(0)
+found["top"] = again.export_top_models(2, formatter="dict")
+found["instance"] = again.export_top_models(1, formatter="instance")[0].hidden.out_features
+found["models"] = len(again.strategy.list_models())
+again.stop()
+viewed = search(4)
+viewed.view(non_blocking=True)
+found["viewed"] = viewed.export_top_models(2, formatter="dict")
+print(json.dumps(found))
 """
 TIMEOUT_S = 120.0
 
@@ -163,3 +211,63 @@ def test_stopped_search_goes_on_with_a_larger_budget(
 
     assert (first, counted) == (3, 5)
     assert len({(width, activation) for width, activation, _ in models}) == 5
+
+
+@pytest.mark.timeout(240)
+def test_methods_of_an_experiment_answer_about_the_trials_of_a_search(
+    shared_shape: LocalShape, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(SPACE)
+    (tmp_path / "api.py").write_text(API)
+    gate = tmp_path / "gate"
+    gate.touch()
+    port = str(shared_shape.free_port())
+
+    ran = subprocess.run(
+        [sys.executable, "api.py", str(tmp_path / "searches"), str(gate), port],
+        cwd=tmp_path,
+        env=shared_shape.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
+    )
+
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["channel"].startswith(f"grpc://{shared_shape.endpoint()['grpc']}/")
+    assert found["status"] == "DONE"
+    assert found["statistics"] == {"SUCCEEDED": 2}
+    widths = [sample["width"] for sample in found["samples"]]
+    assert found["results"] == widths
+    assert found["one"] == "SUCCEEDED"
+    assert found["metrics"] == [widths[0] / 2, widths[0]]
+    assert found["stopped"] == ["STOPPED", {"SUCCEEDED": 2}]
+    assert found["models"] == 4
+    assert found["top"] == found["viewed"]
+    assert found["instance"] == found["top"][0]["width"]
+
+
+def test_port_of_a_search_that_is_in_use_is_refused_by_name(
+    shared_shape: LocalShape, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(SPACE)
+    (tmp_path / "api.py").write_text(API)
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+
+        ran = subprocess.run(
+            [sys.executable, "api.py", str(tmp_path / "searches"), "gate", str(port)],
+            cwd=tmp_path,
+            env=shared_shape.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+
+    assert ran.returncode == 1
+    assert f"port {port} is in use" in ran.stderr
+    entries = json.loads((tmp_path / "searches" / ".experiment").read_text())
+    assert entries["api"]["status"] == "STOPPED"

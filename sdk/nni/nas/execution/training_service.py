@@ -20,6 +20,7 @@ from nni.nas.execution.trial_platform import (
     CandidateScheduled,
     PlatformClosed,
     PlatformEvent,
+    PlatformLimits,
     PlatformOpened,
     TrialPlatform,
 )
@@ -92,6 +93,11 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._closed_reason = ""
         self._is_shut_down = False
         self._failure: BaseException | None = None
+
+    @property
+    def platform(self) -> TrialPlatform:
+        """Platform where trials run."""
+        return self._platform
 
     # Models
 
@@ -289,6 +295,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._closed_reason = ""
                 case PlatformClosed(reason):
                     self._closed_reason = reason
+                case PlatformLimits():
+                    self._change_limits(event)
                 case _ if event.key in self._held:
                     self._held[event.key].append(event)
 
@@ -313,7 +321,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """Handle an event, or hold it until the model of its trial is known."""
         with self._lock:
             match event:
-                case PlatformClosed() | PlatformOpened():
+                case PlatformClosed() | PlatformOpened() | PlatformLimits():
                     self._queue.append(event)
                 case _ if event.key in self._held:
                     self._held[event.key].append(event)
@@ -353,10 +361,17 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             case CandidateEnded(key, succeeded):
                 failed = ModelStatus.Interrupted if key in self._stopping else ModelStatus.Failed
                 self._end(key, ModelStatus.Trained if succeeded else failed)
+            case PlatformClosed() | PlatformOpened() | PlatformLimits():
+                self._handle_change(event)
+
+    def _handle_change(self, event: PlatformClosed | PlatformOpened | PlatformLimits) -> None:
+        match event:
             case PlatformClosed(reason, is_final):
                 self._close(reason, is_final=is_final)
             case PlatformOpened():
                 self._reopen()
+            case PlatformLimits():
+                self._change_limits(event)
 
     def _schedule(self, key: str, trial_id: str) -> None:
         if key not in self._models:
@@ -384,6 +399,13 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._closed_reason = reason
         if is_final:
             self._interrupt_all()
+        self.notify_change()
+
+    def _change_limits(self, limits: PlatformLimits) -> None:
+        with self._lock:
+            if limits.max_trial_number is not None:
+                self._max_model_count = limits.max_trial_number
+            self._concurrency = limits.concurrency or self._concurrency
         self.notify_change()
 
     def _reopen(self) -> None:

@@ -72,6 +72,16 @@ class PlatformOpened:
     """The platform takes trials again, because a limit was raised or a user resumed it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformLimits:
+    """Limits of the platform were changed, by the search or by a user of its page."""
+
+    max_trial_number: int | None
+    """Number of trials; None: as before."""
+    concurrency: int | None
+    """Number of trials that run at once; None: as before."""
+
+
 PlatformEvent: TypeAlias = (
     CandidateAdded
     | CandidateScheduled
@@ -80,6 +90,7 @@ PlatformEvent: TypeAlias = (
     | CandidateEnded
     | PlatformClosed
     | PlatformOpened
+    | PlatformLimits
 )
 
 

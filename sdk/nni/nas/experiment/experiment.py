@@ -22,26 +22,39 @@ from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
 from nni.nas.experiment.engines import Search, create_engine, create_space
 from nni.nas.experiment.exports import check_formatter, formatted
+from nni.nas.experiment.local_trials import LocalTrials
 from nni.nas.experiment.log_file import ExperimentLogFile
 from nni.nas.experiment.manifest import ExperimentManifest
 from nni.nas.experiment.model_records import models_of, record_of
+from nni.nas.experiment.trial_queries import SearchTrials, TrialQueries
 from nni.nas.space import ExecutableModelSpace, ModelStatus
-from nni.nas.strategy.base import Strategy
+from nni.nas.strategy import closest
+from nni.nas.strategy.base import Strategy, StrategyStatus
 from nni.nas.strategy.sample_codec import SampleCodec
 
 if TYPE_CHECKING:
     from nni.experiment.run_mode import RunMode
+    from nni.nas.experiment.platform_trials import TrialExperiment
 
 _logger = logging.getLogger(__name__)
 
 _ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,32}")
 _ID_LENGTH: Final = 8
+_STATES: Final = {
+    StrategyStatus.Empty: "INITIALIZED",
+    StrategyStatus.Initialized: "INITIALIZED",
+    StrategyStatus.Running: "RUNNING",
+    StrategyStatus.Succeeded: "DONE",
+    StrategyStatus.Interrupted: "STOPPED",
+    StrategyStatus.Failed: "ERROR",
+}
+"""State of an experiment in this process, by that of its strategy."""
 _SAVES_PER_GROWTH: Final = 20
 """A checkpoint is saved when the number of ended models has grown by a twentieth, so that the time
 for all checkpoints of a long search grows little faster than the search."""
 
 
-class NasExperiment:
+class NasExperiment(TrialQueries):
     """Architecture search: space, evaluator and strategy, with checkpoints and exports.
 
     The strategy runs in the calling thread. A search that was stopped or killed is resumed by an
@@ -112,7 +125,7 @@ class NasExperiment:
         if not isinstance(strategy, Strategy):
             raise TypeError(
                 "strategy must be an object of a class of nni.nas.strategy, such as Random(); "
-                f"got {strategy!r:.200}"
+                f"got {strategy!r:.200}{closest(strategy) if isinstance(strategy, str) else ''}"
             )
         self.model_space = model_space
         self.evaluator = evaluator
@@ -316,10 +329,10 @@ class NasExperiment:
 
     @classmethod
     def connect(cls, port: int) -> NasExperiment:
-        """Raise an error: a search without a manager listens on no port.
+        """Raise an error: a port leads to the trials of a search, and not to its strategy.
 
         Args:
-            port: of a manager.
+            port: of a page.
 
         Returns:
             Nothing.
@@ -328,8 +341,9 @@ class NasExperiment:
             RuntimeError: always.
         """
         raise RuntimeError(
-            f"no architecture search listens on port {port}: the sequential engine has no manager; "
-            "use NasExperiment(..., id=...).view()"
+            f"a search cannot be built from port {port}: its strategy lives in the process that "
+            f"started it; use nni.experiment.Experiment.connect({port}) to watch the trials, or "
+            "NasExperiment(..., id=...).view() for the models"
         )
 
     def stop(self) -> None:
@@ -351,14 +365,41 @@ class NasExperiment:
 
     @property
     def tuner_command_channel(self) -> str:
-        """Address by which a strategy is attached to a manager.
+        """Address of the manager by which the strategy adds trials, `grpc://<host>:<port>/<id>`.
 
         Raises:
             RuntimeError: the experiment is not running, or has no manager.
         """
         if not self._is_running:
             raise RuntimeError("the experiment is not running; start it first")
-        raise RuntimeError("the sequential engine needs no manager, so there is no channel to one")
+        experiment = self._trial_experiment()
+        if experiment is None:
+            raise RuntimeError(
+                "the sequential engine needs no manager, so there is no channel to one"
+            )
+        return experiment.address
+
+    # Trials
+
+    def _trial_experiment(self) -> TrialExperiment | None:
+        """Return the experiment of the trials; None if the models are evaluated here."""
+        platform = getattr(self._engine, "platform", None)
+        experiment: TrialExperiment | None = getattr(platform, "experiment", None)
+        return experiment
+
+    def _trials(self) -> SearchTrials:
+        experiment = self._trial_experiment()
+        return experiment or LocalTrials(self._all_models, self._status, str(self._directory))
+
+    def _all_models(self) -> list[ExecutableModelSpace]:
+        if self._engine is None:
+            return []
+        return self.strategy.list_models(sort=False)
+
+    def _status(self) -> str:
+        if self._engine is not None and not self._is_running:
+            return "STOPPED"
+        return _STATES[self.strategy.status]
 
     # Results
 

@@ -15,23 +15,13 @@ from nni.experiment.config import AlgorithmConfig
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.conversion import duration_message
 from nni.experiment.errors import ExperimentError, WrongStateError
+from nni.experiment.handle import ExperimentHandle
 from nni.experiment.local_shape import ensure_local_shape
-from nni.experiment.records import state_name
-from nni.nas.execution.trial_platform import (
-    CandidateAdded,
-    CandidateEnded,
-    CandidateLost,
-    CandidateMetric,
-    CandidateScheduled,
-    PlatformClosed,
-    PlatformEvent,
-    PlatformOpened,
-)
+from nni.nas.execution.trial_platform import PlatformClosed, PlatformEvent
 from nni.nas.experiment.config import NasExperimentConfig
-from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni.nas.experiment.trial_log import TrialLog, parameters_in
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
-from nni_proto.trial.v1 import trial_pb2
-from nni_wire.values import from_value, to_value
+from nni_wire.values import to_value
 
 _logger = logging.getLogger(__name__)
 
@@ -50,15 +40,6 @@ _OPEN: Final = tuple(
     }
 )
 """States after the tuner was loaded; before that no trial can be added."""
-_NO_MORE: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_NO_MORE_TRIAL})
-_TAKING: Final = frozenset({experiment_pb2.EXPERIMENT_STATE_RUNNING})
-_OVER: Final = frozenset(
-    {
-        experiment_pb2.EXPERIMENT_STATE_DONE,
-        experiment_pb2.EXPERIMENT_STATE_ERROR,
-        experiment_pb2.EXPERIMENT_STATE_STOPPED,
-    }
-)
 
 
 def experiment_config(
@@ -83,6 +64,24 @@ def experiment_config(
     return ExperimentConfig(**fields)
 
 
+class TrialExperiment(ExperimentHandle):
+    """Experiment whose trials evaluate the models of a search.
+
+    Args:
+        client: of the manager; its owner closes it.
+        experiment_id: the experiment.
+    """
+
+    def __init__(self, client: ManagerClient, experiment_id: str) -> None:
+        super().__init__()
+        self._attach(client, client.get(experiment_id).experiment)
+
+    @property
+    def address(self) -> str:
+        """Address of the manager's API, and the id of the experiment."""
+        return f"grpc://{self._connected().endpoint.grpc}/{self.id}"
+
+
 class ManagerTrialPlatform:
     """`TrialPlatform` that is an experiment of the services of this machine, or of a remote one.
 
@@ -104,9 +103,7 @@ class ManagerTrialPlatform:
         self._manager: ManagerClient | None = None
         self._id = ""
         self._position: event_pb2.EventPosition | None = None
-        self._keys: dict[int, str] = {}
-        """Keys by parameter id."""
-        self._trial_keys: dict[str, str] = {}
+        self._log = TrialLog()
         self._closed = threading.Event()
 
     def open(self, experiment_id: str | None) -> str:
@@ -140,6 +137,13 @@ class ManagerTrialPlatform:
         )
 
     @property
+    def experiment(self) -> TrialExperiment | None:
+        """Experiment of the trials; None before `open` and after `close`."""
+        if self._manager is None or self._closed.is_set() or not self._id:
+            return None
+        return TrialExperiment(self._manager, self._id)
+
+    @property
     def _client(self) -> ManagerClient:
         if self._manager is None:
             raise WrongStateError("the experiment of the search is not open; call open first")
@@ -158,7 +162,7 @@ class ManagerTrialPlatform:
 
     def parameters(self, trial_id: str) -> Mapping[str, Any]:
         """Return the parameters of a trial."""
-        return _parameters(self._client.trial(self._id, trial_id).parameters)
+        return parameters_in(self._client.trial(self._id, trial_id).parameters)
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
         """Yield the events that were not yielded before, in order.
@@ -170,7 +174,7 @@ class ManagerTrialPlatform:
         try:
             for item in stream:
                 self._position = item.position
-                event = self._event_of(item.event)
+                event = self._log.read(item.event)
                 if event is not None:
                     yield event
                 if follow and isinstance(event, PlatformClosed) and event.is_final:
@@ -180,45 +184,6 @@ class ManagerTrialPlatform:
                 raise
         finally:
             stream.close()
-
-    def _event_of(self, message: event_pb2.Event) -> PlatformEvent | None:
-        match message.WhichOneof("kind"):
-            case "custom_trial_added":
-                added = message.custom_trial_added
-                self._keys[added.parameter_id] = added.request_id
-                return CandidateAdded(added.request_id, _parameters(added.parameters))
-            case "trial_scheduled":
-                return self._scheduled(message.trial_scheduled)
-            case "trial_lost":
-                key = self._trial_keys.get(message.trial_lost.trial_id)
-                return None if key is None else CandidateLost(key)
-            case "metric_reported":
-                return self._metric(message.metric_reported)
-            case "trial_ended":
-                return self._ended(message.trial_ended)
-            case "experiment_state_changed":
-                return _state_event(message.experiment_state_changed.new_state)
-        return None
-
-    def _scheduled(self, message: event_pb2.TrialScheduled) -> PlatformEvent | None:
-        key = self._keys.get(message.parameter_id)
-        if key is None:
-            return None
-        self._trial_keys[message.trial_id] = key
-        return CandidateScheduled(key, message.trial_id)
-
-    def _metric(self, message: event_pb2.MetricReported) -> PlatformEvent | None:
-        key = self._trial_keys.get(message.trial_id)
-        if key is None:
-            return None
-        is_final = message.metric.type == metric_pb2.METRIC_TYPE_FINAL
-        return CandidateMetric(key, from_value(message.metric.value), is_final)
-
-    def _ended(self, message: event_pb2.TrialEnded) -> PlatformEvent | None:
-        key = self._trial_keys.get(message.trial_id)
-        if key is None:
-            return None
-        return CandidateEnded(key, message.state == trial_pb2.TRIAL_STATE_SUCCEEDED)
 
     def close(self) -> None:
         """Stop the experiment, and end `events`; may be called twice."""
@@ -231,16 +196,3 @@ class ManagerTrialPlatform:
             _logger.warning("experiment %s was not stopped: %s", self._id, error)
         finally:
             self._manager.close()
-
-
-def _parameters(value: value_pb2.Value) -> Mapping[str, Any]:
-    found = from_value(value)
-    return found if isinstance(found, dict) else {}
-
-
-def _state_event(
-    state: experiment_pb2.ExperimentState.ValueType,
-) -> PlatformClosed | PlatformOpened | None:
-    if state in _OVER | _NO_MORE:
-        return PlatformClosed(state_name(state), state in _OVER)
-    return PlatformOpened() if state in _TAKING else None

@@ -3,6 +3,7 @@
 Names are imported on first use: most strategies need no torch.
 """
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,30 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """Import a public name from its home the first time it is used."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'nni.nas.strategy' has no attribute {name!r}")
+        raise AttributeError(f"module 'nni.nas.strategy' has no attribute {name!r}{closest(name)}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def closest(name: str) -> str:
+    """Return the end of a message that names the strategies most like a misspelled one.
+
+    Args:
+        name: what was written.
+
+    Returns:
+        Names, the most similar one first; empty if none is similar.
+
+    Examples:
+        >>> closest("GridSerch")
+        '; did you mean GridSearch?'
+        >>> closest("nothing")
+        ''
+    """
+    by_lower = {one.lower(): one for one in __all__}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=3)
+    return f"; did you mean {' or '.join(by_lower[one] for one in found)}?" if found else ""
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from nni.nas.execution.trial_platform import (
     CandidateMetric,
     CandidateScheduled,
     PlatformClosed,
+    PlatformLimits,
     PlatformOpened,
 )
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
@@ -347,3 +348,28 @@ def test_limit_that_is_raised_during_the_search_reopens_the_budget() -> None:
 
     assert model.metric == 1.0
     assert not engine.budget_available()  # after the shutdown
+
+
+def test_limits_that_a_user_changes_apply_to_the_search() -> None:
+    trials = InMemoryTrials()
+
+    with engine_on(trials, concurrency=1, max_model_count=1) as engine:
+        engine.submit_models(frozen(1))
+        assert not engine.budget_available()
+        trials.log.append(PlatformLimits(max_trial_number=2, concurrency=2))
+        engine.wait_until(engine.budget_available)
+
+        assert engine.idle_worker_available()
+        engine.submit_models(frozen(2))
+        assert not engine.budget_available()
+
+
+def test_limits_of_an_earlier_process_are_those_of_its_log() -> None:
+    log = InMemoryLog()
+    log.append(PlatformLimits(max_trial_number=0, concurrency=None))
+
+    with engine_on(InMemoryTrials(log)) as engine:
+        engine.load_state_dict({"experiment_id": "old"})
+        engine.start()
+
+        assert not engine.budget_available()

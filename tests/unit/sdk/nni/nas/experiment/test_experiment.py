@@ -114,6 +114,13 @@ def test_command_channel_needs_a_running_experiment(make: Make) -> None:
         _ = experiment.tuner_command_channel
 
 
+def test_misspelled_strategy_gets_the_closest_names() -> None:
+    name: Any = "Randm"
+
+    with pytest.raises(TypeError, match=r"got 'Randm'; did you mean Random"):
+        NasExperiment(space(), None, name)
+
+
 # Run
 
 
@@ -240,6 +247,36 @@ def test_log_file_holds_what_the_library_logs(make: Make, tmp_path: Path) -> Non
     assert f"experiment {experiment.id} starts in" in text
     assert "has stopped" in text
     assert experiment.config.debug
+
+
+# Trials
+
+
+def test_models_of_this_process_are_listed_as_trials(make: Make) -> None:
+    experiment = make(max_trial_number=3)
+
+    before = experiment.get_status(), experiment.list_trial_jobs()
+    experiment.run()
+    ended = experiment.get_status(), experiment.get_job_statistics()
+    experiment.stop()
+
+    assert before == ("INITIALIZED", [])
+    assert ended == ("DONE", {"SUCCEEDED": 3})
+    assert experiment.get_status() == "STOPPED"
+    assert [result.value for result in experiment.export_data()] == [
+        sample["a"] * 10 + sample["b"]
+        for sample in (job.hyperParameters[0].parameters for job in experiment.list_trial_jobs())
+    ]
+
+
+def test_failed_search_has_the_state_error(make: Make) -> None:
+    experiment = make(Evaluating(2, OSError("disk")))
+
+    with pytest.raises(OSError, match="disk"):
+        experiment.run()
+
+    assert experiment.get_status() == "ERROR"
+    assert experiment.get_job_statistics() == {"SUCCEEDED": 1, "FAILED": 1}
 
 
 # Checkpoints
@@ -445,8 +482,8 @@ def test_viewed_search_exports_its_models_and_evaluates_none(
     assert entry_of(first)["status"] == "STOPPED"
 
 
-def test_a_search_without_a_manager_cannot_be_connected_to() -> None:
-    with pytest.raises(RuntimeError, match="no architecture search listens on port 8081"):
+def test_a_port_leads_to_no_search() -> None:
+    with pytest.raises(RuntimeError, match=r"Experiment\.connect\(8081\) to watch the trials"):
         NasExperiment.connect(8081)
 
 

@@ -29,3 +29,9 @@ def test_public_names_are_importable(name: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = strategy.nothing
+
+
+def test_misspelled_name_gets_the_closest_ones() -> None:
+    with pytest.raises(AttributeError, match=r"'gridsearch'; did you mean GridSearch\?"):
+        _ = strategy.gridsearch
+    assert strategy.closest("RegularisedEvolution") == "; did you mean RegularizedEvolution?"
