@@ -178,7 +178,13 @@ class LegacyValueChoice(ValueChoice):
         prior: Sequence[float] | None = None,
         label: str | None = None,
     ) -> None:
-        super().__init__(candidates, prior=prior, label=mutation_label(label))
+        warn_once("nn.pytorch.ValueChoice", "nni.choice")
+        Categorical.__init__(  # that of ValueChoice warns at each call
+            self,
+            list(candidates),
+            weights=None if prior is None else list(prior),
+            label=mutation_label(label),
+        )
         space = space_under_construction()
         if space is not None:
             space.add_mutable(self)
