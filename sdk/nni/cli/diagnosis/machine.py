@@ -101,6 +101,7 @@ def check_clock() -> Iterator[Finding]:
     from nni.experiment.environment import nni_home
 
     folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())
+    began_s = time.time()
     try:
         with tempfile.NamedTemporaryFile(dir=folder) as probe:
             probe.write(b"nni")
@@ -109,12 +110,19 @@ def check_clock() -> Iterator[Finding]:
     except OSError as error:
         yield Finding("clock", "note", f"cannot be compared: {error}")
         return
-    yield judge_clock(written_s, time.time(), str(folder))
+    yield judge_clock(written_s, began_s, time.time(), str(folder))
 
 
-def judge_clock(disk_s: float, own_s: float, folder: str) -> Finding:
-    """Judge the clock of a disk beside one's own, both in seconds since 1970."""
-    apart_s = own_s - disk_s
+def judge_clock(disk_s: float, began_s: float, ended_s: float, folder: str) -> Finding:
+    """Judge the clock of a disk beside one's own; all times in seconds since 1970.
+
+    Args:
+        disk_s: time that the disk gave to a file.
+        began_s: own time before the file was written.
+        ended_s: own time afterwards; the writing may have taken long.
+        folder: of the file.
+    """
+    apart_s = min(max(disk_s, began_s), ended_s) - disk_s
     if abs(apart_s) <= CLOCK_LIMIT_S:
         return Finding("clock", "ok", "agrees with that of the disk")
     way = "ahead of" if apart_s > 0 else "behind"

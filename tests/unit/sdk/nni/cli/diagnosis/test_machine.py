@@ -75,10 +75,15 @@ def test_a_low_limit_of_watches_is_found(tmp_path: Path) -> None:
 def test_a_clock_that_differs_from_the_disks_is_found(
     disk_s: float, own_s: float, words: str
 ) -> None:
-    finding = machine.judge_clock(disk_s, own_s, "/net/home")
+    finding = machine.judge_clock(disk_s, own_s, own_s, "/net/home")
 
     assert finding.result == "bad"
     assert finding.explanation.startswith(words)
+
+
+def test_a_disk_that_writes_slowly_has_no_wrong_clock() -> None:
+    assert machine.judge_clock(1020.0, 1000.0, 1060.0, "/net/home").result == "ok"
+    assert "is 30 s ahead of" in machine.judge_clock(970.0, 1000.0, 1060.0, "/").explanation
 
 
 def test_the_clock_of_this_machine_agrees_with_its_disk(home: Path) -> None:
