@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nni.nas.execution import SequentialExecutionEngine
-from nni.nas.space import RawFormatModelSpace
+from nni.nas.space import ExecutableModelSpace, RawFormatModelSpace
 from nni.nas.strategy import Random
 from nni.retiarii.deprecation import warn_once
+from nni.retiarii.experiment.mutated_space import mutated_space
 
 
 def debug_mutated_model(
@@ -22,13 +23,13 @@ def debug_mutated_model(
         applied_mutators: mutators; none with choices inside the network.
 
     Raises:
-        ValueError: there are mutators.
+        RuntimeError: there are mutators and choices inside the network.
     """
     warn_once("experiment.pytorch.debug_mutated_model", "nni.nas.execution")
-    if applied_mutators:
-        raise ValueError(
-            "applied_mutators must be empty: write the choices inside the network, by the layers "
-            f"of nni.retiarii.nn.pytorch; got {list(applied_mutators)!r:.200}"
-        )
     engine = SequentialExecutionEngine(max_model_count=1)
-    Random()(RawFormatModelSpace.from_model(base_model, trainer), engine)
+    space: ExecutableModelSpace = (
+        mutated_space(base_model, applied_mutators).with_evaluator(trainer)
+        if applied_mutators
+        else RawFormatModelSpace.from_model(base_model, trainer)
+    )
+    Random()(space, engine)

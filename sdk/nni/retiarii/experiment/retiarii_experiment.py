@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from nni.nas.benchmark import NasBench101Benchmark, NasBench201Benchmark, SlimBenchmarkSpace
-from nni.nas.experiment import NasExperiment
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.experiment.config import GraphModelFormatConfig
 from nni.nas.experiment.exports import check_formatter, formatted
+from nni.nas.space.pytorch import PytorchGraphModelSpace
 from nni.nas.strategy import Strategy
 from nni.nas.utils import convert_sample
 from nni.retiarii.deprecation import warn_once
 from nni.retiarii.experiment.execution_config import RetiariiExeConfig
+from nni.retiarii.experiment.mutated_space import mutated_space
 from nni.retiarii.oneshot import BaseOneShotTrainer
+from nni.retiarii.strategy.custom_strategy import BaseStrategy, CustomStrategy
 
 _BENCHMARKS: Final[Mapping[str | None, type[Any]]] = {
     "nasbench101": NasBench101Benchmark,
@@ -39,7 +43,7 @@ class RetiariiExperiment:
 
     Raises:
         TypeError: there is no strategy, and the trainer is no one-shot trainer.
-        ValueError: there are mutators.
+        RuntimeError: there are mutators and choices inside the network.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class RetiariiExperiment:
         base_model: Any,  # noqa: ANN401 - a network of any framework
         trainer: Any,  # noqa: ANN401 - anything with `evaluate` or `fit`
         applied_mutators: Sequence[Any] | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | BaseStrategy | None = None,
     ) -> None:
         warn_once("experiment.pytorch.RetiariiExperiment", "nni.nas.experiment.NasExperiment")
         if strategy is None and not isinstance(trainer, BaseOneShotTrainer):
@@ -55,15 +59,11 @@ class RetiariiExperiment:
                 "strategy must be an object of a class of nni.retiarii.strategy unless trainer is "
                 "a one-shot trainer, got None"
             )
-        if applied_mutators:
-            raise ValueError(
-                "applied_mutators must be empty: write the choices inside the network, by the "
-                f"layers of nni.retiarii.nn.pytorch; got {list(applied_mutators)!r:.200}"
-            )
+        self._graphs = mutated_space(base_model, applied_mutators) if applied_mutators else None
         self.base_model = base_model
         self.trainer = trainer
         self.applied_mutators = list(applied_mutators or ())
-        self.strategy = strategy
+        self.strategy = CustomStrategy(strategy) if isinstance(strategy, BaseStrategy) else strategy
         self.config: RetiariiExeConfig | None = None
         self._experiment: NasExperiment | None = None
 
@@ -103,8 +103,11 @@ class RetiariiExperiment:
                 raise ValueError(f"benchmark must be one of {known}, got {config.benchmark!r}")
             space = SlimBenchmarkSpace(space.simplify())
             evaluator = _BENCHMARKS[config.benchmark]()
+        translated = config.translated()
+        if self._graphs is not None:
+            space = _with_graphs(self._graphs, config, translated)
         assert self.strategy is not None
-        return NasExperiment(space, evaluator, self.strategy, config.translated())
+        return NasExperiment(space, evaluator, self.strategy, translated)
 
     def stop(self) -> None:
         """Stop the search and release everything; does nothing if it does not run."""
@@ -147,5 +150,21 @@ class RetiariiExperiment:
         best = models if optimize_mode == "maximize" else models[::-1]
         found = formatted(best[:top_k], formatter)
         if formatter == "dict":
-            return [convert_sample(sample, self.base_model, "gen2") for sample in found]
+            has_choices = hasattr(self.base_model, "simplify")
+            space = self.base_model if has_choices else self.strategy.model_space
+            return [convert_sample(sample, space, "gen2") for sample in found]
         return found
+
+
+def _with_graphs(
+    graphs: PytorchGraphModelSpace, config: RetiariiExeConfig, translated: NasExperimentConfig
+) -> PytorchGraphModelSpace:
+    """Return a space of graphs for a configuration, which is changed to their format."""
+    if config.execution_engine == "py":
+        raise ValueError(
+            "execution_engine must be 'base' or 'cgo' with mutators, got 'py'; write the choices "
+            "inside the network, or set config.execution_engine = 'base'"
+        )
+    translated.model_format = GraphModelFormatConfig(dummy_input=config.dummy_input)
+    graphs.dummy_input = config.dummy_input
+    return graphs

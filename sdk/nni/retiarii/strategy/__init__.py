@@ -2,6 +2,7 @@
 
 from nni.nas.strategy.hpo import TPEStrategy
 from nni.nas.strategy.oneshot import DARTS, ENAS, GumbelDARTS, Proxyless, RandomOneShot
+from nni.retiarii.strategy.custom_strategy import BaseStrategy
 from nni.retiarii.strategy.legacy_strategies import (
     LegacyGridSearch as GridSearch,
 )
@@ -18,6 +19,7 @@ from nni.retiarii.strategy.legacy_strategies import (
 __all__ = [
     "DARTS",
     "ENAS",
+    "BaseStrategy",
     "GridSearch",
     "GumbelDARTS",
     "PolicyBasedRL",

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+import torch
 
 import nni
 from nni.mutable import Categorical
 from nni.retiarii.experiment.pytorch import debug_mutated_model
 from nni.testing.strategies import TableSpace
+from tests.support.mutated_networks import BlockMutator, MutatedNet
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -23,6 +25,17 @@ class Evaluating:
         nni.report_final_result(model["a"])
 
 
+class NetworkEvaluating:
+    """Evaluator that records networks."""
+
+    def __init__(self, networks: list[Any]) -> None:
+        self.networks = networks
+
+    def evaluate(self, model: Any) -> None:
+        self.networks.append(model)
+        nni.report_final_result(0.0)
+
+
 def test_one_model_is_evaluated() -> None:
     evaluator = Evaluating()
 
@@ -31,6 +44,9 @@ def test_one_model_is_evaluated() -> None:
     assert len(evaluator.models) == 1
 
 
-def test_mutators_are_refused() -> None:
-    with pytest.raises(ValueError, match="applied_mutators must be empty"):
-        debug_mutated_model(None, None, [1])
+def test_network_of_mutators_is_evaluated() -> None:
+    networks: list[Any] = []
+
+    debug_mutated_model(MutatedNet(), NetworkEvaluating(networks), [BlockMutator("block")])
+
+    assert networks[0](torch.zeros(2, 4)).shape[1] in {3, 5}
