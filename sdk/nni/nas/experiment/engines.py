@@ -13,11 +13,16 @@ from nni.nas.experiment.config import (
     NasExperimentConfig,
     SequentialEngineConfig,
 )
-from nni.nas.space import ExecutableModelSpace, RawFormatModelSpace, SimplifiedModelSpace
+from nni.nas.space import (
+    ExecutableModelSpace,
+    GraphModelSpace,
+    RawFormatModelSpace,
+    SimplifiedModelSpace,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchTarget:
     """What is searched, for an engine whose models are trials of an experiment."""
 
     model_space: object
@@ -28,7 +33,7 @@ class Search:
     """Port of the page; 0: none."""
 
 
-def _sequential(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
+def _sequential(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
     del search
     from nni.nas.execution.sequential import SequentialExecutionEngine
 
@@ -38,7 +43,7 @@ def _sequential(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
     )
 
 
-def _training_service(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
+def _training_service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
     from nni.nas.execution.training_service import TrainingServiceExecutionEngine
     from nni.nas.experiment.platform_trials import ManagerTrialPlatform
 
@@ -49,7 +54,7 @@ def _training_service(config: NasExperimentConfig, search: Search) -> ExecutionE
     )
 
 
-_ENGINES: Final[dict[str, Callable[[NasExperimentConfig, Search], ExecutionEngine]]] = {
+_ENGINES: Final[dict[str, Callable[[NasExperimentConfig, SearchTarget], ExecutionEngine]]] = {
     "sequential": _sequential,
     "ts": _training_service,
 }
@@ -57,13 +62,14 @@ _ENGINES: Final[dict[str, Callable[[NasExperimentConfig, Search], ExecutionEngin
 `AVAILABLE_ENGINES` of the configuration."""
 
 _FORMATS: Final[dict[str, type[ExecutableModelSpace]]] = {
+    "graph": GraphModelSpace,
     "raw": RawFormatModelSpace,
     "simplified": SimplifiedModelSpace,
 }
 """Class by name of the format."""
 
 
-def create_engine(config: NasExperimentConfig, search: Search) -> ExecutionEngine:
+def create_engine(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
     """Return a new engine for a canonical configuration.
 
     Args:
@@ -90,16 +96,21 @@ def create_space(
 ) -> ExecutableModelSpace:
     """Return the executable space in the format of a canonical configuration.
 
+    Args:
+        config: in its canonical form.
+        model_space: network with its choices; or graphs with mutators, for the graph format.
+        evaluator: object that trains and measures a network.
+
     Raises:
-        ValueError: this version has no such format.
         TypeError: the space cannot be written in this format.
     """
     model_format: ModelFormatConfig = config.model_format
-    if model_format.name not in _FORMATS:
-        known = ", ".join(repr(one) for one in _FORMATS)
-        raise ValueError(
-            f"model format {model_format.name!r} is not part of this version, only {known}; "
-            "set config.model_format = 'simplified'"
-        )
     options = {name: value for name, value in model_format if name != "name" and value is not None}
-    return _FORMATS[model_format.name].from_model(model_space, evaluator, **options)
+    if not isinstance(model_space, GraphModelSpace):
+        return _FORMATS[model_format.name].from_model(model_space, evaluator, **options)
+    if model_format.name != "graph":
+        raise TypeError(
+            f"a {type(model_space).__name__} has the graph format, and the configuration names "
+            f"{model_format.name!r}; set config.model_format = 'graph'"
+        )
+    return model_space.with_evaluator(evaluator)

@@ -248,6 +248,20 @@ class GraphModelSpace(ExecutableModelSpace):
         forked.status = ModelStatus.Mutating
         return forked
 
+    def with_evaluator(self, evaluator: ModelEvaluator | None) -> Self:
+        """Return a space of the same graphs and mutators, with an evaluator.
+
+        Args:
+            evaluator: what evaluates networks; None for that of this space.
+
+        Returns:
+            A new space, whose status is `initialized`.
+        """
+        space = self.fork()
+        space.status = ModelStatus.Initialized
+        space.evaluator = self.evaluator if evaluator is None else evaluator
+        return space
+
     def freeze(self, sample: Sample) -> Self:
         """Return the model of a sample: a copy after all mutators."""
         self.check_freezable(sample)

@@ -22,6 +22,7 @@ from nni.nas.experiment.config.engine_configs import (
     SequentialEngineConfig,
 )
 from nni.nas.experiment.config.format_configs import ModelFormatConfig
+from nni.nas.space import GraphModelSpace
 
 if TYPE_CHECKING:
     from nni.nas.strategy.base import Strategy
@@ -99,13 +100,15 @@ class NasExperimentConfig(ExperimentConfig):
 
         Returns:
             The raw format and the sequential engine for a one-shot strategy or a supernet;
-            otherwise the simplified format, and trials on this machine, one at a time.
+            otherwise trials on this machine, one at a time, and the simplified format, or that of
+            graphs if the space is a `GraphModelSpace`.
         """
         del evaluator
         if strategy.is_one_shot or getattr(model_space, "is_supernet", False):
             return cls("sequential", "raw")
         _warn_of_unused_gpus()
-        return cls("ts", "simplified", "local", trial_concurrency=1)
+        model_format = "graph" if isinstance(model_space, GraphModelSpace) else "simplified"
+        return cls("ts", model_format, "local", trial_concurrency=1)
 
     def canonical(self, model_space: object, evaluator: object, strategy: Strategy) -> Self:
         """Return a complete copy, whose rules are checked.

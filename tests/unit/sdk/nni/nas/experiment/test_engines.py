@@ -1,11 +1,19 @@
+from typing import Any
+
 import pytest
 
 from nni.mutable import Categorical
 from nni.nas.execution import SequentialExecutionEngine
-from nni.nas.experiment.config import NasExperimentConfig, SequentialEngineConfig
+from nni.nas.experiment.config import (
+    GraphModelFormatConfig,
+    NasExperimentConfig,
+    SequentialEngineConfig,
+)
 from nni.nas.experiment.engines import Search, create_engine, create_space
-from nni.nas.space import RawFormatModelSpace
+from nni.nas.space import GraphModelSpace, RawFormatModelSpace
 from nni.testing.strategies import TableSpace
+from tests.unit.sdk.nni.nas.graph_models import AnchorNet, OperationMutator, linear
+from tests.unit.sdk.nni.nas.space_models import TinySpace
 
 
 def search() -> Search:
@@ -43,3 +51,33 @@ def test_space_that_has_no_such_format_is_refused() -> None:
 
     with pytest.raises(TypeError, match="model_space must be a ModelSpace"):
         create_space(config, object(), None)
+
+
+def test_graph_format_has_the_shapes_of_its_dummy_input() -> None:
+    config = NasExperimentConfig("sequential", GraphModelFormatConfig(dummy_input=[1, 4]))
+
+    made = create_space(config, TinySpace(), None)
+
+    assert isinstance(made, GraphModelSpace)
+    node = made.default().get_node_by_name("hidden")
+    assert node.operation.attributes["output_shape"] == [[1, 8]]
+
+
+def test_graphs_with_mutators_get_the_evaluator() -> None:
+    graphs = GraphModelSpace.from_model(
+        AnchorNet(), mutators=[OperationMutator("first", [linear(4)], label="m")]
+    )
+    evaluator: Any = object()
+
+    made = create_space(NasExperimentConfig("sequential", "graph"), graphs, evaluator)
+
+    assert made.evaluator is evaluator
+    assert graphs.evaluator is None
+    assert list(made.simplify()) == ["m"]
+
+
+def test_graphs_need_the_graph_format() -> None:
+    graphs = GraphModelSpace.from_model(AnchorNet())
+
+    with pytest.raises(TypeError, match=r"set config\.model_format = 'graph'"):
+        create_space(NasExperimentConfig("sequential", "raw"), graphs, None)
