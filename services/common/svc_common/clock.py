@@ -11,6 +11,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 CLOCK_STEP: Final = timedelta(seconds=1)
 """Smallest lead of the wall clock over the monotonic one that is a step and no inaccuracy."""
+_CLOCK_STEP_US: Final = CLOCK_STEP // timedelta(microseconds=1)
+_NO_STEP: Final = timedelta()
 
 
 class Clock(Protocol):
@@ -86,9 +88,12 @@ class SteadyClock:
 
     def follow(self) -> timedelta:
         """Follow the wall clock if it was set ahead; return by how much, zero if it was not."""
-        now, wall = self.now(), self._clock.now()
-        if wall - now < CLOCK_STEP:
-            return timedelta()
+        elapsed_s, wall = self._clock.monotonic_s() - self._began_s, self._clock.now()
+        # In numbers, as in `now_ms`: once a round.
+        lead_us = round(((wall - self._began).total_seconds() - elapsed_s) * 1e6)
+        if lead_us < _CLOCK_STEP_US:
+            return _NO_STEP
+        now = self._began + timedelta(seconds=elapsed_s)
         self._set(wall)
         return wall - now
 

@@ -69,6 +69,10 @@ class JetStreamError(ServiceError):
         self.code = code
 
 
+_read_json: Final = json.JSONDecoder().decode
+"""Reader of a decoded answer: `json.loads` finds out the encoding of bytes, for each one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """Message stored in a JetStream stream: subject, sequence, payload, headers, time."""
@@ -375,7 +379,7 @@ def _checked(answer: bytes) -> Any:  # noqa: ANN401 - JSON of the server
         OutOfRoomError: the server is out of room.
         JetStreamError: the server refuses.
     """
-    value = json.loads(answer)
+    value = _read_json(answer.decode())
     error = value.get("error")
     if error is None:
         return value

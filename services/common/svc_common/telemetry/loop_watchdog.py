@@ -4,10 +4,12 @@ The loop's selector notifies it when callbacks begin and end; they run between c
 A thread looks at a loop that is held and keeps the innermost lines of its stack for the log. It
 rests while the loop is idle, so an idle process stays asleep.
 
-There are thousands of turns a second, so a turn costs two readings of the monotonic clock: it is a
-read of memory, while the CPU time is a system call of up to 20 µs and is read every now and then.
+There are thousands of turns a second, so a turn costs one reading of the monotonic clock, or two
+if the loop waits after it: that is a read of memory, while the CPU time is a system call of up to
+20 µs and is read every now and then.
 """
 
+import math
 import selectors
 import sys
 import threading
@@ -75,8 +77,10 @@ class LoopWatchdog:
         """Number of the last turn, counted from 1."""
         self._began_s: float | None = None
         """Start of the present turn; None: the loop waits."""
-        self._cpu_reading: tuple[float, float] | None = None
-        """Time and CPU time of the last reading."""
+        self._cpu_read_s = -math.inf
+        """Time of the last reading of the CPU time."""
+        self._cpu_then_s = 0.0
+        """CPU time at the last reading."""
         self._thread_id = 0
         self._seen: tuple[int, list[Line]] = (0, [])
         """Turn in which the thread looked last, and the stack that it saw."""
@@ -123,14 +127,7 @@ class LoopWatchdog:
 
     def turn_began(self) -> None:
         """Record when the loop begins to run callbacks; wake the watchdog's thread if it rests."""
-        began_s = self._now_s()
-        reading = self._cpu_reading
-        if reading is None or began_s - reading[0] >= _CPU_EVERY_S:
-            self._cpu_reading = (began_s, self._cpu_s())
-        self._turn += 1
-        self._began_s = began_s
-        if self._resting:
-            self._wake.set()
+        self._begin(self._now_s())
 
     def turn_ended(self) -> None:
         """Measure how long the loop's callbacks ran; count and log it if beyond the limit."""
@@ -140,6 +137,21 @@ class LoopWatchdog:
         held_s = self._now_s() - began_s
         if held_s >= _COUNTED_FROM_S:
             self._count(held_s)
+
+    def turn_passed(self) -> None:
+        """Record the end of a turn and the begin of the next one, which follows without a wait."""
+        now_s = self._now_s()
+        if self._began_s is not None and now_s - self._began_s >= _COUNTED_FROM_S:
+            self._count(now_s - self._began_s)
+        self._begin(now_s)
+
+    def _begin(self, now_s: float) -> None:
+        if now_s - self._cpu_read_s >= _CPU_EVERY_S:
+            self._cpu_read_s, self._cpu_then_s = now_s, self._cpu_s()
+        self._turn += 1
+        self._began_s = now_s
+        if self._resting:
+            self._wake.set()
 
     def look(self) -> None:
         """Record the stack of the loop's thread if its callbacks run now."""
@@ -156,8 +168,7 @@ class LoopWatchdog:
             self._observe(held_s)
         if held_s <= self._limit_s:
             return
-        assert self._cpu_reading is not None
-        cpu_s = min(self._cpu_s() - self._cpu_reading[1], held_s)
+        cpu_s = min(self._cpu_s() - self._cpu_then_s, held_s)
         seen, stack = self._seen
         self.holds += 1
         self.last = Hold(held_s, cpu_s, _stack_text(stack) if seen == self._turn else "")
@@ -187,14 +198,18 @@ class _WatchedSelector(selectors.DefaultSelector):
 
     def __init__(self, watchdog: LoopWatchdog) -> None:
         super().__init__()
-        self._ended = watchdog.turn_ended
-        self._began = watchdog.turn_began
+        self._wait = super().select
+        self._watchdog = watchdog
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for I/O, with the watchdog notified that callbacks ended before and begin after."""
-        self._ended()
-        ready = super().select(timeout)
-        self._began()
+        if timeout == 0:  # callbacks are ready: a look at the sockets, and no wait
+            ready = self._wait(timeout)
+            self._watchdog.turn_passed()
+            return ready
+        self._watchdog.turn_ended()
+        ready = self._wait(timeout)
+        self._watchdog.turn_began()
         return ready
 
 
