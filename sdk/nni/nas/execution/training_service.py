@@ -31,6 +31,8 @@ _logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S: Final = 10.0
 """Time that `shutdown` waits for the thread of the events."""
+_RETRY: Final = "~"
+"""Part of a key between that of the model's first trial and the number of a further one."""
 
 
 class TrainingServiceExecutionEngine(ExecutionEngine):
@@ -113,7 +115,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """
         self._open()
         for model in models:
-            if model.status is not ModelStatus.Frozen:
+            if model.status not in {ModelStatus.Frozen, ModelStatus.Retrying}:
                 raise RuntimeError(
                     f"a submitted model must be frozen, its status is {model.status}; "
                     "call freeze(sample) of the space"
@@ -128,9 +130,14 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             self._add(model)
 
     def _add(self, model: ExecutableModelSpace) -> None:
+        is_retry = model.status is ModelStatus.Retrying
+        model.status = ModelStatus.Frozen  # in the trial, too
         parameters = parameters_of(model)
         with self._lock:
             key = f"{self._prefix}-{len(self._keys)}"
+            if is_retry:
+                first = next((old for old, one in self._models.items() if one is model), key)
+                key = f"{_first_key(first)}{_RETRY}{len(self._keys)}"
             self._keys[key] = None
             self._models[key] = model
         model.status = ModelStatus.Training
@@ -183,7 +190,8 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             The models, in the order of their submission.
         """
         with self._lock:
-            models = [self._models[key] for key in self._keys if key in self._models]
+            found = [self._models[key] for key in self._keys if key in self._models]
+        models = {id(model): model for model in found}.values()  # a retried one has several keys
         return [one for one in models if status is None or one.status == status]
 
     def wait_models(self, *models: ExecutableModelSpace) -> None:
@@ -276,19 +284,20 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         """Read what is in the log; hold the trials that an earlier process did not count."""
         past = list(self._platform.events(follow=False))
         ended = {event.key for event in past if isinstance(event, CandidateEnded)}
-        counted: set[str] = set()
+        retries: dict[str, list[CandidateAdded]] = {}
         for event in past:
-            if not isinstance(event, CandidateAdded):
-                continue
-            self._keys[event.key] = None
-            sample = _sample_text(model_from(event.parameters))
-            if event.key in ended and self._restored[sample] > 0:
+            if isinstance(event, CandidateAdded):
+                self._keys[event.key] = None
+                retries.setdefault(_first_key(event.key), []).append(event)
+        for trials in retries.values():  # of one model each
+            sample = _sample_text(model_from(trials[0].parameters))
+            keys = [trial.key for trial in trials]
+            if keys[-1] in ended and self._restored[sample] > 0:
                 self._restored[sample] -= 1
-                counted.add(event.key)
+                self._ended.update(keys)
             else:
-                self._held[event.key] = []
-                self._held_keys.setdefault(sample, []).append(event.key)
-        self._ended.update(counted)
+                self._held.update((key, []) for key in keys)
+                self._held_keys.setdefault(sample, []).extend(keys)
         for event in past:
             match event:
                 case PlatformOpened():
@@ -450,6 +459,11 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             models: completed models, after `load_state_dict`.
         """
         self._restored = Counter(map(_sample_text, models))
+
+
+def _first_key(key: str) -> str:
+    """Return the key under which a model was added first; later ones name its retries."""
+    return key.partition(_RETRY)[0]
 
 
 def _sample_text(model: ExecutableModelSpace) -> str:

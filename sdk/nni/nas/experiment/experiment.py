@@ -20,7 +20,7 @@ from nni.experiment.errors import NotFoundError
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
-from nni.nas.experiment.engines import Search, create_engine, create_space
+from nni.nas.experiment.engines import SearchTarget, create_engine, create_space
 from nni.nas.experiment.exports import check_formatter, formatted
 from nni.nas.experiment.local_trials import LocalTrials
 from nni.nas.experiment.log_file import ExperimentLogFile
@@ -203,7 +203,7 @@ class NasExperiment(TrialQueries):
             self.config.debug = True
         canonical = self.config.canonical(self.model_space, self.evaluator, self.strategy)
         space = create_space(canonical, self.model_space, self.evaluator)
-        engine = create_engine(canonical, Search(self.model_space, space, port))
+        engine = create_engine(canonical, SearchTarget(self.model_space, space, port))
         self._canonical, self._engine = canonical, engine
         return space
 
@@ -341,7 +341,7 @@ class NasExperiment(TrialQueries):
             RuntimeError: always.
         """
         raise RuntimeError(
-            f"a search cannot be built from port {port}: its strategy lives in the process that "
+            f"a search cannot be built from port {port}: its strategy runs in the process that "
             f"started it; use nni.experiment.Experiment.connect({port}) to watch the trials, or "
             "NasExperiment(..., id=...).view() for the models"
         )

@@ -104,6 +104,7 @@ class ManagerTrialPlatform:
         self._id = ""
         self._position: event_pb2.EventPosition | None = None
         self._log = TrialLog()
+        self._keys = self._log.keys
         self._closed = threading.Event()
 
     def open(self, experiment_id: str | None) -> str:
@@ -174,7 +175,7 @@ class ManagerTrialPlatform:
         try:
             for item in stream:
                 self._position = item.position
-                event = self._log.read(item.event)
+                event = self._event_of(item.event)
                 if event is not None:
                     yield event
                 if follow and isinstance(event, PlatformClosed) and event.is_final:
@@ -184,6 +185,10 @@ class ManagerTrialPlatform:
                 raise
         finally:
             stream.close()
+
+    def _event_of(self, message: event_pb2.Event) -> PlatformEvent | None:
+        """Return what an event means for the search; subclasses add keys of other trials."""
+        return self._log.read(message)
 
     def close(self) -> None:
         """Stop the experiment, and end `events`; may be called twice."""

@@ -37,11 +37,13 @@ class TrialLog:
     """Translator of the events of one experiment, read from their beginning and in order.
 
     Trials that were not added by a search, with a key, are left out.
+
+    Attributes:
+        keys: keys by parameter id.
     """
 
     def __init__(self) -> None:
-        self._keys: dict[int, str] = {}
-        """Keys by parameter id."""
+        self.keys: dict[int, str] = {}
         self._trial_keys: dict[str, str] = {}
 
     def read(self, message: event_pb2.Event) -> PlatformEvent | None:
@@ -49,7 +51,7 @@ class TrialLog:
         match message.WhichOneof("kind"):
             case "custom_trial_added":
                 added = message.custom_trial_added
-                self._keys[added.parameter_id] = added.request_id
+                self.keys[added.parameter_id] = added.request_id
                 return CandidateAdded(added.request_id, parameters_in(added.parameters))
             case "trial_scheduled":
                 return self._scheduled(message.trial_scheduled)
@@ -67,7 +69,7 @@ class TrialLog:
         return None
 
     def _scheduled(self, message: event_pb2.TrialScheduled) -> PlatformEvent | None:
-        key = self._keys.get(message.parameter_id)
+        key = self.keys.get(message.parameter_id)
         if key is None:
             return None
         self._trial_keys[message.trial_id] = key

@@ -17,6 +17,7 @@ from nni.nas.execution.trial_platform import (
     PlatformOpened,
 )
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
+from nni.nas.strategy.middleware import FailureHandler
 from tests.support.in_memory_trials import InMemoryLog, InMemoryTrials
 
 TIMEOUT_S = 20.0
@@ -373,3 +374,44 @@ def test_limits_of_an_earlier_process_are_those_of_its_log() -> None:
         engine.start()
 
         assert not engine.budget_available()
+
+
+def test_failed_model_is_retried_by_a_middleware_and_listed_once() -> None:
+    trials, model = InMemoryTrials(), frozen(3)
+
+    with engine_on(trials) as engine:
+        handler = FailureHandler(retry_patience=1)
+        handler.set_engine(engine)
+        handler.submit_models(model)
+        (first,) = trials.log.parameters
+        trials.log.finish(first, succeeded=False)
+        engine.wait_until(lambda: len(trials.log.parameters) == 2)
+        second = list(trials.log.parameters)[-1]
+        trials.log.finish(second, 0.75)
+        engine.wait_models()
+
+        assert list(engine.list_models()) == [model]
+        assert trials.log.parameters[second]["model"]["status"] == "frozen"
+    assert (model.status, model.metric) == (ModelStatus.Trained, 0.75)
+
+
+def test_retries_of_a_model_that_was_counted_are_not_reported_again() -> None:
+    log, model = InMemoryLog(), frozen(3)
+    with engine_on(InMemoryTrials(log)) as engine:
+        handler = FailureHandler(retry_patience=1)
+        handler.set_engine(engine)
+        handler.submit_models(model)
+        (first,) = log.parameters
+        log.finish(first, succeeded=False)
+        engine.wait_until(lambda: len(log.parameters) == 2)
+        log.finish(list(log.parameters)[-1], 0.75)
+        engine.wait_models()
+        state = engine.state_dict()
+
+    with engine_on(InMemoryTrials(log)) as resumed:
+        resumed.load_state_dict(state)
+        resumed.restore_models([model])
+        resumed.start()
+        resumed.wait_models()
+
+        assert list(resumed.list_models()) == []

@@ -9,16 +9,16 @@ from nni.nas.experiment.config import (
     NasExperimentConfig,
     SequentialEngineConfig,
 )
-from nni.nas.experiment.engines import Search, create_engine, create_space
+from nni.nas.experiment.engines import SearchTarget, create_engine, create_space
 from nni.nas.space import GraphModelSpace, RawFormatModelSpace
 from nni.testing.strategies import TableSpace
 from tests.unit.sdk.nni.nas.graph_models import AnchorNet, OperationMutator, linear
 from tests.unit.sdk.nni.nas.space_models import TinySpace
 
 
-def search() -> Search:
+def search() -> SearchTarget:
     space = TableSpace(Categorical([1], label="a"))
-    return Search(space, RawFormatModelSpace(space))
+    return SearchTarget(space, RawFormatModelSpace(space))
 
 
 def test_sequential_engine_has_the_limits_of_its_configuration() -> None:
