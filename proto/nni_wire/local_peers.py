@@ -2,15 +2,17 @@
 
 Any user may listen on a port that has become free. Before a client sends a secret to 127.0.0.1 it
 therefore checks that no other user has a socket there. The kernel says who owns a socket
-(`/proc/net/tcp`); only root can change that.
+(`sock_diag(7)`, or `/proc/net/tcp` where it is not offered); only root can change that.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+from nni_wire.socket_owners import owners_at
 
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED, _LISTEN = "01", "0A"
@@ -35,24 +37,32 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1", "[::1]"} or host.startswith("127.")
 
 
-def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = _TABLES) -> None:
+def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = ()) -> None:
     """Raise ForeignOwnerError if another user than this one or root has a socket at a port.
 
     Args:
         port: of a loopback address.
         uid: of the user; None: of this process.
-        tables: files with the kernel's tables of sockets; where there are none, nothing is checked.
+        tables: files with the kernel's tables of sockets; empty: the kernel is asked, or its own
+            tables are read. Where there are none, nothing is checked.
 
     Raises:
         ForeignOwnerError: another user listens there, or has accepted a connection.
     """
     allowed = {os.geteuid() if uid is None else uid, 0}
-    for owner in _owners(port, tables):
+    for owner in _listed_owners(port, tables) if tables else _owners(port):
         if owner not in allowed:
             raise ForeignOwnerError(port, owner)
 
 
-def _owners(port: int, tables: tuple[str, ...]) -> Iterator[int]:
+def _owners(port: int) -> Iterable[int]:
+    try:
+        return owners_at(port)
+    except (OSError, AttributeError):  # a sandbox, or another system
+        return _listed_owners(port, _TABLES)
+
+
+def _listed_owners(port: int, tables: tuple[str, ...]) -> Iterator[int]:
     wanted = f":{port:04X}"
     for table in tables:
         try:

@@ -1,0 +1,112 @@
+"""Owners of single sockets, by the diagnosis interface of the kernel (`sock_diag(7)`).
+
+The tables in `/proc/net` list all sockets of the machine, which costs milliseconds; this interface
+finds one by its addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+_SOCK_DIAG: Final = 4
+_BY_FAMILY: Final = 20
+_REQUEST: Final = 1
+_ERROR: Final = 2
+_NOT_FOUND: Final = 2
+"""ENOENT, as the interface reports that there is no such socket."""
+_HEADER: Final = struct.Struct("=IHHII")
+"""Length, type, flags, sequence, port of a netlink message."""
+_QUESTION: Final = struct.Struct("=BBBBI")
+"""Family, protocol, extensions, padding, states."""
+_ANSWER: Final = struct.Struct("=4x48x12xII")
+"""User and inode of a socket, behind its state, addresses, timer and queues."""
+_ANY_COOKIE: Final = b"\xff" * 8
+_ANSWER_BYTES: Final = 4096
+_TIMEOUT_S: Final = 1.0
+_LOOPBACK: Final = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_ANYWHERE: Final = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - no bind
+
+Endpoint: TypeAlias = tuple[str, int]
+
+
+def owners_at(port: int) -> list[int]:
+    """Return the users who have a socket at a loopback port: listeners, and peers of this process.
+
+    Args:
+        port: the port.
+
+    Raises:
+        OSError: the kernel does not offer the interface.
+    """
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as diagnosis:
+        diagnosis.settimeout(_TIMEOUT_S)
+        found = [
+            _owner(diagnosis, family, (host, port), (_ANYWHERE[family], 0))
+            for family, host in _LOOPBACK
+        ]
+        found += [_owner(diagnosis, *ends) for ends in _connections(port)]
+    return [owner for owner in found if owner is not None]
+
+
+def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint) -> int | None:
+    """Return the user of the socket with these ends; None: no process has one.
+
+    Raises:
+        OSError: the kernel does not offer the interface.
+    """
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, 0) + _ends(family, local, remote)
+    length = _HEADER.size + len(question)
+    diagnosis.send(_HEADER.pack(length, _BY_FAMILY, _REQUEST, 1, 0) + question)
+    answer = diagnosis.recv(_ANSWER_BYTES)
+    kind = _HEADER.unpack_from(answer)[1]
+    if kind == _ERROR:
+        number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+        if number == _NOT_FOUND:
+            return None
+        raise OSError(number, os.strerror(number))
+    owner, inode = _ANSWER.unpack_from(answer, _HEADER.size)
+    return int(owner) if inode else None  # without an inode no process has accepted it yet
+
+
+def _ends(family: int, local: Endpoint, remote: Endpoint) -> bytes:
+    addresses = b"".join(
+        socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (local, remote)
+    )
+    return struct.pack("!HH", local[1], remote[1]) + addresses + bytes(4) + _ANY_COOKIE
+
+
+def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
+    """Yield family, far end and near end of this process's own connections to a port."""
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            if not str(entry.readlink()).startswith("socket:"):
+                continue
+            copy = os.dup(int(entry.name))
+        except OSError:  # closed meanwhile
+            continue
+        ends = _ends_of(copy, port)
+        if ends is not None:
+            yield ends
+
+
+def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
+    """Return family, far end and near end of a socket that is connected to a port; close it."""
+    try:
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        os.close(descriptor)  # it is no socket any more
+        return None
+    with connection:
+        try:
+            family, peer = connection.family, connection.getpeername()
+            if family not in _ANYWHERE or peer[1] != port:
+                return None
+            near = connection.getsockname()
+        except OSError:  # it is not connected
+            return None
+    return family, (peer[0], port), (near[0], near[1])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from nni_wire.socket_owners import owners_at
+from tests.unit.nni_wire.test_local_peers import OTHER, listener_of
+
+
+def is_offered() -> bool:
+    """Return whether the kernel offers the diagnosis of sockets; some sandboxes do not."""
+    try:
+        owners_at(1)
+    except OSError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not is_offered(), reason="the kernel offers no sock_diag")
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0", "::"])
+def test_listener_is_found_at_each_address(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as server:
+        owners = owners_at(server.getsockname()[1])
+
+    assert owners
+    assert set(owners) == {os.geteuid()}
+
+
+def test_free_port_has_no_owner() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    assert owners_at(port) == []
+
+
+@AS_ROOT
+def test_listener_of_another_user_is_found() -> None:
+    with listener_of(OTHER) as port:
+        assert owners_at(port) == [OTHER]
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("host", ["127.0.0.1", "::ffff:127.0.0.1"], ids=["IPv4", "mapped"])
+def test_other_user_who_has_accepted_a_connection_is_found(host: str) -> None:
+    with listener_of(OTHER) as port, socket.create_connection((host, port)):
+        # Their listener is closed then, or about to be.
+        assert set(owners_at(port)) == {OTHER}
+
+
+def test_connection_that_no_process_has_accepted_has_no_owner_of_its_own() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+    ):
+        assert owners_at(server.getsockname()[1]) == [os.geteuid()]
