@@ -12,6 +12,7 @@ PACKAGES = (
     "svc_manager",
     "svc_dispatcher",
     "svc_compressor",
+    "svc_nas",
     "svc_trial_runner",
     "svc_standalone",
 )

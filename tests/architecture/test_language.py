@@ -166,6 +166,7 @@ def public_classes(distribution: str) -> dict[str, list[str]]:
         *("sdk/", "sdk-benchmark/"),
         *(f"services/{name}/" for name in ("common", "dispatcher", "manager", "standalone")),
         "services/compressor/",
+        "services/nas/",
         "services/trial-runner/",
     ],
 )

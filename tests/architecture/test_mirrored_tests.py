@@ -16,6 +16,7 @@ TESTS = {
     "services/manager/svc_manager": "tests/unit/services/manager",
     "services/dispatcher/svc_dispatcher": "tests/unit/services/dispatcher",
     "services/compressor/svc_compressor": "tests/unit/services/compressor",
+    "services/nas/svc_nas": "tests/unit/services/nas",
     "services/trial-runner/svc_trial_runner": "tests/unit/services/trial_runner",
     "services/standalone/svc_standalone": "tests/unit/services/standalone",
 }
@@ -32,6 +33,11 @@ TESTED_ELSEWHERE = {
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
     "services/compressor/svc_compressor/__main__.py": "tests/e2e/test_compression_service.py",
     "services/compressor/svc_compressor/app.py": "tests/e2e/test_compression_service.py",
+    "services/nas/svc_nas/__main__.py": "tests/e2e/test_nas_service.py",
+    "services/nas/svc_nas/app.py": "tests/e2e/test_nas_service.py",
+    "services/nas/svc_nas/ports.py": (
+        "tests/unit/services/nas/sessions/test_exploration_session.py"
+    ),
     # Interfaces are tested with their implementations.
     "sdk/nni/compression/quantization_speedup/base_model_speedup.py": (
         "tests/unit/sdk/nni/compression/quantization_speedup/test_model_speedup_reference.py"
@@ -51,6 +57,15 @@ TESTED_ELSEWHERE = {
     ),
     "services/compressor/svc_compressor/domain/reports.py": (
         "tests/unit/services/compressor/domain/test_job_progress.py"
+    ),
+    "services/nas/svc_nas/domain/events.py": (
+        "tests/unit/services/nas/domain/test_exploration.py"
+    ),
+    "services/nas/svc_nas/domain/reports.py": (
+        "tests/unit/services/nas/domain/test_exploration.py"
+    ),
+    "services/nas/svc_nas/domain/strategy_lines.py": (
+        "tests/unit/services/nas/domain/test_exploration.py"
     ),
     "services/trial-runner/svc_trial_runner/attempts/dependencies.py": (
         "tests/unit/services/trial_runner/attempts/test_execution.py"

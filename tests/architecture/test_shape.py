@@ -14,6 +14,7 @@ SOURCE_FOLDERS = (
     "services/manager/svc_manager",
     "services/dispatcher/svc_dispatcher",
     "services/compressor/svc_compressor",
+    "services/nas/svc_nas",
     "services/trial-runner/svc_trial_runner",
     "services/standalone/svc_standalone",
 )

@@ -12,6 +12,7 @@ PLACES = [
     "services/*/svc_*/ports.py",
     "services/standalone/svc_standalone/**/*.py",
     "services/compressor/svc_compressor/**/*.py",
+    "services/nas/svc_nas/**/*.py",
     "services/trial-runner/svc_trial_runner/**/*.py",
     "services/common/svc_common/experiment_events/*.py",
     "sdk/nni/hpo/**/*.py",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import tempfile
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 from urllib.parse import urlsplit
 
-from nni.experiment.code_archive import PackedCode, pack_code
+from nni.experiment.code_archive import pack_code
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.common.v1 import value_pb2
 
@@ -45,24 +47,39 @@ def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
     with tempfile.TemporaryFile(prefix="nni-code-") as file:
         packed = pack_code(directory, file)
         blob = value_pb2.BlobRef(sha256=packed.sha256, size_bytes=packed.size_bytes)
-        header = pb.PrepareUploadRequest(purpose=pb.BLOB_PURPOSE_CODE, blob=blob)
-        way = store.prepare_upload(header)
-        if way.stored:
-            return blob
-        file.seek(0)
-        if way.url and _put(way.url, file, packed):
-            store.complete_upload(header)
-        else:
-            store.upload(lambda: _messages(header, file))
+        _upload(store, pb.PrepareUploadRequest(purpose=pb.BLOB_PURPOSE_CODE, blob=blob), file)
     return blob
 
 
-def _put(url: str, source: BinaryIO, packed: PackedCode) -> bool:
+def upload_value(store: ByteStore, data: bytes) -> value_pb2.BlobRef:
+    """Store a value that is too large for a message, unless it is there; return where it is.
+
+    Raises:
+        ExperimentError: the store takes no more, or cannot be reached.
+    """
+    blob = value_pb2.BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
+    header = pb.PrepareUploadRequest(purpose=pb.BLOB_PURPOSE_VALUE, blob=blob)
+    _upload(store, header, io.BytesIO(data))
+    return blob
+
+
+def _upload(store: ByteStore, header: pb.PrepareUploadRequest, file: BinaryIO) -> None:
+    way = store.prepare_upload(header)
+    if way.stored:
+        return
+    file.seek(0)
+    if way.url and _put(way.url, file, header.blob.size_bytes):
+        store.complete_upload(header)
+    else:
+        store.upload(lambda: _messages(header, file))
+
+
+def _put(url: str, source: BinaryIO, size_bytes: int) -> bool:
     """Upload a file by HTTP PUT to a prepared address; return False if that fails."""
     parts = urlsplit(url)
     connection = _connection(url)
     headers = {
-        "Content-Length": str(packed.size_bytes),
+        "Content-Length": str(size_bytes),
         "Content-Type": "application/octet-stream",
     }
     try:

@@ -47,6 +47,8 @@ NNI_DISPATCHER_GRPC: Final = "NNI_DISPATCHER_GRPC"
 NNI_COMPRESSOR_GRPC: Final = "NNI_COMPRESSOR_GRPC"
 """`host:port` on which the compressor listens and the manager calls it; unset at the manager: there
 is none."""
+NNI_NAS_GRPC: Final = "NNI_NAS_GRPC"
+"""`host:port` on which the NAS service listens and the manager calls it; unset there: none."""
 NNI_MANAGER_GRPC: Final = "NNI_MANAGER_GRPC"
 """`host:port` on which the manager listens for gRPC; port 0: a free one, reported when ready."""
 NNI_MANAGER_HTTP: Final = "NNI_MANAGER_HTTP"
@@ -145,6 +147,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_METRICS,
             NNI_DISPATCHER_GRPC,
             NNI_COMPRESSOR_GRPC,
+            NNI_NAS_GRPC,
             NNI_MANAGER_GRPC,
             NNI_MANAGER_HTTP,
             NNI_MANAGER_HTTP_FD,

@@ -44,7 +44,9 @@ that name belongs to their own account."""
 
 COMPRESSOR: Final = "compressor"
 """Name of the compressor as a source of the INBOX and as the algorithm of compression jobs."""
-ALGORITHM_SOURCES: Final = frozenset({"dispatcher", "nas", COMPRESSOR})
+NAS: Final = "nas"
+"""Name of the NAS service as a source of the INBOX and as the algorithm of explorations."""
+ALGORITHM_SOURCES: Final = frozenset({"dispatcher", NAS, COMPRESSOR})
 """Sources of INBOX messages of algorithms; no agent may have such an id."""
 
 ID_LIMIT_CHARACTERS: Final = 128

@@ -45,7 +45,12 @@ from svc_manager.adapters.forwarding_grpc_server import ForwardingGrpcServer
 from svc_manager.adapters.grpc_algorithm_checker import GrpcAlgorithmChecker
 from svc_manager.adapters.grpc_analyst import GrpcAnalyst
 from svc_manager.adapters.grpc_forwarding import Channels, Forwarder
-from svc_manager.adapters.grpc_job_checker import GrpcJobChecker, NoCompressor
+from svc_manager.adapters.grpc_job_checker import (
+    GrpcExplorationChecker,
+    GrpcJobChecker,
+    JobCheckers,
+    NoService,
+)
 from svc_manager.adapters.grpc_peers import GrpcPeers, NoPeers
 from svc_manager.adapters.grpc_replayer import GrpcReplayer
 from svc_manager.adapters.inotify_watch import InotifyWatches
@@ -99,7 +104,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
         stores: open.
         listeners: web servers of experiments with a port.
         checker: validates algorithms.
-        jobs: validates compression jobs.
+        jobs: validates compression jobs and explorations.
         probes: probes of the diagnosis, beside bus and agents.
         me: identity of this manager; None: it is the only one.
         peers: the other managers.
@@ -242,10 +247,17 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
 
 
 async def _open_job_checker(service: Service, settings: Settings, guard: Guard) -> JobChecker:
-    if not settings.compressor_address:
-        return NoCompressor()
-    channel = open_channel(settings.compressor_address, guard.transport)
-    return GrpcJobChecker(await service.adapters.enter_async_context(channel), settings.token)
+    jobs: JobChecker = NoService("compressor", environment.NNI_COMPRESSOR_GRPC)
+    explorations: JobChecker = NoService("NAS service", environment.NNI_NAS_GRPC)
+    if settings.compressor_address:
+        channel = open_channel(settings.compressor_address, guard.transport)
+        opened = await service.adapters.enter_async_context(channel)
+        jobs = GrpcJobChecker(opened, settings.token)
+    if settings.nas_address:
+        channel = open_channel(settings.nas_address, guard.transport)
+        opened = await service.adapters.enter_async_context(channel)
+        explorations = GrpcExplorationChecker(opened, settings.token)
+    return JobCheckers(jobs, explorations)
 
 
 def _web_server(settings: Settings, guard: Guard) -> WebServer:
@@ -312,7 +324,7 @@ async def take_over(
     service.tasks.start(manager.blob_services.collector.run(), "collect garbage")
     service.tasks.start(manager.deletions.run(), "give back disk")
     manager.blob_services.collector.request()
-    service.tasks.start(manager.experiments.start_compressor(), "compressor")
+    service.tasks.start(manager.experiments.start_job_services(), "jobs")
 
 
 async def release(manager: Manager, *, stop_first: bool) -> None:

@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
@@ -91,15 +90,18 @@ class AlgorithmChecker(Protocol):
 
 
 class JobChecker(Protocol):
-    """Interface by which the compressor validates compression jobs, and is started for them."""
+    """Interface by which a service validates its jobs, and is started for them."""
 
-    async def check(self, job: value_pb2.Value) -> None:
-        """Validate the description of a job.
+    async def check(self, config: config_pb2.ExperimentConfig) -> None:
+        """Have the compressor validate a job, or the NAS service an exploration.
+
+        Args:
+            config: a configuration with `compression` or `nas`.
 
         Raises:
             InvalidArgumentError: it is invalid; the message names the field.
-            FailedPreconditionError: this installation has no compressor.
-            UnavailableError: the compressor cannot be reached.
+            FailedPreconditionError: this installation has no such service.
+            UnavailableError: the service cannot be reached.
         """
         ...
 

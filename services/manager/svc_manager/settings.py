@@ -68,6 +68,8 @@ class Settings:
     """`host:port` of the dispatcher's gRPC service."""
     compressor_address: str
     """`host:port` of the compressor's gRPC service; empty: there is none."""
+    nas_address: str
+    """`host:port` of the NAS service's gRPC service; empty: there is none."""
     replicas: int
     """Replicas of each stream of the bus."""
     default_root: Path
@@ -132,6 +134,7 @@ def from_environment() -> Settings:
         http_address=environment.text(environment.NNI_MANAGER_HTTP, "127.0.0.1:0"),
         dispatcher_address=environment.text(environment.NNI_DISPATCHER_GRPC),
         compressor_address=environment.text(environment.NNI_COMPRESSOR_GRPC, ""),
+        nas_address=environment.text(environment.NNI_NAS_GRPC, ""),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         default_root=Path(_HOME_ROOT).expanduser(),
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=False),

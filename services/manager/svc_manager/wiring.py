@@ -73,7 +73,7 @@ class ManagerDependencies:
     checker: AlgorithmChecker
     """Validates algorithms."""
     jobs: JobChecker
-    """Validates compression jobs."""
+    """Validates compression jobs and explorations."""
     peers: Peers
     """The other managers."""
     leases: Leases

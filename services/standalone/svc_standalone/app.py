@@ -21,7 +21,7 @@ from svc_common.kept_listeners import ListenerKeeper
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
-from svc_common.subjects import COMPRESSOR
+from svc_common.subjects import COMPRESSOR, NAS
 from svc_common.tasks import StoppedError, result_unless
 from svc_standalone.children import Command
 from svc_standalone.commands import (
@@ -128,7 +128,10 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     held = HeldPorts.draw(settings.http_port)
     kept = ListenerKeeper()
     port = BusPort(held, make_plan(settings, held.numbers), kept.child_end)
-    demands = {COMPRESSOR: held.compressor.wait_for_client}
+    demands = {
+        COMPRESSOR: held.compressor.wait_for_client,
+        NAS: held.nas.wait_for_client,
+    }
     supervisor = Supervisor(settings, SystemClock(), port.commands(), port, demands)
     try:
         facts = await result_unless(stopping.wait(), supervisor.start())

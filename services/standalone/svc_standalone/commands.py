@@ -24,10 +24,11 @@ from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
     manager_user,
+    nas_user,
     runner_user,
     users_block,
 )
-from svc_common.subjects import COMPRESSOR
+from svc_common.subjects import COMPRESSOR, NAS
 from svc_standalone.children import Command
 from svc_standalone.settings import Durability
 
@@ -40,6 +41,7 @@ SERVICES: Final = {
     "dispatcher": "svc_dispatcher",
     "trial-runner": "svc_trial_runner",
     COMPRESSOR: "svc_compressor",
+    NAS: "svc_nas",
 }
 """Packages by the names of their services, in the order of their start."""
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -51,6 +53,7 @@ _BUS_USERS: Final[Mapping[str, BusUser]] = {
     # There is only one agent, so its user needs no id.
     "trial-runner": runner_user("runner", LOCAL_POOL),
     COMPRESSOR: compressor_user(),
+    NAS: nas_user(),
 }
 """Users of the bus by service; each has a password of its own."""
 _BUS_STORE: Final = "1TB"
@@ -69,6 +72,7 @@ class Ports:
     nats: int
     dispatcher: int
     compressor: int
+    nas: int
     manager_grpc: int
     manager_http: int
 
@@ -195,6 +199,7 @@ def _service_environment(plan: Plan, name: str) -> Mapping[str, str]:
         environment.NNI_BUS_FOLDER: str(plan.home / BUS_FOLDER),
         environment.NNI_DISPATCHER_GRPC: f"{LOOPBACK}:{plan.ports.dispatcher}",
         environment.NNI_COMPRESSOR_GRPC: f"{LOOPBACK}:{plan.ports.compressor}",
+        environment.NNI_NAS_GRPC: f"{LOOPBACK}:{plan.ports.nas}",
         environment.NNI_MANAGER_GRPC: f"{LOOPBACK}:{plan.ports.manager_grpc}",
         environment.NNI_MANAGER_HTTP: f"{LOOPBACK}:{plan.ports.manager_http}",
     }

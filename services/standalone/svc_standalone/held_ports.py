@@ -41,13 +41,16 @@ class HeldPorts:
         nats: socket.socket,
         dispatcher: socket.socket,
         compressor: socket.socket,
+        nas: socket.socket,
         manager_grpc: socket.socket,
         manager_http: socket.socket,
     ) -> None:
         self._nats = nats
-        self._others = [dispatcher, compressor, manager_grpc]
+        self._others = [dispatcher, compressor, nas, manager_grpc]
         self.compressor = DemandedPort(compressor)
         """Port whose first connection starts the compressor."""
+        self.nas = DemandedPort(nas)
+        """Port whose first connection starts the NAS service."""
         self.http = manager_http
         """Listening socket of page and REST."""
 
@@ -63,10 +66,10 @@ class HeldPorts:
         """
         http = _bind_named(http_port) if http_port else _bind_free()
         http.listen(_BACKLOG)
-        nats, dispatcher, compressor, manager_grpc = (_bind_free() for _ in range(4))
-        for shared in (dispatcher, compressor, manager_grpc):
+        nats, dispatcher, compressor, nas, manager_grpc = (_bind_free() for _ in range(5))
+        for shared in (dispatcher, compressor, nas, manager_grpc):
             shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        return cls(nats, dispatcher, compressor, manager_grpc, http)
+        return cls(nats, dispatcher, compressor, nas, manager_grpc, http)
 
     @property
     def numbers(self) -> Ports:
@@ -99,6 +102,7 @@ class HeldPorts:
     def close(self) -> None:
         """Free all ports; may be called twice."""
         self.compressor.close()
+        self.nas.close()
         for one in (self._nats, *self._others, self.http):
             one.close()
 

@@ -18,7 +18,7 @@ async def test_logs_written_before_the_accounts_are_read_after_the_upgrade(tmp_p
                 await bus.events.append("e", b"batch", expected_sequence=0, epoch=1, append_id="a")
         (tmp_path / "jetstream").symlink_to(folder / "store")
 
-        bus_command(Plan(tmp_path, Ports(1, 2, 3, 4, 5), version="4", token="t"))
+        bus_command(Plan(tmp_path, Ports(1, 2, 3, 4, 5, 6), version="4", token="t"))
         newer = NatsServer(folder, more=users_block([(manager_user(), "m")]))
         newer.start()
         try:

@@ -93,6 +93,11 @@ def compressor_user(name: str = subjects.COMPRESSOR) -> BusUser:
     return _answering_user(name, subjects.COMPRESSOR)
 
 
+def nas_user(name: str = subjects.NAS) -> BusUser:
+    """Return the NATS user of NAS services: reads all logs, publishes to all INBOXes."""
+    return _answering_user(name, subjects.NAS)
+
+
 def _answering_user(name: str, source: str) -> BusUser:
     """Return the user of a service that answers requests for parameters under a source name."""
     answers = _answers(name)

@@ -100,8 +100,15 @@ def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> Expe
         objective=config.objectives[0].metric if config.objectives else DEFAULT_METRIC,
         optimize_mode=mode_of(config, resolved_mode) or OptimizeMode.MAXIMIZE,
         debug=config.log_level in {"debug", "trace"} or (config.debug and not config.log_level),
-        algorithm_service=subjects.COMPRESSOR if config.HasField("compression") else "",
+        algorithm_service=_service_of(config),
+        least_concurrency=0 if config.HasField("nas") else 1,
     )
+
+
+def _service_of(config: config_pb2.ExperimentConfig) -> str:
+    if config.HasField("nas"):
+        return subjects.NAS
+    return subjects.COMPRESSOR if config.HasField("compression") else ""
 
 
 def budget_of(config: config_pb2.ExperimentConfig) -> Budget:

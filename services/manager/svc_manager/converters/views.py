@@ -130,8 +130,10 @@ def mask_value(value: value_pb2.Value) -> None:
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
     """Return the advisor's or tuner's name: built-in name, custom class or server address.
 
-    For a compression job it is that of the pruner.
+    For a compression job it is that of the pruner, for an exploration the strategy's class.
     """
+    if config.HasField("nas"):
+        return config.nas.strategy
     if config.HasField("compression"):
         return compression_algorithm(config.compression.job)
     algorithm = config.advisor if config.HasField("advisor") else config.tuner

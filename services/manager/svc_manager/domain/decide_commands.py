@@ -149,9 +149,10 @@ def _check_open(round_: Round) -> None:
 def _update(round_: Round, command: inputs.Update) -> None:
     _check_open(round_)
     concurrency = command.trial_concurrency
-    if concurrency is not None and not 1 <= concurrency <= _CONCURRENCY_LIMIT:
+    least = round_.experiment.settings.least_concurrency
+    if concurrency is not None and not least <= concurrency <= _CONCURRENCY_LIMIT:
         raise InvalidArgumentError(
-            "trial_concurrency", f"must be 1 to {_CONCURRENCY_LIMIT}", concurrency
+            "trial_concurrency", f"must be {least} to {_CONCURRENCY_LIMIT}", concurrency
         )
     if command.max_trial_number is not None and command.max_trial_number < 1:
         raise InvalidArgumentError("max_trial_number", "must be >= 1", command.max_trial_number)

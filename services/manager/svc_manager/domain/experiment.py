@@ -72,6 +72,8 @@ class ExperimentSettings:
     """Whether debug lines go to the experiment's log."""
     algorithm_service: str = ""
     """Service that answers requests for parameters; empty: the dispatcher."""
+    least_concurrency: int = 1
+    """Least concurrency that a change may set; 0 pauses an exploration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Budget:
     """Limits of an experiment that updates may change: concurrency, trial number, duration."""
 
     trial_concurrency: int = 1
-    """Maximum live trials, >= 1."""
+    """Maximum live trials, >= 1; 0 is the pause of an exploration."""
     max_trial_number: int | None = None
     """Maximum trials ever created; None: no limit."""
     max_duration_ms: int | None = None

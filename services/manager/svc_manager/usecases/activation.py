@@ -8,7 +8,6 @@ from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
-from svc_common import subjects
 from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -207,9 +206,9 @@ class Activations:
     async def _check_algorithm(
         self, config: config_pb2.ExperimentConfig, interpreter: str
     ) -> tuple[list[str], str]:
-        """Have the algorithm or the compression job checked; return warnings and optimize mode."""
-        if config.HasField("compression"):
-            await self._ports.jobs.check(config.compression.job)
+        """Have the algorithm or the job checked; return warnings and optimize mode."""
+        if config.HasField("compression") or config.HasField("nas"):
+            await self._ports.jobs.check(config)
             return [], "maximize"
         return await self._ports.checker.check(config, interpreter)
 
@@ -248,7 +247,7 @@ class Activations:
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
-        await self.start_compressor(actor)
+        await self.start_job_service(actor)
         moved = await self._moved(actor, reopening)
         directory = Path(moved or actor.experiment.directory)
         has_environment = bool(reopening.environment or reopening.interpreter)
@@ -273,10 +272,10 @@ class Activations:
         viewed = await self._reopen(actor, reopening, command, "ViewExperiment")
         return replace(viewed, warnings=warnings)
 
-    async def start_compressor(self, actor: ExperimentActor) -> None:
-        """Have the job of a compression experiment checked, which starts the compressor."""
-        if actor.experiment.settings.algorithm_service == subjects.COMPRESSOR:
-            await self._ports.jobs.check(actor.view().config.compression.job)
+    async def start_job_service(self, actor: ExperimentActor) -> None:
+        """Have a job or an exploration checked, which starts the service that hosts it."""
+        if actor.experiment.settings.algorithm_service:
+            await self._ports.jobs.check(actor.view().config)
 
     async def _reopen(
         self, actor: ExperimentActor, reopening: ReopenRequest, command: Command, method: str

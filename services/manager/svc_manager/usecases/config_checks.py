@@ -12,6 +12,7 @@ from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
 from svc_manager.usecases.compression_config import complete_job
+from svc_manager.usecases.exploration_config import complete_exploration
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local",)
@@ -28,8 +29,10 @@ _WARM_START_LIMIT: Final = 100
 
 
 def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
-    """Set the tuner where neither tuner nor advisor is; complete a compression job instead."""
-    if config.HasField("compression"):
+    """Set the tuner where neither tuner nor advisor is; complete a job or exploration instead."""
+    if config.HasField("nas"):
+        complete_exploration(config)
+    elif config.HasField("compression"):
         complete_job(config)
     elif not config.HasField("tuner") and not config.HasField("advisor"):
         config.tuner.name = DEFAULT_TUNER

@@ -187,15 +187,15 @@ class Experiments:
         token = "-".join(map(str, _age(rest[size - 1]))) if len(rest) > size else ""
         return Page(rest[:size], token, len(views))
 
-    async def start_compressor(self) -> None:
-        """Have jobs that still run checked, so that the compressor is started for them."""
+    async def start_job_services(self) -> None:
+        """Have jobs that still run checked, so that the services that host them are started."""
         for actor in self._registry.actors():
             if actor.experiment.created and actor.experiment.state not in CLOSED_STATES:
                 try:
-                    await self._activations.start_compressor(actor)
+                    await self._activations.start_job_service(actor)
                 except ServiceError as error:
                     get_logger().warning(
-                        "compressor not reached", experiment=actor.id, error=error.message
+                        "service of jobs not reached", experiment=actor.id, error=error.message
                     )
 
     async def delete(self, experiment_id: str, request_id: str = "") -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -83,9 +83,9 @@ class SimpleJobChecker:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def check(self, job: value_pb2.Value) -> None:
+    async def check(self, config: config_pb2.ExperimentConfig) -> None:
         self.asked += 1
-        if job != to_value({}):
+        if config.HasField("compression") and config.compression.job != to_value({}):
             raise InvalidArgumentError("job.model", "is missing")
 
 
@@ -359,6 +359,7 @@ async def manager_on(
         http_address="",
         dispatcher_address="",
         compressor_address="",
+        nas_address="",
         replicas=1,
         default_root=folder / "experiments",
         stop_on_term=True,

@@ -14,7 +14,7 @@ from svc_standalone.commands import (
 )
 from svc_standalone.settings import Durability
 
-PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 5, 3, 4), version="4.0.0", token='se"cret')
+PLAN = Plan(home=Path("/home/x"), ports=Ports(1, 2, 5, 6, 3, 4), version="4.0.0", token='se"cret')
 
 
 def test_bus_listens_on_loopback_with_one_user_per_service() -> None:
@@ -78,6 +78,7 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
         "manager",
         "dispatcher",
         "compressor",
+        "nas",
         "runner",
     }
     assert len({password for _, password in logins.values()}) == len(SERVICES)

@@ -87,6 +87,8 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
     }
     if config.HasField("compression"):
         out["compression"] = value_of(config.compression.job)
+    if config.HasField("nas"):
+        out["nas"] = _nas_to_json(config.nas)
     if config.HasField("search"):
         out["search"] = search_to_json(config.search)
     return out | {key: items for key, items in collections.items() if items}
@@ -126,7 +128,7 @@ def config_from_json(data: object) -> config_pb2.ExperimentConfig:
     """
     given = _mapping(data, "body")
     _check_annotation(given)
-    for name in _REQUIRED_OF_JOBS if given.get("compression") is not None else _REQUIRED:
+    for name in _REQUIRED_OF_JOBS if _names_a_job(given) else _REQUIRED:
         if given.get(name) is None:
             raise InvalidArgumentError(name, "must be given")
     config = config_pb2.ExperimentConfig()
@@ -223,6 +225,41 @@ def _write_compression(config: config_pb2.ExperimentConfig, value: object) -> No
     config.compression.job.CopyFrom(job)
 
 
+def _write_nas(config: config_pb2.ExperimentConfig, value: object) -> None:
+    given = _mapping(value, "nas")
+    texts = {
+        "documentSha256": config.nas.document.sha256,
+        "strategy": config.nas.strategy,
+        "evaluator": config.nas.evaluator,
+        "modelFormat": config.nas.model_format,
+    }
+    for key in given.keys() - texts.keys() - {"documentBytes"}:
+        raise InvalidArgumentError(f"nas.{key}", "is not a field of an exploration")
+    size = given.get("documentBytes", 0)
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidArgumentError("nas.documentBytes", "must be an integer", size)
+    texts |= {key: str(text) for key, text in given.items() if key in texts}
+    config.nas.document.sha256 = texts["documentSha256"]
+    config.nas.document.size_bytes = size
+    config.nas.strategy = texts["strategy"]
+    config.nas.evaluator = texts["evaluator"]
+    config.nas.model_format = texts["modelFormat"]
+
+
+def _nas_to_json(nas: config_pb2.NasConfig) -> dict[str, Any]:
+    return {
+        "documentSha256": nas.document.sha256,
+        "documentBytes": nas.document.size_bytes,
+        "strategy": nas.strategy,
+        "evaluator": nas.evaluator,
+        "modelFormat": nas.model_format,
+    }
+
+
+def _names_a_job(given: Mapping[str, Any]) -> bool:
+    return given.get("compression") is not None or given.get("nas") is not None
+
+
 def _write_tags(config: config_pb2.ExperimentConfig, value: object) -> None:
     for key, text in _mapping(value, "tags").items():
         config.tags[key] = str(text)
@@ -235,6 +272,7 @@ _OTHER_FIELDS: Final[Mapping[str, Callable[[config_pb2.ExperimentConfig, object]
     "objectives": _write_objectives,
     "constraints": _write_constraints,
     "compression": _write_compression,
+    "nas": _write_nas,
     "search": _write_search,
     "tags": _write_tags,
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment.byte_client import upload_code
+from nni.experiment.byte_client import upload_code, upload_value
 from nni_proto.bytes.v1 import byte_service_pb2 as pb
 
 
@@ -64,3 +64,15 @@ def test_address_that_cannot_be_reached_leads_through_the_manager(code: Path) ->
 
     assert list(store.blobs) == [blob.sha256]
     assert store.completed == []
+
+
+def test_value_is_stored_under_its_hash_once() -> None:
+    store = InMemoryByteStore()
+
+    first = upload_value(store, b"text")
+    store.blobs[first.sha256] = b"kept"
+    second = upload_value(store, b"text")
+
+    assert first == second
+    assert first.sha256 == hashlib.sha256(b"text").hexdigest()
+    assert store.blobs[first.sha256] == b"kept"

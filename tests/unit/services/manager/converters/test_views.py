@@ -156,3 +156,9 @@ def test_custom_algorithms_get_any_result_without_an_error() -> None:
     lab.finish(lab.running(), "text")
 
     assert not experiment_view(lab.experiment, lab.now_ms, agent_count=1).errors
+
+
+def test_algorithm_of_an_exploration_is_its_strategy() -> None:
+    config = config_pb2.ExperimentConfig(nas=config_pb2.NasConfig(strategy="Random"))
+
+    assert algorithm_name(config) == "Random"

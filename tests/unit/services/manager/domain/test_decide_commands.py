@@ -10,7 +10,7 @@ from svc_manager.domain.effects import (
     WithdrawTask,
     WriteSummary,
 )
-from svc_manager.domain.experiment import Budget, ExperimentState
+from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import ExitCause
 from tests.unit.services.manager.building import Lab, created, encoded, exited, kinds
 
@@ -286,3 +286,17 @@ def test_stopping_ends_trials_of_an_agent_that_does_not_answer() -> None:
 
     assert trial.state.name == "SYS_CANCELED"
     assert lab.experiment.state.name == "STOPPED"
+
+
+def test_concurrency_of_zero_pauses_an_exploration_whose_trials_go_on() -> None:
+    settings = ExperimentSettings(algorithm_service="nas", least_concurrency=0)
+    lab = Lab(Budget(trial_concurrency=2), settings)
+    lab.answer()
+    asked = lab.experiment.algorithm.request_count
+
+    lab.command(inputs.Update(trial_concurrency=0))
+    lab.finish(lab.running())
+
+    assert len(lab.experiment.live) == 1
+    assert lab.experiment.algorithm.request_count == asked
+    assert lab.experiment.state is ExperimentState.RUNNING

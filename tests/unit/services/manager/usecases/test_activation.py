@@ -190,6 +190,19 @@ async def test_job_is_checked_by_the_compressor(world: World) -> None:
     assert "compressor" in [one.service for one in requested]
 
 
+async def test_exploration_is_checked_by_the_nas_service_and_answered_by_it(world: World) -> None:
+    config = job_config(world, {})
+    config.nas.strategy = "Random"
+    config.ClearField("compression")
+
+    made = (await world.experiments.create(NewExperiment(config))).experiment
+
+    batch = event_pb2.EventBatch.FromString(await first_batch(world, made.id))
+    assert "nas" in [one.algorithm_requested.service for one in batch.events]
+    assert world.jobs.asked == 1
+    assert made.algorithm == "Random"
+
+
 async def first_batch(world: World, experiment_id: str) -> bytes:
     async with aclosing(world.bus.events.read(experiment_id)) as log:
         return (await anext(log)).payload
@@ -219,6 +232,6 @@ async def test_jobs_that_run_start_the_compressor_after_a_restart(world: World) 
     await world.experiments.create(NewExperiment(job_config(world, {})))
     await world.create()
 
-    await world.experiments.start_compressor()
+    await world.experiments.start_job_services()
 
     assert world.jobs.asked == 2

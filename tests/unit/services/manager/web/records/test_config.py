@@ -93,3 +93,28 @@ def test_direction_comes_from_the_objective_then_the_algorithm_then_the_default(
 
     config.objectives.add(metric="default", mode=metric_pb2.OPTIMIZE_MODE_MAXIMIZE)
     assert optimize_mode(config) == "maximize"
+
+
+def test_exploration_comes_back_as_it_was_written() -> None:
+    exploration = {
+        "documentSha256": "0" * 64,
+        "documentBytes": 12,
+        "strategy": "Random",
+        "evaluator": "FunctionalEvaluator",
+        "modelFormat": "simplified",
+    }
+
+    config = config_from_json({"trialCodeDirectory": "/code", "nas": exploration})
+
+    assert config_to_json(config)["nas"] == exploration
+
+
+@pytest.mark.parametrize(
+    ("exploration", "field"),
+    [({"space": 1}, "nas.space"), ({"documentBytes": "1"}, "nas.documentBytes")],
+)
+def test_exploration_with_a_wrong_field_is_refused(exploration: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        config_from_json({"trialCodeDirectory": "/code", "nas": exploration})
+
+    assert refusal.value.field == field

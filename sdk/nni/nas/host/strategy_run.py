@@ -1,0 +1,80 @@
+"""Run of one strategy in a process of its own, over the pipes of the NAS service."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import traceback
+from typing import Any, Final
+
+from nni.hpo.host.command_pipe import CommandPipe
+from nni.nas.execution.training_service import TrainingServiceExecutionEngine
+from nni.nas.host.document import ExplorationParts, load_exploration
+from nni.nas.host.pipe_trials import PipeTrials
+
+_logger = logging.getLogger(__name__)
+
+FAILED: Final = 1
+"""Exit code after a document or strategy that raised."""
+
+
+class _HostedEngine(TrainingServiceExecutionEngine):
+    """Engine whose number of trials may change while the strategy runs."""
+
+    def resize(self, concurrency: int) -> None:
+        """Set the number of trials that run at once; 0, a pause, leaves it as it is.
+
+        The service holds back candidates during a pause.
+        """
+        self._concurrency = concurrency or self._concurrency
+        self.notify_change()
+
+
+def run_strategy(pipe: CommandPipe) -> int:
+    """Open the document of the first line and run its strategy; return the exit code.
+
+    Args:
+        pipe: lines of the service, and what it is sent.
+    """
+    lines = pipe.commands()
+    first = next(lines, None)
+    if first is None:
+        return 0  # the service has ended
+    try:
+        _prepare(first)
+        parts = load_exploration(first["document"])
+        pipe.write({"ready": True})
+        if _search(parts, first, PipeTrials(pipe, lines)):
+            pipe.write({"exhausted": True})
+    except Exception as error:
+        _logger.exception("the search has failed")
+        reason = traceback.format_exception_only(error)[-1].strip()
+        pipe.write({"failed": reason, "traceback": traceback.format_exc()})
+        return FAILED
+    return 0
+
+
+def _prepare(first: dict[str, Any]) -> None:
+    logging.getLogger("nni").setLevel(first.get("log_level", "info").upper())
+    folder = first.get("code_directory", "")
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)  # as in a trial, whose working directory it is
+    random.seed(first.get("seed", 0))
+
+
+def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) -> bool:
+    """Run the strategy until it ends; return whether it has no more candidates.
+
+    It has not said so if the experiment takes no more of them: a limit may be raised later.
+    """
+    engine = _HostedEngine(trials, max(1, first["concurrency"]))
+    trials.resize = engine.resize
+    # What the log holds already answers the first models.
+    engine.load_state_dict({"experiment_id": first["experiment_id"]})
+    parts.strategy.initialize(parts.space, engine)
+    engine.start()
+    parts.strategy.run()
+    is_exhausted = engine.budget_available()
+    parts.strategy.engine.wait_models()
+    return is_exhausted

@@ -1,0 +1,1 @@
+"""NAS service: hosts the strategies of architecture searches."""

@@ -1,0 +1,1 @@
+"""Conversion of messages and lines to values, and back."""

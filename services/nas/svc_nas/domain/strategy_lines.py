@@ -1,0 +1,104 @@
+"""What a strategy's process is sent about its candidates, and what it sends."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from svc_nas.domain.reports import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A candidate of an earlier process is in the log."""
+
+    key: str
+    parameters: object
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A trial was created for a candidate."""
+
+    key: str
+    trial_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An attempt of a candidate was lost."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The trial of a candidate has reported a metric."""
+
+    key: str
+    value: object
+    is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The trial of a candidate has ended."""
+
+    key: str
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The experiment takes no more candidates."""
+
+    reason: str
+    is_final: bool
+    """Whether no trial runs any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The experiment takes candidates again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """The number of concurrent trials was changed."""
+
+    concurrency: int
+
+
+StrategyInput: TypeAlias = Added | Scheduled | Lost | Measured | Ended | Closed | Opened | Resized
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The document was opened, and the strategy starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The strategy submits a candidate."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class StopWanted:
+    """The strategy wants a trial to be stopped."""
+
+    trial_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """The strategy has no more candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Document or strategy raised an error."""
+
+    reason: str
+
+
+StrategyOutput: TypeAlias = Ready | Submitted | StopWanted | Exhausted | Failed

@@ -1,0 +1,1 @@
+"""Sessions of explorations: they follow the logs, host the strategies and report to the manager."""

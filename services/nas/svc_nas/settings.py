@@ -1,0 +1,57 @@
+"""Settings of the NAS service, read once from the environment."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from svc_common import environment
+from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.code_user import SAME_USER, CodeUser, read_code_user
+from svc_common.storage.s3_settings import S3Settings, read_s3_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one NAS process: bus, address, blobs, user code."""
+
+    home: Path
+    """Folder of the installation's state."""
+    nats_url: str
+    token: str = field(repr=False)
+    """Secret presented to the bus and required from callers."""
+    grpc_host: str
+    grpc_port: int
+    """0: a free port, announced when the service is ready."""
+    replicas: int
+    """Number of copies that a clustered bus keeps of each stream."""
+    inherited: dict[str, str] = field(repr=False)
+    """Environment of strategies whose client's is unknown."""
+    version: str = "unknown"
+    """Version of NNI, for metrics."""
+    security: SecuritySettings = ON_LOOPBACK
+    """Transport security and access rules."""
+    s3: S3Settings | None = None
+    """S3 endpoint of the blob store; None: a folder below `home`."""
+    code_user: CodeUser = SAME_USER
+    """Account of the processes of strategies."""
+
+
+def read_settings() -> Settings:
+    """Build the settings from environment variables; raise if one is invalid.
+
+    Raises:
+        InvalidArgumentError: a variable is missing or malformed.
+    """
+    host, _, port = environment.text(environment.NNI_NAS_GRPC, "127.0.0.1:0").rpartition(":")
+    return Settings(
+        home=environment.home(),
+        nats_url=environment.text(environment.NNI_NATS_URL),
+        token=environment.text(environment.NNI_TOKEN),
+        grpc_host=host,
+        grpc_port=int(port),
+        replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
+        inherited=environment.for_user_code(),
+        version=environment.text(environment.NNI_VERSION, "unknown"),
+        security=read_security_settings(),
+        s3=read_s3_settings(),
+        code_user=read_code_user(),
+    )

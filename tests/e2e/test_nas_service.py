@@ -1,0 +1,151 @@
+"""Architecture search whose strategy is hosted by the NAS service, with kills in mid-search."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from nni.experiment.client import ManagerClient
+from nni.experiment.local_shape import running_endpoint
+from nni_proto.experiment.v1 import experiment_pb2
+from nni_wire.values import from_value
+from tests.support.local_shape import LocalShape
+from tests.support.nnictl import shared_shape
+from tests.support.processes import named
+from tests.support.wait import until
+
+__all__ = ["shared_shape"]  # a fixture
+
+SPACE = """\
+import pathlib, time
+import nni
+from torch import nn
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace, MutableLinear
+
+
+class Net(ModelSpace):
+    def __init__(self):
+        super().__init__()
+        width = nni.choice("width", list(range(1, 41)))
+        self.hidden = MutableLinear(4, width)
+        self.activation = LayerChoice([nn.ReLU(), nn.Tanh()], label="activation")
+        self.head = MutableLinear(width, 2)
+
+    def forward(self, inputs):
+        return self.head(self.activation(self.hidden(inputs)))
+
+
+def evaluate(model, gate):
+    while not pathlib.Path(gate).exists():
+        time.sleep(0.02)
+    nni.report_final_result(float(model.hidden.out_features))
+"""
+BROKEN = """\
+import os
+
+if "NNI_LOG_DIRECTORY" in os.environ:  # in the process of the strategy, but not in the client
+    raise ImportError("no layer here")
+"""
+CREATE = """\
+import sys
+from space import Net, evaluate
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperimentConfig
+from nni.nas.experiment.engines import create_space
+from nni.nas.experiment.explorations import create_exploration
+from nni.nas.strategy import Random
+
+gate, count = sys.argv[1], int(sys.argv[2])
+space, evaluator = Net(), FunctionalEvaluator(evaluate, gate=gate)
+strategy = Random(seed=0)
+config = NasExperimentConfig(
+    "ts", "simplified", "local", trial_concurrency=3, max_trial_number=count
+).canonical(space, evaluator, strategy)
+print("exploration", create_exploration(config, create_space(config, space, evaluator), strategy))
+"""
+TIMEOUT_S = 120.0
+DONE = experiment_pb2.EXPERIMENT_STATE_DONE
+
+
+class Exploration:
+    """Exploration of the installation, created by a script of a user."""
+
+    def __init__(self, shape: LocalShape, folder: Path, count: int, space: str = SPACE) -> None:
+        self.shape = shape
+        self.gate = folder / "gate"
+        (folder / "space.py").write_text(space)
+        (folder / "create.py").write_text(CREATE)
+        command = f"{sys.executable} create.py {self.gate} {count}"
+        written = shape.run(["bash", "-c", f"cd {folder} && {command}"]).stdout
+        found = re.search(r"exploration (\w+)", written)
+        assert found is not None, written
+        self.id = found.group(1)
+
+    def process(self, word: str) -> int:
+        """Return the first process of the installation whose command has a word; 0: none."""
+        if not (self.shape.home / "endpoint.json").exists():
+            return 0
+        supervisor = int(self.shape.endpoint()["pid"])
+        return next((process.pid for process in named(supervisor, word)), 0)
+
+    def kill(self, word: str) -> None:
+        """Kill a process once it is there; wait until another one is."""
+        before = until(lambda: self.process(word), TIMEOUT_S, word)
+        os.kill(before, signal.SIGKILL)
+        until(lambda: self.process(word) not in {0, before}, TIMEOUT_S, f"another {word}")
+
+    def ended(self, client: ManagerClient) -> str:
+        """Wait until all trials have ended; return the state."""
+        states = (DONE, experiment_pb2.EXPERIMENT_STATE_ERROR)
+        found = client.wait(self.id, states)
+        return experiment_pb2.ExperimentState.Name(found.state)
+
+    def samples(self, client: ManagerClient) -> list[tuple[object, object]]:
+        """Return width and activation of each trial with a result, which is its width."""
+        found = []
+        for item in client.export(self.id):
+            sample = from_value(item.parameters)["sample"]
+            assert from_value(item.value) == sample["width"]
+            found.append((sample["width"], sample["activation"]))
+        return found
+
+
+@pytest.mark.timeout(300)
+def test_search_survives_kills_of_strategy_service_and_manager(
+    shared_shape: LocalShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_HOME", str(shared_shape.home))
+    search = Exploration(shared_shape, tmp_path, count=12)
+
+    until(lambda: search.process("nni.nas.execution"), TIMEOUT_S, "a trial")
+    search.kill("nni.nas.host")
+    search.kill("svc_nas")
+    until(lambda: search.process("nni.nas.host"), TIMEOUT_S, "the strategy of the next service")
+    shared_shape.kill("manager")
+    search.gate.touch()
+    with ManagerClient(running_endpoint()) as client:
+        state = search.ended(client)
+        samples = search.samples(client)
+
+    assert state == "EXPERIMENT_STATE_DONE"
+    assert len(samples) == len(set(samples)) == 12
+
+
+@pytest.mark.timeout(240)
+def test_class_that_cannot_be_imported_ends_the_exploration_with_the_reason(
+    shared_shape: LocalShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_HOME", str(shared_shape.home))
+    search = Exploration(shared_shape, tmp_path, count=2, space=BROKEN + SPACE)
+
+    with ManagerClient(running_endpoint()) as client:
+        state = search.ended(client)
+        reason = " ".join(client.get(search.id).experiment.errors)
+
+    assert state == "EXPERIMENT_STATE_ERROR"
+    assert "no layer here" in reason

@@ -1,0 +1,79 @@
+"""Progress of an exploration for users."""
+
+from __future__ import annotations
+
+import pytest
+
+from svc_nas.domain import events
+from svc_nas.domain.progress import Progress
+
+
+def recorded(parameter_id: int) -> events.CandidatesRecorded:
+    one = events.RecordedCandidate(parameter_id, "k", {"sample": {"width": parameter_id}})
+    return events.CandidatesRecorded("", (one,), exhausted=False)
+
+
+def measured(parameter_id: int, metric: object, state: str = "SUCCEEDED") -> list[events.Event]:
+    trial_id = f"t{parameter_id}"
+    return [
+        recorded(parameter_id),
+        events.TrialScheduled(trial_id, parameter_id),
+        events.MetricReported(trial_id, metric, is_final=True),
+        events.TrialEnded(trial_id, state),
+    ]
+
+
+def progress_of(*found: events.Event) -> Progress:
+    progress = Progress()
+    for event in found:
+        progress.feed(event)
+    return progress
+
+
+def test_candidates_are_counted_by_the_end_of_their_trials() -> None:
+    progress = progress_of(
+        *measured(0, 1.0),
+        *measured(1, 2.0, state="FAILED"),
+        recorded(2),
+        events.TrialScheduled("t2", 2),
+        events.TrialScheduled("of a user", 9),
+    )
+
+    assert (progress.candidates, progress.running) == (3, 1)
+    assert (progress.succeeded, progress.failed) == (1, 1)
+
+
+@pytest.mark.parametrize("wrap", [float, lambda number: {"default": number, "size": 1}])
+def test_best_models_come_first(wrap: object) -> None:
+    assert callable(wrap)
+    found = [
+        event for number in (0.5, 0.9, 0.1) for event in measured(round(10 * number), wrap(number))
+    ]
+
+    top = progress_of(*found).top(2)
+
+    assert [one.sample for one in top] == [{"width": 9}, {"width": 5}]
+
+
+def test_models_without_a_number_are_left_out() -> None:
+    found = [*measured(0, "text"), *measured(1, float("nan")), *measured(2, 1.0)]
+
+    assert [one.trial_id for one in progress_of(*found).top(5)] == ["t2"]
+
+
+def test_last_final_metric_counts() -> None:
+    found = measured(0, 1.0)
+    found.insert(3, events.MetricReported("t0", 3.0, is_final=True))
+
+    assert progress_of(*found).top(1)[0].metric == 3.0
+
+
+def test_pause_and_end_are_shown() -> None:
+    progress = progress_of(
+        events.AlgorithmRequested(1, "/exp", "nas"),
+        events.BudgetChanged(0),
+        events.CandidatesRecorded("1-0", (), exhausted=True),
+        events.ExperimentEnded(),
+    )
+
+    assert (progress.paused, progress.exhausted, progress.ended) == (True, True, True)

@@ -1,0 +1,41 @@
+"""Reader of the progress of explorations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nni_proto.common.v1 import value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from svc_common.errors import NotFoundError
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.large_values import LargeValues
+from svc_common.storage.memory import InMemoryBlobStore
+from svc_nas.sessions.progress_reader import ProgressReader
+from tests.support.scripted_manager import ScriptedManager, experiment_ended, named
+
+NAS = config_pb2.NasConfig(document=value_pb2.BlobRef(sha256="0" * 64), strategy="Random")
+
+
+async def test_progress_is_that_of_the_whole_log(tmp_path: Path) -> None:
+    bus = InMemoryBus()
+    manager = ScriptedManager(bus, "exp", tmp_path)
+    await manager.create({}, service="nas", nas=NAS)
+    await manager.append(experiment_ended())
+    reader = ProgressReader(bus.events, LargeValues(InMemoryBlobStore()))
+
+    progress = await reader.read("exp")
+
+    assert (progress.generation, progress.ended) == (1, True)
+
+
+async def test_other_experiments_are_no_explorations(tmp_path: Path) -> None:
+    bus = InMemoryBus()
+    manager = ScriptedManager(bus, "exp", tmp_path)
+    await manager.create({}, tuner=named("Random"))
+    reader = ProgressReader(bus.events, LargeValues(InMemoryBlobStore()))
+
+    for experiment_id in ("exp", "unknown"):
+        with pytest.raises(NotFoundError, match=experiment_id):
+            await reader.read(experiment_id)
