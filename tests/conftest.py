@@ -1,7 +1,10 @@
 """Fixtures and set-up of all tests."""
 
+import gc
 import os
+import random
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -38,6 +41,22 @@ def _turn(item: pytest.Item) -> int:
     if item.path.name in LONGEST:
         return LONGEST.index(item.path.name)
     return len(LONGEST) + (item.path.parent.name != "e2e")
+
+
+def pytest_collection_finish() -> None:
+    """Keep tests and modules out of garbage collections, which would stop a test for seconds."""
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Seed the generators of the process: what a test draws must not depend on those before it."""
+    random.seed(0)
+    # A test that needs one of them has imported its module.
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

