@@ -63,7 +63,8 @@ def combinations(leaves: Iterable[LabeledMutable]) -> Iterator[Sample]:
     if number > COMBINATIONS:
         raise ValueError(
             f"one layer or term must depend on at most {COMBINATIONS} combinations of values, got "
-            f"{number} of {list(values)}; use fewer labels or fewer values"
+            f"{number} of {len(values)} labels such as {next(iter(values))!r}; use fewer labels or "
+            "fewer values"
         )
     for chosen in itertools.product(*values.values()):
         yield dict(zip(values, chosen, strict=True))

@@ -44,7 +44,7 @@ class MixingInputChoice(Mixing, InputChoice):
     For `sum` the weights add up to the number that is chosen, for `mean` to 1.
     """
 
-    def forward(self, candidate_inputs: Sequence[Tensor]) -> Tensor:
+    def forward(self, candidate_inputs: Sequence[Tensor]) -> Any:  # noqa: ANN401 - as the inputs
         """Return the weighted sum of all tensors.
 
         Args:
@@ -71,25 +71,55 @@ class MixingRepeat(Mixing, Repeat):
         by_depth: dict[int, Tensor] = {}
         for depth, chance in zip(self.depths, chances.unbind(), strict=True):
             by_depth[depth] = by_depth[depth] + chance if depth in by_depth else chance
-        total = None
+        outputs: dict[int, Any] = {}
         for depth, block in enumerate(self.blocks, 1):
             inputs = block(inputs)
             if depth in by_depth:
-                part = by_depth[depth] * inputs
-                total = part if total is None else total + part
-        return total
+                outputs[depth] = inputs
+        self._check_sizes(outputs)
+        return weighted_sum([by_depth[depth] for depth in outputs], list(outputs.values()))
+
+    def _check_sizes(self, outputs: dict[int, Any]) -> None:
+        """Raise TypeError unless the outputs at all depths have equal sizes."""
+        least, *others = outputs
+        for depth in others:
+            if sizes_of(outputs[depth]) != sizes_of(outputs[least]):
+                raise TypeError(
+                    "blocks of a Repeat with a searched depth must keep the sizes of their input "
+                    f"in a differentiable search, got {sizes_of(outputs[least])} at depth {least} "
+                    f"and {sizes_of(outputs[depth])} at depth {depth} of {self.depth_choice!r}; "
+                    "fix the depth, raise its least value, or use RandomOneShot or ENAS"
+                )
 
 
-def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor:
-    """Return the weighted sum of tensors.
+def sizes_of(output: Any) -> Any:  # noqa: ANN401 - tensors, or nested tuples of such
+    """Return the sizes of the tensors of an output.
+
+    Args:
+        output: tensor, None, or a tuple or list of such.
+
+    Returns:
+        Sizes of a tensor; a tuple of what its parts have; the object itself if it is no tensor.
+    """
+    if isinstance(output, Tensor):
+        return tuple(output.shape)
+    if isinstance(output, tuple | list):
+        return tuple(map(sizes_of, output))
+    return output
+
+
+def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Any]) -> Any:  # noqa: ANN401 - tensors, or nested tuples of such
+    """Return the weighted sum of outputs.
 
     Args:
         weights: 0-dimensional tensors.
-        outputs: as many tensors of one shape.
+        outputs: as many tensors of one shape, or tuples or lists of such.
 
     Returns:
-        Tensor of that shape.
+        Tensor of that shape, or a tuple of such.
     """
+    if not isinstance(outputs[0], Tensor):
+        return tuple(weighted_sum(weights, parts) for parts in zip(*outputs, strict=True))
     total = weights[0] * outputs[0]
     for weight, output in zip(weights[1:], outputs[1:], strict=True):
         total = total + weight * output

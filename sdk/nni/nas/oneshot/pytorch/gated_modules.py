@@ -57,6 +57,11 @@ class Gated(Mixing):
         assert isinstance(architecture, GatedWeights)
         index = int(architecture.weights(label).argmax())
         output = alternative(index)
+        if not isinstance(output, Tensor):
+            raise TypeError(
+                f"alternatives of {label!r} must return one tensor in this search, got "
+                f"{type(output).__name__}; use DARTS or RandomOneShot"
+            )
         if not architecture.learns:
             return output
         logits = architecture.logits(label)

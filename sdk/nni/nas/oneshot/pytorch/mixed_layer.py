@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
@@ -140,11 +141,12 @@ def path_layer_hook(
         memo: not used.
         arguments: `path`, the `SampledPath`.
     """
-    del name, memo
+    del memo
     slicing = _slicing_of_mutable(module)
     if slicing is None or not isinstance(module, ParametrizedModule):
         return None
-    return PathMixedLayer(module, slicing, arguments["path"])
+    with _named(module, name):
+        return PathMixedLayer(module, slicing, arguments["path"])
 
 
 def mixing_layer_hook(
@@ -158,11 +160,23 @@ def mixing_layer_hook(
         memo: not used.
         arguments: `architecture`, the `ArchitectureWeights`.
     """
-    del name, memo
+    del memo
     slicing = _slicing_of_mutable(module)
     if slicing is None or not isinstance(module, ParametrizedModule):
         return None
-    return MixingLayer(module, slicing, arguments["architecture"])
+    with _named(module, name):
+        return MixingLayer(module, slicing, arguments["architecture"])
+
+
+@contextmanager
+def _named(module: nn.Module, name: str) -> Iterator[None]:
+    """Turn the errors of a conversion into a TypeError that names the layer."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{type(module).__name__} at {name!r} is not supported in a supernet: {error}"
+        ) from error
 
 
 def _slicing_of_mutable(module: nn.Module) -> LayerSlicing | None:

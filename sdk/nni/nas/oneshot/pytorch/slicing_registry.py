@@ -11,6 +11,7 @@ from nni.nas.oneshot.pytorch.dense_layers import (
     LayerNormSlicing,
     LinearSlicing,
 )
+from nni.nas.oneshot.pytorch.dropout_layers import DROPOUTS, DropoutSlicing
 from nni.nas.oneshot.pytorch.layer_slicing import LayerSlicing
 
 _registry: dict[type[nn.Module], LayerSlicing] = {
@@ -21,6 +22,7 @@ _registry: dict[type[nn.Module], LayerSlicing] = {
         BatchNormSlicing(),
         LayerNormSlicing(),
         AttentionSlicing(),
+        *(DropoutSlicing(layer) for layer in DROPOUTS),
     )
 }
 

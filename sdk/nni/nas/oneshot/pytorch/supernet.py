@@ -50,7 +50,9 @@ def converted(kind: type[Converted], module: nn.Module, **attributes: object) ->
 def mutate(
     root: nn.Module, hooks: Iterable[MutationHook], memo: Memo, arguments: dict[str, Any]
 ) -> None:
-    """Replace the modules below a root by what hooks return, in place, parents first.
+    """Replace the modules below a root by what hooks return, in place.
+
+    Parents come before their parts, and parts in the order in which they were added.
 
     Args:
         root: model space; it is not replaced itself.
@@ -65,14 +67,16 @@ def mutate(
     while stack:
         parent, prefix = stack.pop()
         children = [(name, one) for name, one in parent._modules.items() if one is not None]  # noqa: SLF001 - one module may be registered twice
+        entered: list[tuple[nn.Module, str]] = []
         for name, child in children:
             path = f"{prefix}{name}"
             if id(child) not in known:
                 replacement = replaced(child, path, chain, memo, arguments)
                 known[id(child)] = known[id(replacement)] = replacement
                 kept += [child, replacement]
-                stack.append((replacement, f"{path}."))
+                entered.append((replacement, f"{path}."))
             parent._modules[name] = known[id(child)]  # noqa: SLF001 - keeps the order of parts
+        stack += reversed(entered)
 
 
 def replaced(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import nni
 from nni.nas.nn.pytorch import InputChoice, LayerChoice, ModelSpace, Repeat
@@ -103,3 +103,36 @@ def test_any_number_of_inputs_warns() -> None:
 def test_depth_zero_cannot_be_mixed() -> None:
     with pytest.raises(TypeError, match="at least 1"):
         as_mixture(space_of(blocks=lambda: Repeat(Scaled(2.0), (0, 2), label="depth")))
+
+
+class Stepped(nn.Module):
+    """Block that passes on the last two outputs, as blocks of the NDS spaces do."""
+
+    def __init__(self, grows: bool = False) -> None:
+        super().__init__()
+        self.grows = grows
+
+    def forward(self, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        before = torch.cat([states[1], states[1]]) if self.grows else states[1]
+        return before, 2 * states[1]
+
+
+def test_depths_of_blocks_that_return_pairs_are_mixed_part_by_part() -> None:
+    space = space_of(blocks=lambda: Repeat(lambda _: Stepped(), (1, 2), label="depth"))
+    weights = as_mixture(space)
+    set_probabilities(weights, depth=[0.25, 0.75])
+
+    before, last = space.blocks((INPUT, INPUT))
+
+    assert scalar(before) == pytest.approx(0.25 * 1 + 0.75 * 2)
+    assert scalar(last) == pytest.approx(0.25 * 2 + 0.75 * 4)
+
+
+def test_depths_whose_outputs_differ_in_size_are_refused_with_the_sizes() -> None:
+    space = space_of(
+        blocks=lambda: Repeat(lambda index: Stepped(index == 1), (1, 2), label="depth")
+    )
+    as_mixture(space)
+
+    with pytest.raises(TypeError, match=r"keep the sizes .* \(\(1,\), \(1,\)\) at depth 1"):
+        space.blocks((INPUT, INPUT))

@@ -149,3 +149,15 @@ def test_one_path_holds_less_than_the_mixture_of_four() -> None:
 def test_other_choices_are_refused(build: Any) -> None:
     with pytest.raises(TypeError, match="at 'part' must have"):
         gated(build)
+
+
+class Pair(nn.Module):
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return inputs, inputs
+
+
+def test_alternatives_that_return_several_tensors_are_refused() -> None:
+    space, _ = gated(lambda: LayerChoice([Pair(), Pair()], label="choice"))
+
+    with pytest.raises(TypeError, match=r"'choice' must return one tensor .* got tuple"):
+        space(torch.ones(1))

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import nni
-from nni.nas.nn.pytorch import ModelSpace, MutableConv2d, MutableDropout, MutableLinear
+from nni.nas.nn.pytorch import ModelSpace, MutableConv2d, MutableLeakyReLU, MutableLinear
 from nni.nas.oneshot.pytorch.mixed_layer import MixingLayer, PathMixedLayer
 from nni.nas.oneshot.pytorch.slicing_registry import slicing_of
 from tests.unit.sdk.nni.nas.oneshot.pytorch.supernets import as_mixture, as_path
@@ -74,11 +74,23 @@ def test_unknown_mutable_argument_is_refused() -> None:
 
 
 def test_layer_without_rules_is_not_supported() -> None:
-    class Dropped(ModelSpace):
+    class Sloped(ModelSpace):
         def __init__(self) -> None:
             super().__init__()
-            self.layer = MutableDropout(nni.choice("rate", [0.1, 0.2]))
+            self.layer = MutableLeakyReLU(nni.choice("slope", [0.1, 0.2]))
 
-    assert slicing_of(nn.Dropout) is None
-    with pytest.raises(TypeError, match="MutableDropout at 'layer' is not supported"):
-        as_mixture(Dropped())
+    assert slicing_of(nn.LeakyReLU) is None
+    with pytest.raises(TypeError, match="MutableLeakyReLU at 'layer' is not supported"):
+        as_mixture(Sloped())
+
+
+def test_layer_of_too_many_labels_is_refused_with_its_name() -> None:
+    width = sum(nni.choice(f"width{index}", list(range(1, 11))) for index in range(5))
+
+    class Wide(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = MutableLinear(1, width)
+
+    with pytest.raises(TypeError, match=r"MutableLinear at 'layer' .* got 100000 of 5 labels"):
+        as_path(Wide())

@@ -34,6 +34,12 @@ def test_modules_are_visited_parents_first_without_the_root() -> None:
     assert names_of(Branches()) == ["branch", "branch.zero", "branch.line"]
 
 
+def test_parts_are_visited_in_the_order_in_which_they_were_added() -> None:
+    names = names_of(nn.Sequential(nn.Sequential(nn.ReLU()), nn.Sequential(nn.ReLU())))
+
+    assert names == ["0", "1", "0.0", "1.0"]
+
+
 @pytest.mark.parametrize("ends", [lambda one: True, lambda one: (one, True), lambda one: one])
 def test_module_or_true_ends_the_hooks_for_a_place(ends: Any) -> None:
     def hook(module: nn.Module, *_: Any) -> Any:
