@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -237,6 +238,24 @@ async def test_released_folder_has_no_warm_interpreter(stage: Stage) -> None:
 
     assert stage.processes.warm_count == 0
     assert (await stage.run("print('again')"))[1] == "again\n"
+
+
+async def test_interpreter_of_processes_that_end_by_themselves_ends_with_them(
+    stage: Stage,
+) -> None:
+    script = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+    first, reader = await stage.launch(script)
+    await asyncio.to_thread(_read_line, reader)
+    pid = first.identity.pid
+
+    stage.processes.release(str(stage.folder), {pid + 1})
+    assert stage.processes.warm_count == (1 if stage.warm else 0)
+    stage.processes.release(str(stage.folder), {pid})
+
+    assert stage.processes.warm_count == 0
+    os.kill(pid, signal.SIGKILL)
+    assert await asyncio.wait_for(first.ended, WAIT_S) == signal.SIGKILL
+    os.close(reader)
 
 
 async def test_everything_ends_when_it_is_closed(stage: Stage) -> None:
