@@ -8,6 +8,7 @@ import logging
 import re
 import secrets
 import string
+import sys
 import threading
 import time
 import warnings
@@ -20,12 +21,18 @@ from nni.experiment.errors import NotFoundError
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
-from nni.nas.experiment.engines import SearchTarget, create_engine, create_space
+from nni.nas.experiment.engines import (
+    SearchTarget,
+    client_strategy,
+    create_engine,
+    create_space,
+)
 from nni.nas.experiment.exports import check_formatter, formatted
 from nni.nas.experiment.local_trials import LocalTrials
 from nni.nas.experiment.log_file import ExperimentLogFile
 from nni.nas.experiment.manifest import ExperimentManifest
 from nni.nas.experiment.model_records import models_of, record_of
+from nni.nas.experiment.search_progress import SearchProgress
 from nni.nas.experiment.trial_queries import SearchTrials, TrialQueries
 from nni.nas.space import ExecutableModelSpace, ModelStatus
 from nni.nas.strategy import closest
@@ -141,6 +148,7 @@ class NasExperiment(TrialQueries):
         self._lock = threading.Lock()  # of the two below
         self._records: list[dict[str, Any]] = []
         self._saved_records = 0
+        self._progress: SearchProgress | None = None
 
     # Start and end
 
@@ -176,6 +184,9 @@ class NasExperiment(TrialQueries):
         self._is_running = True
         _logger.info("experiment %s starts in %s", self.id, self._directory)
         self._initialize_strategy(space)
+        if not self.strategy.is_one_shot:  # its trainer shows the epochs
+            assert self._canonical is not None
+            self._progress = SearchProgress(sys.stderr, self._canonical.max_trial_number)
         if resumes:
             self.load_checkpoint()
         self._start_engine()
@@ -203,8 +214,9 @@ class NasExperiment(TrialQueries):
             self.config.debug = True
         canonical = self.config.canonical(self.model_space, self.evaluator, self.strategy)
         space = create_space(canonical, self.model_space, self.evaluator)
-        engine = create_engine(canonical, SearchTarget(self.model_space, space, port))
-        self._canonical, self._engine = canonical, engine
+        search = SearchTarget(self.model_space, space, self.strategy, port)
+        self._canonical, self._engine = canonical, create_engine(canonical, search)
+        self.strategy = client_strategy(canonical, self.strategy)
         return space
 
     def _initialize_strategy(self, space: ExecutableModelSpace) -> None:
@@ -255,9 +267,14 @@ class NasExperiment(TrialQueries):
     def _wait_completion(self) -> bool:
         assert self._engine is not None
         self._engine.wait_models()
+        self._close_progress()
         self.save_checkpoint()
         _logger.info("the search has ended")
         return True
+
+    def _close_progress(self) -> None:
+        if self._progress is not None:
+            self._progress.close()
 
     def resume(
         self,
@@ -355,6 +372,7 @@ class NasExperiment(TrialQueries):
             return
         self._is_running = False
         atexit.unregister(self.stop)
+        self._close_progress()
         self.save_checkpoint()
         self._manifest.set_stopped(self.id, _now_ms())
         if self._engine is not None:
@@ -535,6 +553,8 @@ class NasExperiment(TrialQueries):
         self.strategy.restore_models(models)
         if self._engine is not None:
             self._engine.restore_models(models)
+        if self._progress is not None:
+            self._progress.restore(models)
         with self._lock:
             self._records = records
             self._saved_records = len(records)
@@ -545,6 +565,8 @@ class NasExperiment(TrialQueries):
         is_unfinished = event.status is ModelStatus.Interrupted and model.metric is None
         if model.sample is None or is_unfinished:
             return
+        if self._progress is not None:
+            self._progress.model_ended(event.status, model.metric)
         codec = SampleCodec(self.strategy.model_space.simplify())
         record = record_of(model, codec, event.status)
         with self._lock:
