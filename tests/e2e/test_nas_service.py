@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,8 +70,38 @@ config = NasExperimentConfig(
 ).canonical(space, evaluator, strategy)
 print("exploration", create_exploration(config, create_space(config, space, evaluator), strategy))
 """
+SEARCH = """\
+import json, sys
+from space import Net, evaluate
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.strategy import RegularizedEvolution
+
+act, gate, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+config = NasExperimentConfig(
+    "service", "simplified", "local", trial_concurrency=2, max_trial_number=count,
+    worker_reuse=True,
+)
+strategy = RegularizedEvolution(population_size=3, sample_size=2, seed=0)
+search = NasExperiment(
+    Net(), FunctionalEvaluator(evaluate, gate=gate), strategy, config, id="hosted"
+)
+assert getattr(search, act)(port=0)
+best = search.export_top_models(top_k=2, formatter="dict")
+counted = len(search.strategy.list_models(sort=False))
+search.stop()
+print(json.dumps({"best": best, "counted": counted}))
+"""
 TIMEOUT_S = 120.0
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
+
+
+def process_of(shape: LocalShape, word: str) -> int:
+    """Return the first process of an installation whose command has a word; 0: none."""
+    if not (shape.home / "endpoint.json").exists():
+        return 0
+    supervisor = int(shape.endpoint()["pid"])
+    return next((process.pid for process in named(supervisor, word)), 0)
 
 
 class Exploration:
@@ -88,10 +120,7 @@ class Exploration:
 
     def process(self, word: str) -> int:
         """Return the first process of the installation whose command has a word; 0: none."""
-        if not (self.shape.home / "endpoint.json").exists():
-            return 0
-        supervisor = int(self.shape.endpoint()["pid"])
-        return next((process.pid for process in named(supervisor, word)), 0)
+        return process_of(self.shape, word)
 
     def kill(self, word: str) -> None:
         """Kill a process once it is there; wait until another one is."""
@@ -149,3 +178,32 @@ def test_class_that_cannot_be_imported_ends_the_exploration_with_the_reason(
 
     assert state == "EXPERIMENT_STATE_ERROR"
     assert "no layer here" in reason
+
+
+@pytest.mark.timeout(240)
+def test_search_goes_on_without_its_client_which_resumes_it(
+    shared_shape: LocalShape, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(SPACE)
+    (tmp_path / "search.py").write_text(SEARCH)
+    gate = tmp_path / "gate"
+
+    def client(act: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "search.py", act, str(gate), "8"],
+            cwd=tmp_path,
+            env=shared_shape.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    first = client("run")
+    until(lambda: process_of(shared_shape, "nni.nas.execution"), TIMEOUT_S, "a trial")
+    first.kill()
+    first.communicate()
+    gate.touch()
+    output, _ = client("resume").communicate(timeout=TIMEOUT_S)
+
+    found = json.loads(output.splitlines()[-1])
+    assert found["counted"] == 8
+    assert found["best"][0]["width"] >= found["best"][1]["width"]

@@ -19,6 +19,7 @@ from nni.nas.space import (
     RawFormatModelSpace,
     SimplifiedModelSpace,
 )
+from nni.nas.strategy.base import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class SearchTarget:
     """Network with its choices."""
     space: ExecutableModelSpace
     """The same in the format of the configuration, with the evaluator."""
+    strategy: Strategy
+    """Strategy that decides on the models."""
     port: int = 0
     """Port of the page; 0: none."""
 
@@ -54,8 +57,17 @@ def _training_service(config: NasExperimentConfig, search: SearchTarget) -> Exec
     )
 
 
+def _service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
+    from nni.nas.experiment.explorations import ExplorationEngine, ExplorationTrials
+
+    described = search_space_of(search.model_space, search.space.simplify())
+    trials = ExplorationTrials(config, search.space, search.strategy, search.port, described)
+    return ExplorationEngine(trials, config.trial_concurrency or 1)
+
+
 _ENGINES: Final[dict[str, Callable[[NasExperimentConfig, SearchTarget], ExecutionEngine]]] = {
     "sequential": _sequential,
+    "service": _service,
     "ts": _training_service,
 }
 """Constructor by name of the engine, of a canonical configuration; the names are
@@ -74,7 +86,7 @@ def create_engine(config: NasExperimentConfig, search: SearchTarget) -> Executio
 
     Args:
         config: in its canonical form.
-        search: space and port of the search.
+        search: space, strategy and port of the search.
 
     Raises:
         ValueError: this version has no such engine.
@@ -87,6 +99,20 @@ def create_engine(config: NasExperimentConfig, search: SearchTarget) -> Executio
             "set config.execution_engine = 'sequential'"
         )
     return _ENGINES[name](config, search)
+
+
+def client_strategy(config: NasExperimentConfig, strategy: Strategy) -> Strategy:
+    """Return the strategy that runs in this process: the given one, or one that follows it.
+
+    Args:
+        config: in its canonical form.
+        strategy: strategy of the search.
+    """
+    if config.execution_engine.name != "service":
+        return strategy
+    from nni.nas.experiment.explorations import HostedStrategy
+
+    return HostedStrategy(strategy)
 
 
 def create_space(

@@ -4,6 +4,7 @@ from nni.nas.experiment.config.engine_configs import (
     CgoEngineConfig,
     ExecutionEngineConfig,
     SequentialEngineConfig,
+    ServiceEngineConfig,
     TrainingServiceEngineConfig,
 )
 from nni.nas.experiment.config.experiment_config import NasExperimentConfig
@@ -22,6 +23,7 @@ __all__ = [
     "NasExperimentConfig",
     "RawModelFormatConfig",
     "SequentialEngineConfig",
+    "ServiceEngineConfig",
     "SimplifiedModelFormatConfig",
     "TrainingServiceEngineConfig",
 ]

@@ -89,7 +89,7 @@ class ExecutionEngineConfig(NamedConfig):
         'SequentialEngineConfig'
         >>> ExecutionEngineConfig(name="foo")
         Traceback (most recent call last):
-        ValueError: execution engine must be one of 'ts', 'cgo', 'sequential'; got 'foo'
+        ValueError: execution engine must be one of 'ts', 'cgo', 'sequential', 'service'; got 'foo'
     """
 
     kind: ClassVar[str] = "execution engine"
@@ -131,6 +131,22 @@ class CgoEngineConfig(ExecutionEngineConfig):
     """Seconds to wait for models that can be trained together."""
 
 
+class ServiceEngineConfig(ExecutionEngineConfig):
+    """Configuration of a search whose strategy runs in the NAS service.
+
+    Models are trials of the platform. The search goes on when the process that started it ends, and
+    after a crash of any process.
+
+    Examples:
+        >>> from nni.nas.experiment.config import ServiceEngineConfig
+        >>> ServiceEngineConfig().to_dict()
+        {'name': 'service'}
+    """
+
+    name: Literal["service"] = "service"
+    """Name of the engine."""
+
+
 class SequentialEngineConfig(ExecutionEngineConfig):
     """Configuration of the engine that evaluates models one after another in this process.
 
@@ -151,5 +167,8 @@ class SequentialEngineConfig(ExecutionEngineConfig):
 
 
 ExecutionEngineConfig.family.update(
-    ts=TrainingServiceEngineConfig, cgo=CgoEngineConfig, sequential=SequentialEngineConfig
+    ts=TrainingServiceEngineConfig,
+    cgo=CgoEngineConfig,
+    sequential=SequentialEngineConfig,
+    service=ServiceEngineConfig,
 )

@@ -20,6 +20,7 @@ from nni.nas.experiment.config.engine_configs import (
     CgoEngineConfig,
     ExecutionEngineConfig,
     SequentialEngineConfig,
+    ServiceEngineConfig,
 )
 from nni.nas.experiment.config.format_configs import ModelFormatConfig
 from nni.nas.space import GraphModelSpace
@@ -32,7 +33,7 @@ _logger = logging.getLogger(__name__)
 TRIAL_COMMAND: Final = "-m nni.nas.execution.training_service trial"
 """End of the command of a trial; the start is the interpreter."""
 
-AVAILABLE_ENGINES: Final = frozenset({"sequential", "ts"})
+AVAILABLE_ENGINES: Final = frozenset({"sequential", "service", "ts"})
 """Names of the engines that this version can start."""
 
 
@@ -139,6 +140,8 @@ class NasExperimentConfig(ExperimentConfig):
         config.trial_concurrency = config.trial_concurrency or 1
         if isinstance(config.execution_engine, CgoEngineConfig):
             _complete_cgo(config.execution_engine, config.training_service)
+        if isinstance(config.execution_engine, ServiceEngineConfig):
+            _check_hosted(config.model_format, strategy)
         return config
 
     def _check_derived_fields(self) -> None:
@@ -193,6 +196,19 @@ def _complete_cgo(engine: CgoEngineConfig, training_service: object) -> None:
     if platform != "remote":
         raise TypeError(
             f"training_service of the engine 'cgo' must be that of remote machines, got {platform}"
+        )
+
+
+def _check_hosted(model_format: ModelFormatConfig, strategy: Strategy) -> None:
+    if strategy.is_one_shot:
+        raise ValueError(
+            "execution_engine must not be 'service' for a strategy that trains one supernet, got "
+            f"{type(strategy).__name__}; use execution_engine='sequential'"
+        )
+    if model_format.name == "raw":
+        raise ValueError(
+            "model_format must not be 'raw' with execution_engine='service': such models do not "
+            "leave their process; use model_format='simplified'"
         )
 
 

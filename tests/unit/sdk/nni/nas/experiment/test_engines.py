@@ -9,8 +9,15 @@ from nni.nas.experiment.config import (
     NasExperimentConfig,
     SequentialEngineConfig,
 )
-from nni.nas.experiment.engines import SearchTarget, create_engine, create_space
+from nni.nas.experiment.engines import (
+    SearchTarget,
+    client_strategy,
+    create_engine,
+    create_space,
+)
+from nni.nas.experiment.explorations import ExplorationEngine, HostedStrategy
 from nni.nas.space import GraphModelSpace, RawFormatModelSpace
+from nni.nas.strategy import Random
 from nni.testing.strategies import TableSpace
 from tests.unit.sdk.nni.nas.graph_models import AnchorNet, OperationMutator, linear
 from tests.unit.sdk.nni.nas.space_models import TinySpace
@@ -18,7 +25,7 @@ from tests.unit.sdk.nni.nas.space_models import TinySpace
 
 def search() -> SearchTarget:
     space = TableSpace(Categorical([1], label="a"))
-    return SearchTarget(space, RawFormatModelSpace(space))
+    return SearchTarget(space, RawFormatModelSpace(space), Random(seed=0))
 
 
 def test_sequential_engine_has_the_limits_of_its_configuration() -> None:
@@ -34,6 +41,18 @@ def test_sequential_engine_has_the_limits_of_its_configuration() -> None:
 def test_engine_that_cannot_be_started_is_refused_with_the_remedy() -> None:
     with pytest.raises(ValueError, match=r"set config\.execution_engine = 'sequential'"):
         create_engine(NasExperimentConfig("cgo", "raw"), search())
+
+
+def test_strategy_of_the_service_is_followed_by_another_one() -> None:
+    config, target = NasExperimentConfig("service", "simplified", "local"), search()
+
+    engine = create_engine(config, target)
+    followed = client_strategy(config, target.strategy)
+
+    assert isinstance(engine, ExplorationEngine)
+    assert isinstance(followed, HostedStrategy)
+    assert followed.hosted is target.strategy
+    assert client_strategy(NasExperimentConfig("ts"), target.strategy) is target.strategy
 
 
 def test_raw_space_keeps_the_live_object() -> None:

@@ -13,7 +13,9 @@ from nni.nas.experiment.config import (
 
 @pytest.mark.claim("nas", 73)
 def test_unknown_engines_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="must be one of 'ts', 'cgo', 'sequential'; got 'foo'"):
+    with pytest.raises(
+        ValueError, match="must be one of 'ts', 'cgo', 'sequential', 'service'; got 'foo'"
+    ):
         ExecutionEngineConfig(name="foo")
 
 

@@ -13,6 +13,7 @@ from nni.nas.experiment.config import (
 from nni.nas.experiment.config.experiment_config import AVAILABLE_ENGINES
 from nni.nas.experiment.engines import _ENGINES
 from nni.nas.strategy import Chain, Random
+from nni.nas.strategy.base import Strategy
 from nni.nas.strategy.middleware import Filter
 from nni.testing.strategies import TableSpace
 
@@ -55,6 +56,20 @@ def test_other_strategies_take_the_platform() -> None:
     assert (config.execution_engine.name, config.model_format.name) == ("ts", "simplified")
     assert config.training_service.platform == "local"
     assert canonical(config).trial_concurrency == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "strategy", "rule"),
+    [
+        (NasExperimentConfig("service", "raw"), Random(), "model_format must not be 'raw'"),
+        (NasExperimentConfig("service"), OneShot(), "execution_engine must not be 'service'"),
+    ],
+)
+def test_search_that_cannot_travel_to_the_service_is_refused(
+    config: NasExperimentConfig, strategy: Strategy, rule: str
+) -> None:
+    with pytest.raises(ValueError, match=rule):
+        config.canonical(object(), None, strategy)
 
 
 def test_available_engines_are_those_that_can_be_constructed() -> None:
