@@ -174,7 +174,10 @@ def _reseed() -> None:
         numpy_random.seed()
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.seed()  # of all devices
+        # Not `torch.seed`: until CUDA is used, each call of it is kept, with its traceback.
+        torch.default_generator.seed()
+        if torch.cuda.is_initialized():
+            torch.cuda.seed_all()
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined] # noqa: PTH109 - spawn needs it

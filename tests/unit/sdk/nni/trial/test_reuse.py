@@ -180,6 +180,22 @@ def test_random_numbers_are_drawn_anew(tmp_path: Path) -> None:
     assert random.Random(0).random() not in {first, second}
 
 
+def test_libraries_draw_their_random_numbers_anew(tmp_path: Path) -> None:
+    process = Process(tmp_path, further=2)
+    script = (
+        "import numpy, torch\ndef one():\n"
+        "    print(json.dumps([numpy.random.rand(), torch.rand(()).item()]))\n"
+        "    numpy.random.seed(0)\n    torch.manual_seed(0)\n"
+        "run_trials(one)"
+    )
+
+    process.run(script)
+
+    first, second = process.facts("further0", "further1")
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+
+
 @pytest.mark.parametrize(
     "leaving",
     [
