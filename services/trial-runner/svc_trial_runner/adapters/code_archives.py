@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -78,8 +79,9 @@ class CachedCodeStore:
             return
         before_s = self._clock.now().timestamp() - KEPT_S
         for place in self._folder.iterdir():
-            if place.name not in self._used and place.stat().st_mtime < before_s:
-                shutil.rmtree(place, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another archive has just been unpacked
+                if place.name not in self._used and place.stat().st_mtime < before_s:
+                    shutil.rmtree(place, ignore_errors=True)
 
     async def _unpack(self, archive: BlobKey, place: Path) -> None:
         try:

@@ -51,6 +51,15 @@ async def test_archive_becomes_a_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in place.iterdir()) == ["a", "run.sh"]
 
 
+async def test_folder_of_another_download_may_vanish_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / ".new-gone").symlink_to("gone")  # it is listed, and there is nothing
+
+    place = await unpacked(tmp_path, archive(file("a.py", b"pass")))
+
+    assert (place / "a.py").read_bytes() == b"pass"
+
+
 async def test_archive_is_unpacked_once(tmp_path: Path) -> None:
     data = archive(file("a.py"))
     blobs = InMemoryBlobStore()
