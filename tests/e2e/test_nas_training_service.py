@@ -39,7 +39,13 @@ class Net(ModelSpace):
         return self.head(self.activation(self.hidden(inputs)))
 
 
-def evaluate(model, gate):
+class Table:  # as an argument, it travels as a pickle
+    def __init__(self, size):
+        self.values = bytes(size)
+
+
+def evaluate(model, gate, table=None):
+    assert table is None or len(table.values) == 100_000
     width = model.hidden.out_features
     nni.report_intermediate_result(width / 2)
     while not pathlib.Path(gate).exists():
@@ -71,7 +77,7 @@ print(json.dumps({"counted": counted, "models": outcome}))
 """
 API = """\
 import json, sys
-from space import Net, evaluate
+from space import Net, Table, evaluate
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.experiment import NasExperiment, NasExperimentConfig
 from nni.nas.strategy import GridSearch
@@ -82,9 +88,9 @@ root, gate, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 def search(count):
     config = NasExperimentConfig(
         "ts", "simplified", "local", trial_concurrency=2, max_trial_number=count,
-        experiment_working_directory=root,
+        experiment_working_directory=root, spill=True,
     )
-    evaluator = FunctionalEvaluator(evaluate, gate=gate)
+    evaluator = FunctionalEvaluator(evaluate, gate=gate, table=Table(100_000))
     return NasExperiment(Net(), evaluator, GridSearch(seed=0), config, id="api")
 
 
@@ -234,6 +240,8 @@ def test_methods_of_an_experiment_answer_about_the_trials_of_a_search(
     )
 
     found = json.loads(ran.stdout.splitlines()[-1])
+    (payload,) = (tmp_path / "searches" / "payloads").iterdir()
+    assert payload.stat().st_size > 100_000
     assert found["channel"].startswith(f"grpc://{shared_shape.endpoint()['grpc']}/")
     assert found["status"] == "DONE"
     assert found["statistics"] == {"SUCCEEDED": 2}

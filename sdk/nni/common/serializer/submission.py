@@ -64,8 +64,8 @@ def dump_submission(model: object, *, limit_bytes: int | None = None) -> str:
         return written(encoder, model)
     except PayloadTooLarge as error:
         remedy = (
-            "set the environment variable PICKLE_SIZE_LIMIT, in bytes (the default is 64 KB); "
-            "large pickles slow a search down"
+            "set the environment variable PICKLE_SIZE_LIMIT, in bytes (the default is 64 KB), or "
+            "config.spill = True of a NasExperiment; large pickles slow a search down"
         )
         facts = (error.path, error.type_name, error.size_bytes, error.limit_bytes)
         raise PayloadTooLarge(*facts, remedy) from error

@@ -12,6 +12,7 @@ from typing import Any, Final
 from nni.nas.execution.base import ExecutionEngine
 from nni.nas.execution.candidate import model_from, parameters_of
 from nni.nas.execution.events import FinalMetricEvent, IntermediateMetricEvent, TrainingEndEvent
+from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.execution.trial_platform import (
     CandidateAdded,
     CandidateEnded,
@@ -50,6 +51,10 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         platform: where trials run.
         concurrency: number of trials that run at once.
         max_model_count: number of models after which the budget ends; None for no limit.
+        payloads: store of parts that are no traced call and larger; None: they are refused.
+
+    Attributes:
+        payloads: store of large parts of models.
 
     Raises:
         ValueError: a number is too small.
@@ -63,7 +68,12 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     """
 
     def __init__(
-        self, platform: TrialPlatform, concurrency: int = 1, max_model_count: int | None = None
+        self,
+        platform: TrialPlatform,
+        concurrency: int = 1,
+        max_model_count: int | None = None,
+        *,
+        payloads: PayloadFiles | None = None,
     ) -> None:
         super().__init__()
         if concurrency < 1:
@@ -71,6 +81,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         if max_model_count is not None and max_model_count < 0:
             raise ValueError(f"max_model_count must be >= 0 or None, got {max_model_count!r}")
         self._platform = platform
+        self.payloads = payloads
         self._concurrency = concurrency
         self._max_model_count = max_model_count
         self._prefix = secrets.token_hex(4)
@@ -132,7 +143,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _add(self, model: ExecutableModelSpace) -> None:
         is_retry = model.status is ModelStatus.Retrying
         model.status = ModelStatus.Frozen  # in the trial, too
-        parameters = parameters_of(model)
+        parameters = parameters_of(model, self.payloads)
         with self._lock:
             key = f"{self._prefix}-{len(self._keys)}"
             if is_retry:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from nni.common.serializer.submission import submission_limit_bytes
 from nni.nas.execution import ExecutionEngine
+from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.execution.search_space import search_space_of
 from nni.nas.experiment.config import (
     ModelFormatConfig,
@@ -53,8 +56,16 @@ def _training_service(config: NasExperimentConfig, search: SearchTarget) -> Exec
     described = search_space_of(search.model_space, search.space.simplify())
     platform = ManagerTrialPlatform(config, search.port, described)
     return TrainingServiceExecutionEngine(
-        platform, config.trial_concurrency or 1, config.max_trial_number
+        platform,
+        config.trial_concurrency or 1,
+        config.max_trial_number,
+        payloads=_payload_files(config) if config.spill else None,
     )
+
+
+def _payload_files(config: NasExperimentConfig) -> PayloadFiles:
+    folder = Path(config.experiment_working_directory) / "payloads"
+    return PayloadFiles(folder, submission_limit_bytes())
 
 
 def _service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:

@@ -68,6 +68,10 @@ class NasExperimentConfig(ExperimentConfig):
     """Engine that evaluates models; a name becomes a configuration."""
     model_format: Annotated[Any, BeforeValidator(ModelFormatConfig.of)] = None
     """Format of models; a name becomes a configuration."""
+    spill: Flag = False
+    """Whether pickles of more than 64 KB, or `PICKLE_SIZE_LIMIT`, go to files in
+    `<working directory>/payloads` that are named by their hash, instead of being refused. All
+    machines must reach the folder under the same path."""
     worker_reuse: Flag = False
     """Whether a process evaluates one model after another, each as its own trial; otherwise each
     model has a process of its own."""

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import nni
 from nni.mutable import Categorical
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution.candidate import model_from, parameters_of
+from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.space import ModelStatus, SimplifiedModelSpace
 
 
@@ -15,6 +17,13 @@ class Network:
 
     def __init__(self, width: int) -> None:
         self.width = width
+
+
+class Table:
+    """Argument of an evaluator that was not traced."""
+
+    def __init__(self, values: bytes) -> None:
+        self.values = values
 
 
 def network(width: int) -> Network:
@@ -76,3 +85,21 @@ def test_one_part_may_take_as_much_as_a_search_allows(monkeypatch: pytest.Monkey
         submitted(70_000)
     monkeypatch.setenv("PICKLE_SIZE_LIMIT", "100000")
     assert submitted(70_000)
+
+
+def test_large_parts_travel_as_files_if_there_is_a_store(tmp_path: Path) -> None:
+    leaf = Categorical([1, 2], label="a")
+    table = Table(bytes(100_000))
+    space = SimplifiedModelSpace(
+        network, [7], {}, {"a": leaf}, FunctionalEvaluator(score, scale=table)
+    )
+    model = space.freeze({"a": 2})
+
+    with pytest.raises(ValueError, match=r"config\.spill = True"):
+        parameters_of(model)
+    parameters = parameters_of(model, PayloadFiles(tmp_path, 65536))
+    loaded = model_from(json.loads(json.dumps(parameters)))
+
+    assert len(json.dumps(parameters)) < 2_000
+    assert isinstance(loaded.evaluator, FunctionalEvaluator)
+    assert loaded.evaluator.arguments["scale"].values == table.values

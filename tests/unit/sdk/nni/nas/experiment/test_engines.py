@@ -1,9 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni.mutable import Categorical
-from nni.nas.execution import SequentialExecutionEngine
+from nni.nas.execution import SequentialExecutionEngine, TrainingServiceExecutionEngine
 from nni.nas.experiment.config import (
     GraphModelFormatConfig,
     NasExperimentConfig,
@@ -100,3 +101,15 @@ def test_graphs_need_the_graph_format() -> None:
 
     with pytest.raises(TypeError, match=r"set config\.model_format = 'graph'"):
         create_space(NasExperimentConfig("sequential", "raw"), graphs, None)
+
+
+def test_payloads_of_a_search_on_the_platform_go_to_its_working_directory(tmp_path: Path) -> None:
+    config = NasExperimentConfig(
+        "ts", "simplified", "local", spill=True, experiment_working_directory=tmp_path
+    )
+
+    engine = create_engine(config, search())
+
+    assert isinstance(engine, TrainingServiceExecutionEngine)
+    assert engine.payloads is not None
+    assert engine.payloads.folder == tmp_path / "payloads"
