@@ -1,6 +1,7 @@
 """Networks of NNI 2.x that are decorated as a whole: `model_wrapper`."""
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -62,6 +63,34 @@ def space_under_construction() -> ModelSpace | None:
     return _space.get()
 
 
+def construct(
+    network: Any,  # noqa: ANN401 - of any class
+    constructor: Callable[..., None],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Call the constructor of a wrapped network, with labels of its own if it is the outermost one.
+
+    A function of this module, since a class of the main script travels by value, and so do the
+    functions that it holds.
+
+    Args:
+        network: network to construct.
+        constructor: constructor of the user.
+        args: its positional arguments.
+        kwargs: its named arguments.
+    """
+    if _space.get() is not None:  # the labels are those of the outermost network
+        constructor(network, *args, **kwargs)
+        return
+    token = _space.set(network)
+    try:
+        with MutationLabels():
+            constructor(network, *args, **kwargs)
+    finally:
+        _space.reset(token)
+
+
 def model_wrapper(cls: _C) -> _C:
     """Return a network class whose instances are model spaces; write `class Net(ModelSpace)`.
 
@@ -87,15 +116,7 @@ def model_wrapper(cls: _C) -> _C:
 
     @functools.wraps(constructor)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, N807 - of any class
-        if _space.get() is not None:  # the labels are those of the outermost network
-            constructor(self, *args, **kwargs)
-            return
-        token = _space.set(self)
-        try:
-            with MutationLabels():
-                constructor(self, *args, **kwargs)
-        finally:
-            _space.reset(token)
+        construct(self, constructor, args, kwargs)
 
     names = ("__module__", "__qualname__", "__doc__")
     body: dict[str, Any] = {name: getattr(cls, name) for name in names}

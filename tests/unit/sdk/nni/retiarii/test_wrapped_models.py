@@ -1,16 +1,38 @@
 """Networks of NNI 2.x that are decorated as a whole."""
 
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+import nni
 import nni.retiarii.nn.pytorch as legacy
 from nni.nas.nn.pytorch import ModelSpace, layers
 from nni.retiarii import fixed_arch, model_wrapper
 from nni.retiarii.deprecation import warn_once
+
+SCRIPT = """\
+import nni
+import nni.retiarii.nn.pytorch as nn
+from nni.nas.space import SimplifiedModelSpace
+from nni.retiarii import model_wrapper
+
+
+@model_wrapper
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LayerChoice([nn.ReLU(), nn.Tanh()])
+
+
+space = SimplifiedModelSpace.from_model(Net())
+print(nni.dump(space.freeze({"_mutation_1": "1"}), pickle_size_limit=65536))
+"""
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -88,3 +110,17 @@ def test_decorator_warns_of_the_newer_name_once() -> None:
         _ = [model_wrapper(Plain) for _ in range(2)]
 
     assert len(caught) == 1
+
+
+def test_wrapped_class_of_the_main_script_travels_by_value(tmp_path: Path) -> None:
+    script = tmp_path / "search.py"
+    script.write_text(SCRIPT)
+
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    loaded = nni.load(done.stdout)
+    assert loaded.sample == {"_mutation_1": "1"}
+    assert isinstance(loaded.executable_model().layer, nn.Tanh)
