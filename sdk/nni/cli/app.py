@@ -17,6 +17,7 @@ from nni.cli import (
     experiment,
     logs,
     machine,
+    nas,
     replay,
     runner,
     save,
@@ -107,6 +108,7 @@ app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(compress.app, name="compress")
+app.add_typer(nas.app, name="nas")
 app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")
 app.add_typer(algo.app, name="algo")

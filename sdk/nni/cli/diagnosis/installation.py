@@ -16,6 +16,7 @@ _SERVICES: Final = {
     "svc_standalone": "supervisor",
     "svc_manager": "manager",
     "svc_compressor": "compressor",
+    "svc_nas": "nas",
     "svc_dispatcher": "dispatcher",
     "svc_trial_runner": "trial-runner",
 }

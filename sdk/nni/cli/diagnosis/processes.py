@@ -19,9 +19,10 @@ _SERVICES: Final = {
     "svc_dispatcher": "dispatcher",
     "svc_trial_runner": "trial-runner",
     "svc_compressor": "compressor",
+    "svc_nas": "nas",
 }
-_ON_DEMAND: Final = frozenset({"compressor"})
-"""Services that the supervisor starts with the first connection to their port."""
+_ON_DEMAND: Final = {"compressor": "compression job", "nas": "architecture search"}
+"""Services that the supervisor starts with the first connection to their port, and its cause."""
 _BUS: Final = "nats-server"
 
 
@@ -34,7 +35,7 @@ def check_children() -> Iterator[Finding]:
     for name in (*_SERVICES.values(), _BUS):
         process = children.get(name)
         if process is None and name in _ON_DEMAND:
-            yield Finding(name, "ok", "starts with the first compression job")
+            yield Finding(name, "ok", f"starts with the first {_ON_DEMAND[name]}")
         elif process is None:
             text = (
                 "is not running; its supervisor starts it again every few seconds. If it does not "

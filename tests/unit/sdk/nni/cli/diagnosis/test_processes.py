@@ -15,7 +15,7 @@ from tests.support.endpoint_files import WAIT, Spawn, write_endpoint
 from tests.support.wait import until
 from tests.unit.sdk.nni.cli.diagnosis.conftest import only
 
-NAMES = ("manager", "dispatcher", "trial-runner", "compressor", "nats-server")
+NAMES = ("manager", "dispatcher", "trial-runner", "compressor", "nas", "nats-server")
 SUPERVISOR = f"""
 import subprocess, sys
 waiting = {WAIT!r}
@@ -74,6 +74,12 @@ def test_a_compressor_without_jobs_need_not_run(supervisor: psutil.Process) -> N
     (finding,) = (one for one in processes.check_children() if one.check == "compressor")
 
     assert (finding.result, finding.explanation) == ("ok", "starts with the first compression job")
+
+
+def test_a_nas_service_without_searches_need_not_run(supervisor: psutil.Process) -> None:
+    (finding,) = (one for one in processes.check_children() if one.check == "nas")
+
+    assert finding.explanation == "starts with the first architecture search"
 
 
 def test_a_service_that_is_dead_is_found(supervisor: psutil.Process) -> None:

@@ -1,0 +1,211 @@
+"""Handles of explorations: their status and best models, and to pause, resume and stop them.
+
+Nothing here needs torch, or opens what a strategy or a trial has written.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nni.experiment.client import ManagerClient
+from nni.experiment.environment import experiment_environment
+from nni.experiment.errors import NotFoundError, WrongStateError
+from nni.experiment.records import state_name
+from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
+from nni_wire.values import from_value
+
+_SAMPLE: Final = "sample"
+_DEFAULT: Final = "default"
+PAUSED: Final = "PAUSED"
+"""State of an exploration whose concurrency is 0."""
+_OVER: Final = frozenset({"STOPPED", "ERROR", "VIEWED"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorationStatus:
+    """State and figures of one exploration."""
+
+    id: str
+    """Id of its experiment."""
+    name: str
+    """Name of its experiment; empty: none."""
+    state: str
+    """`RUNNING`, `PAUSED`, `DONE`, ..."""
+    strategy: str
+    """Class of the strategy."""
+    evaluator: str
+    """Class of the evaluator."""
+    model_format: str
+    """Format in which candidates travel."""
+    concurrency: int
+    """Most trials at once; 0: paused."""
+    limit: int | None
+    """Most candidates; None for no limit."""
+    trials: Mapping[str, int]
+    """Number of candidates by the state of their trial."""
+    best: float | None
+    """Largest metric so far; None: none."""
+    errors: tuple[str, ...]
+    """Cause of `ERROR`, newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExploredModel:
+    """Candidate with a final metric."""
+
+    trial_id: str
+    """Id of its trial."""
+    metric: Any
+    """As reported: a number, or a dict with `default`."""
+    sample: Mapping[str, Any]
+    """Choice by label, as `model_context` takes it."""
+
+    @property
+    def value(self) -> float:
+        """Number by which it is compared; the larger, the better. NaN without a number."""
+        number = self.metric.get(_DEFAULT) if isinstance(self.metric, dict) else self.metric
+        return float(number) if isinstance(number, (int, float)) else math.nan
+
+
+class RemoteExploration:
+    """Handle of an exploration of the services.
+
+    Args:
+        exploration_id: id of its experiment.
+        client: connection to the services; its owner closes it.
+
+    Examples:
+        See `docs/nas-service.md`.
+    """
+
+    def __init__(self, exploration_id: str, client: ManagerClient) -> None:
+        self.id = exploration_id
+        self._client = client
+
+    def status(self) -> ExplorationStatus:
+        """Return state and figures.
+
+        Raises:
+            NotFoundError: no experiment has this id, or it is no exploration.
+        """
+        return status_of(self._found())
+
+    def _found(self) -> experiment_pb2.Experiment:
+        found = self._client.get(self.id).experiment
+        if not found.config.HasField("nas"):
+            raise NotFoundError(
+                f"experiment {self.id} is no exploration; see: nnictl experiment show {self.id}"
+            )
+        return found
+
+    def top(self, limit: int = 1) -> list[ExploredModel]:
+        """Return the best models, the largest metric first; those without a number are left out.
+
+        Args:
+            limit: number of models at most.
+
+        Raises:
+            NotFoundError: it is no exploration.
+        """
+        self._found()
+        models = [
+            ExploredModel(item.trial_id, from_value(item.value), _sample(item.parameters))
+            for item in self._client.export(self.id)
+        ]
+        measured = [one for one in models if not math.isnan(one.value)]
+        return sorted(measured, key=lambda one: one.value, reverse=True)[:limit]
+
+    def pause(self) -> None:
+        """Start no more trials; those that run go on. A paused exploration stays as it is.
+
+        Raises:
+            WrongStateError: it was stopped, or has failed.
+        """
+        found = self.status()
+        if found.state in _OVER:
+            raise WrongStateError(
+                f"exploration {self.id} is {found.state} and starts no trials; nothing to pause"
+            )
+        if found.state != PAUSED:
+            self._client.update(self.id, trial_concurrency=0)
+
+    def resume(self) -> None:
+        """Go on after a pause, a stop or an error, with the concurrency of before.
+
+        Raises:
+            WrongStateError: it is running.
+        """
+        found = self.status()
+        if found.state == "ERROR":
+            self._client.stop(self.id)
+        if found.state in _OVER:
+            self._client.resume(
+                experiment_service_pb2.ResumeExperimentRequest(
+                    experiment_id=self.id,
+                    environment=experiment_environment(),
+                    interpreter=sys.executable,
+                )
+            )
+        elif found.concurrency > 0:
+            raise WrongStateError(f"exploration {self.id} is {found.state}, not paused or stopped")
+        if found.concurrency == 0:
+            self._client.update(self.id, trial_concurrency=self._concurrency_before())
+
+    def _concurrency_before(self) -> int:
+        """Return the last concurrency of the log that is no pause."""
+        last = 1
+        for item in self._client.events(self.id):
+            event = item.event
+            if event.HasField("experiment_created"):
+                last = event.experiment_created.config.trial_concurrency or last
+            elif event.HasField("budget_changed"):
+                last = event.budget_changed.trial_concurrency or last
+        return last
+
+    def stop(self) -> None:
+        """Stop the strategy and all trials; `resume` goes on later."""
+        self._found()
+        self._client.stop(self.id)
+
+
+def list_explorations(client: ManagerClient) -> list[ExplorationStatus]:
+    """Return the status of all explorations, newest first.
+
+    Args:
+        client: connection to the services.
+    """
+    return [
+        status_of(one)
+        for one in client.experiments(include_stopped=True)
+        if one.config.HasField("nas")
+    ]
+
+
+def status_of(found: experiment_pb2.Experiment) -> ExplorationStatus:
+    """Return the status of an experiment that is an exploration."""
+    config = found.config
+    state = state_name(found.state)
+    is_paused = config.trial_concurrency < 1 and state in {"RUNNING", "INITIALIZED"}
+    return ExplorationStatus(
+        id=found.id,
+        name=config.experiment_name,
+        state=PAUSED if is_paused else state,
+        strategy=config.nas.strategy,
+        evaluator=config.nas.evaluator,
+        model_format=config.nas.model_format,
+        concurrency=config.trial_concurrency,
+        limit=config.max_trial_number if config.HasField("max_trial_number") else None,
+        trials=dict(found.trial_counts),
+        best=found.best_value if found.HasField("best_value") else None,
+        errors=tuple(found.errors),
+    )
+
+
+def _sample(parameters: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a message of the generated code
+    found = from_value(parameters)
+    sample = found.get(_SAMPLE) if isinstance(found, dict) else None
+    return sample if isinstance(sample, dict) else {}

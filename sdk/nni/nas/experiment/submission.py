@@ -1,0 +1,76 @@
+"""Submission of a search to the NAS service, without following it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Final
+
+from nni.experiment.errors import ConfigError, Problem
+from nni.nas.execution.search_space import search_space_of
+from nni.nas.experiment.config import ServiceEngineConfig
+from nni.nas.experiment.engines import create_space
+from nni.nas.experiment.experiment import NasExperiment
+from nni.nas.experiment.explorations import create_exploration
+
+_FIELD: Final = "MODULE:NAME"
+
+
+def load_search(target: str) -> NasExperiment:
+    """Import a search that was not started.
+
+    Args:
+        target: `module:name` of a `NasExperiment`, or of a function without arguments that returns
+            one. Modules are found from the working directory.
+
+    Raises:
+        ConfigError: there is no such module or name, or it is no search.
+    """
+    module_name, colon, name = target.partition(":")
+    if not colon or not module_name or not name.isidentifier():
+        raise _refusal("must be a module, a colon and a name, such as search:build", target)
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module_name), name)
+    except ModuleNotFoundError as error:
+        raise _refusal(
+            f"cannot be imported: {error}; call this where the module is", target
+        ) from error
+    except AttributeError as error:
+        raise _refusal(f"does not exist: {error}", target) from error
+    made = found() if callable(found) and not isinstance(found, NasExperiment) else found
+    if not isinstance(made, NasExperiment):
+        raise _refusal(
+            f"must be a NasExperiment or a function that returns one, not a {type(made).__name__}",
+            target,
+        )
+    return made
+
+
+def _refusal(problem: str, target: str) -> ConfigError:
+    return ConfigError([Problem(_FIELD, problem, target)])
+
+
+def submit_search(experiment: NasExperiment, *, port: int = 0) -> str:
+    """Create the exploration of a search, whatever engine it names; return its id.
+
+    Args:
+        experiment: search that was not started.
+        port: of the experiment's page; 0: none.
+
+    Raises:
+        ValueError: the configuration breaks a rule, or a part cannot travel; nothing was started.
+        nni.experiment.errors.ExperimentError: the services refuse it, or cannot be reached.
+    """
+    config = experiment.config.model_copy(deep=True)
+    config.execution_engine = ServiceEngineConfig()
+    parts = (experiment.model_space, experiment.evaluator)
+    canonical = config.canonical(*parts, experiment.strategy)
+    space = create_space(canonical, *parts)
+    described = search_space_of(experiment.model_space, space.simplify())
+    return create_exploration(
+        canonical, space, experiment.strategy, port=port, search_space=described
+    )
