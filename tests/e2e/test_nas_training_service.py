@@ -53,13 +53,14 @@ def evaluate(model, gate, table=None):
     nni.report_final_result(float(width))
 """
 SEARCH = """\
-import json, logging, sys
+import json, logging, os, sys
 from space import Net, evaluate
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.experiment import NasExperiment, NasExperimentConfig
 from nni.nas.strategy import Random
 
 act, root, gate, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+is_killed = act == "run_without_stop"
 logging.basicConfig(level=logging.INFO)
 config = NasExperimentConfig(
     "ts", "simplified", "local", trial_concurrency=3, max_trial_number=count,
@@ -68,7 +69,9 @@ config = NasExperimentConfig(
 search = NasExperiment(
     Net(), FunctionalEvaluator(evaluate, gate=gate), Random(seed=0), config, id="search"
 )
-assert getattr(search, act)(port=0)
+assert (search.run if is_killed else getattr(search, act))(port=0)
+if is_killed:
+    os.kill(os.getpid(), 9)
 models = search.strategy.list_models()
 outcome = [(model.sample["width"], model.sample["activation"], model.metric) for model in models]
 counted = len(search.state_dict()["models"])
@@ -78,6 +81,7 @@ print(json.dumps({"counted": counted, "models": outcome}))
 API = """\
 import json, sys
 from space import Net, Table, evaluate
+from nni.experiment import Experiment
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.experiment import NasExperiment, NasExperimentConfig
 from nni.nas.strategy import GridSearch
@@ -118,8 +122,10 @@ found["instance"] = again.export_top_models(1, formatter="instance")[0].hidden.o
 found["models"] = len(again.strategy.list_models())
 again.stop()
 viewed = search(4)
-viewed.view(non_blocking=True)
+viewed.view(port, non_blocking=True)
 found["viewed"] = viewed.export_top_models(2, formatter="dict")
+found["page"] = Experiment.connect(port).get_status()
+viewed.stop()
 print(json.dumps(found))
 """
 TIMEOUT_S = 120.0
@@ -220,6 +226,23 @@ def test_stopped_search_goes_on_with_a_larger_budget(
 
 
 @pytest.mark.timeout(240)
+def test_search_killed_after_its_last_model_goes_on_with_a_larger_budget(
+    shared_shape: LocalShape, tmp_path: Path
+) -> None:
+    search = Search(shared_shape, tmp_path, count=3)
+    search.gate.touch()
+    first = search.start("run_without_stop")
+    first.communicate(timeout=TIMEOUT_S)
+    search.count = 5
+
+    counted, models = search.outcome(search.start("resume"))
+
+    assert first.returncode == -signal.SIGKILL
+    assert counted == 5
+    assert len({(width, activation) for width, activation, _ in models}) == 5
+
+
+@pytest.mark.timeout(240)
 def test_methods_of_an_experiment_answer_about_the_trials_of_a_search(
     shared_shape: LocalShape, tmp_path: Path
 ) -> None:
@@ -252,6 +275,7 @@ def test_methods_of_an_experiment_answer_about_the_trials_of_a_search(
     assert found["stopped"] == ["STOPPED", {"SUCCEEDED": 2}]
     assert found["models"] == 4
     assert found["top"] == found["viewed"]
+    assert found["page"] == "VIEWED"
     assert found["instance"] == found["top"][0]["width"]
 
 

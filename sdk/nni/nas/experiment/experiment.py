@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nni.experiment.config import ExperimentConfig
-from nni.experiment.errors import NotFoundError
+from nni.experiment.errors import NotFoundError, WrongStateError
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
@@ -40,6 +40,7 @@ from nni.nas.strategy.base import Strategy, StrategyStatus
 from nni.nas.strategy.sample_codec import SampleCodec
 
 if TYPE_CHECKING:
+    from nni.experiment import Experiment
     from nni.experiment.run_mode import RunMode
     from nni.nas.experiment.platform_trials import TrialExperiment
 
@@ -149,6 +150,7 @@ class NasExperiment(TrialQueries):
         self._records: list[dict[str, Any]] = []
         self._saved_records = 0
         self._progress: SearchProgress | None = None
+        self._viewed: Experiment | None = None
 
     # Start and end
 
@@ -328,21 +330,41 @@ class NasExperiment(TrialQueries):
         """Open the search of this id for reading; then its models can be exported.
 
         Args:
-            port: see `start`.
-            non_blocking: true: return at once; false: return after Enter or Ctrl-C.
+            port: of the page of the trials, which is read only; 0: none. Without effect with the
+                sequential engine.
+            non_blocking: true: return at once, the page is open until `stop`; false: return after
+                Enter or Ctrl-C.
 
         Raises:
             nni.experiment.errors.NotFoundError: no search of this id was started here.
+            nni.experiment.errors.RefusedError: the port is in use.
         """
-        del port
         self._require_checkpoint()
         self._initialize_strategy(self._prepare())
         assert self._engine is not None
         self._engine.shutdown()
         self.load_checkpoint()
+        self._open_page(self._engine.state_dict().get("experiment_id"), port)
         if not non_blocking:
             with contextlib.suppress(KeyboardInterrupt, EOFError):
                 input("Press Enter or Ctrl-C to close it.\n")
+            self._close_page()
+
+    def _open_page(self, experiment_id: str | None, port: int) -> None:
+        """Open the experiment of the trials for reading, unless it runs or there is none."""
+        if experiment_id is None or port == 0:
+            return
+        from nni.experiment import Experiment  # here: a search in this process needs no grpc
+
+        try:
+            self._viewed = Experiment.view(experiment_id, port, wait_completion=False)
+        except WrongStateError as error:
+            _logger.warning("the trials are not shown on port %d: %s", port, error)
+
+    def _close_page(self) -> None:
+        if self._viewed is not None:
+            self._viewed.stop()
+            self._viewed = None
 
     @classmethod
     def connect(cls, port: int) -> NasExperiment:
@@ -368,6 +390,7 @@ class NasExperiment(TrialQueries):
 
         The strategy ends before its next model if it runs in another thread.
         """
+        self._close_page()
         if not self._is_running:
             return
         self._is_running = False
