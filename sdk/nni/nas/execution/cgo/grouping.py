@@ -1,0 +1,65 @@
+"""Groups of models that are trained together, and the metrics that each of them gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def grouped(
+    models: Sequence[T], limit: int, fit: Callable[[T, T], bool] = lambda one, other: True
+) -> list[list[T]]:
+    """Return models in groups, each for one trial.
+
+    Args:
+        models: models in the order of their submission.
+        limit: models of a group at most: devices of the trial.
+        fit: whether two models can be trained together.
+
+    Returns:
+        Groups; each model is in the first that has a free place and that it fits.
+
+    Raises:
+        ValueError: `limit` is smaller than 1.
+
+    Examples:
+        >>> grouped("abc", 4), grouped("abc", 2), grouped("abc", 1)
+        ([['a', 'b', 'c']], [['a', 'b'], ['c']], [['a'], ['b'], ['c']])
+    """
+    if limit < 1:
+        raise ValueError(f"limit must be >= 1, got {limit}")
+    groups: list[list[T]] = []
+    for model in models:
+        for group in groups:
+            if len(group) < limit and fit(group[0], model):
+                group.append(model)
+                break
+        else:
+            groups.append([model])
+    return groups
+
+
+def metrics_by_model(metrics: Any, count: int) -> list[Any]:  # noqa: ANN401 - what a trial reported
+    """Return the metric of each model of a group.
+
+    Args:
+        metrics: what the trial reported: a list in the order of the models.
+        count: number of models.
+
+    Returns:
+        A list of that length.
+
+    Raises:
+        ValueError: it is no list, or of another length.
+
+    Examples:
+        >>> metrics_by_model([0.5, 0.7], 2)
+        [0.5, 0.7]
+    """
+    if not isinstance(metrics, list | tuple) or len(metrics) != count:
+        raise ValueError(
+            f"a trial of {count} models must report a list of {count} metrics, got {metrics!r:.200}"
+        )
+    return list(metrics)
