@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from nni.cli.options import Json
+from nni.cli.options import Json, OptionalId
 from nni.cli.output import Messages, echo, table, write_json
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ app = typer.Typer(
 
 _LIST_HEADERS: Final = ("Id", "Name", "State", "Strategy", "Models", "Best")
 _TOP_HEADERS: Final = ("Metric", "Sample", "Trial")
-
-ExplorationId = Annotated[
-    str, typer.Argument(metavar="ID", show_default=False, help="The search: its id or its start.")
-]
 
 
 @app.command("create")
@@ -80,7 +76,7 @@ def list_all(*, as_json: Json = False) -> None:
 
 
 @app.command("show")
-def show(exploration_id: ExplorationId, *, as_json: Json = False) -> None:
+def show(exploration_id: OptionalId = None, *, as_json: Json = False) -> None:
     """Print state and figures of a search."""
     with _exploration(exploration_id) as exploration:
         found = exploration.status()
@@ -92,7 +88,7 @@ def show(exploration_id: ExplorationId, *, as_json: Json = False) -> None:
 
 @app.command("top")
 def top(
-    exploration_id: ExplorationId,
+    exploration_id: OptionalId = None,
     *,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, max=1_000, help="Number of models at most.")
@@ -110,7 +106,7 @@ def top(
 
 
 @app.command("pause")
-def pause(exploration_id: ExplorationId) -> None:
+def pause(exploration_id: OptionalId = None) -> None:
     """Start no more trials; those that run go on."""
     with _exploration(exploration_id) as exploration:
         exploration.pause()
@@ -118,7 +114,7 @@ def pause(exploration_id: ExplorationId) -> None:
 
 
 @app.command("resume")
-def resume(exploration_id: ExplorationId) -> None:
+def resume(exploration_id: OptionalId = None) -> None:
     """Go on with a paused, stopped or failed search."""
     with _exploration(exploration_id) as exploration:
         exploration.resume()
@@ -126,7 +122,7 @@ def resume(exploration_id: ExplorationId) -> None:
 
 
 @app.command("stop")
-def stop(exploration_id: ExplorationId) -> None:
+def stop(exploration_id: OptionalId = None) -> None:
     """Stop the strategy and all trials; `resume` goes on later."""
     with _exploration(exploration_id) as exploration:
         exploration.stop()
@@ -134,8 +130,8 @@ def stop(exploration_id: ExplorationId) -> None:
 
 
 @contextmanager
-def _exploration(word: str) -> Iterator[RemoteExploration]:
-    """Yield the handle of the exploration that an id, or its start, means."""
+def _exploration(word: str | None) -> Iterator[RemoteExploration]:
+    """Yield the handle of the exploration that a word means: its id, its start, or None."""
     from nni.cli.session import experiment
     from nni.nas.experiment.remote_exploration import RemoteExploration
 

@@ -122,6 +122,16 @@ def test_stopped_exploration_is_resumed_and_has_nothing_to_pause(
     assert "nothing to pause" in capsys.readouterr().err
 
 
+def test_search_that_runs_alone_needs_no_id(
+    exploration: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del exploration.known["other123"]
+
+    assert main(["nas", "show"]) == DONE
+
+    assert SEARCH in capsys.readouterr().out
+
+
 def test_other_experiment_is_no_exploration(
     exploration: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,43 @@
+"""Search a network of digits with a strategy that the NAS service hosts."""
+
+import argparse
+
+from space import DigitsSpace
+from training import evaluate
+
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.strategy import RegularizedEvolution
+
+
+def build(models=8, epochs=3, concurrency=2):
+    """Return the search; `nnictl nas create search:build` starts it, too."""
+    config = NasExperimentConfig(
+        "service",
+        "simplified",
+        "local",
+        trial_concurrency=concurrency,
+        max_trial_number=models,
+        worker_reuse=True,
+    )
+    strategy = RegularizedEvolution(population_size=4, sample_size=2, seed=0)
+    return NasExperiment(
+        DigitsSpace(), FunctionalEvaluator(evaluate, epochs=epochs), strategy, config
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=8, help="networks that are trained")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs of each network")
+    parser.add_argument("--port", type=int, default=0, help="port of the page; 0: none")
+    arguments = parser.parse_args()
+    experiment = build(arguments.models, arguments.epochs)
+    experiment.run(arguments.port)
+    for model in experiment.export_top_models(top_k=2):
+        print(f"{model.metric:.2f} %  {dict(model.sample)}")
+    experiment.stop()
+
+
+if __name__ == "__main__":
+    main()
