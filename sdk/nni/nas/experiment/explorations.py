@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from nni.experiment.byte_client import upload_value
@@ -68,7 +69,8 @@ def create_exploration(
         ValueError: strategy or space cannot travel; nothing was started.
         nni.experiment.errors.ExperimentError: the services refuse it, or cannot be reached.
     """
-    document = dump_exploration(space, strategy).encode()
+    folder = Path(config.experiment_working_directory) / "payloads" if config.spill else None
+    document = dump_exploration(space, strategy, folder).encode()
     check_start(experiment_config(config, search_space), port)
     message = exploration_config(config, search_space)
     message.nas.strategy = _class_name(strategy)

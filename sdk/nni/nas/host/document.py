@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import nni
-from nni.common.serializer.submission import dump_submission
-from nni.nas.execution.construction import Reconstructible, construction_of
+from nni.common.serializer.submission import dump_submission, submission_limit_bytes
+from nni.nas.execution.construction import construction_of
+from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.strategy.base import Strategy, StrategyStatus
 
 _SPACE: Final = "space"
 _STRATEGY: Final = "strategy"
 _VERSION: Final = "nni_version"
+_PAYLOADS: Final = "payloads"
+"""Key of the folder of large parts; absent if there are none."""
+_NO_LIMIT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +30,39 @@ class ExplorationParts:
     """Space with evaluator."""
     strategy: Strategy
     """Strategy that was not used yet."""
+    payloads: PayloadFiles | None = None
+    """Store of large parts of candidates; None: they are refused."""
 
 
-def dump_exploration(space: ExecutableModelSpace, strategy: Strategy) -> str:
+def dump_exploration(
+    space: ExecutableModelSpace, strategy: Strategy, payload_folder: Path | None = None
+) -> str:
     """Return the document of an exploration.
 
     Args:
         space: space with evaluator, in a format that travels.
         strategy: strategy that was not used yet; it travels as the call that constructed it.
+        payload_folder: folder of large parts of candidates, which the machines of the trials share;
+            the document holds such parts itself. None: they are refused.
 
     Raises:
         ValueError: the strategy was used.
-        TypeError: a part cannot be written, or the strategy does not call the constructor of its
-            base class.
+        TypeError: a part cannot be written.
         nni.common.serializer.PayloadTooLarge: a part is no traced call, and too large.
     """
     if strategy.status is not StrategyStatus.Empty:
         raise ValueError(
             f"strategy must not have been used, it is {strategy.status}; build a new one"
         )
-    if not isinstance(strategy, Reconstructible):
-        raise TypeError(f"strategy must be a Strategy, got {strategy!r:.200}")
-    parts = {_VERSION: nni.__version__, _SPACE: space, _STRATEGY: construction_of(strategy)}
-    return dump_submission(parts)
+    parts: dict[str, Any] = {
+        _VERSION: nni.__version__,
+        _SPACE: space,
+        _STRATEGY: construction_of(strategy),
+    }
+    if payload_folder is None:
+        return dump_submission(parts)
+    parts[_PAYLOADS] = str(payload_folder)
+    return dump_submission(parts, limit_bytes=_NO_LIMIT)
 
 
 def load_exploration(text: str) -> ExplorationParts:
@@ -71,4 +86,6 @@ def load_exploration(text: str) -> ExplorationParts:
     space, strategy = parts.get(_SPACE), parts.get(_STRATEGY)
     if not isinstance(space, ExecutableModelSpace) or not isinstance(strategy, Strategy):
         raise TypeError(f"the document must hold a space and a strategy, got {sorted(parts)}")
-    return ExplorationParts(space, strategy)
+    folder = parts.get(_PAYLOADS)
+    payloads = None if folder is None else PayloadFiles(Path(folder), submission_limit_bytes())
+    return ExplorationParts(space, strategy, payloads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nni.hpo.host.command_pipe import CommandPipe
@@ -14,6 +14,7 @@ from nni.nas.execution.trial_platform import (
     CandidateScheduled,
     PlatformClosed,
     PlatformEvent,
+    PlatformLimits,
     PlatformOpened,
 )
 
@@ -34,8 +35,6 @@ class PipeTrials:
         self._added: set[str] = set()
         self._keys: dict[str, str] = {}
         """Keys by trial, of the same."""
-        self.resize: Callable[[int], None] = _ignore
-        """Called with a new number of trials that run at once."""
 
     def open(self, experiment_id: str | None) -> str:
         """Return the id: the service has opened the experiment."""
@@ -88,7 +87,7 @@ class PipeTrials:
             case "opened":
                 return PlatformOpened()
             case "concurrency":
-                self.resize(line["value"])
+                return PlatformLimits(None, line["value"])
         return None
 
     def _add_known(self, key: str, parameters: Mapping[str, Any]) -> PlatformEvent:
@@ -98,7 +97,3 @@ class PipeTrials:
 
     def close(self) -> None:
         """Do nothing: the service ends the experiment, and closing its pipe ends `events`."""
-
-
-def _ignore(concurrency: int) -> None:
-    """Ignore a number of trials."""

@@ -19,18 +19,6 @@ FAILED: Final = 1
 """Exit code after a document or strategy that raised."""
 
 
-class _HostedEngine(TrainingServiceExecutionEngine):
-    """Engine whose number of trials may change while the strategy runs."""
-
-    def resize(self, concurrency: int) -> None:
-        """Set the number of trials that run at once; 0, a pause, leaves it as it is.
-
-        The service holds back candidates during a pause.
-        """
-        self._concurrency = concurrency or self._concurrency
-        self.notify_change()
-
-
 def run_strategy(pipe: CommandPipe) -> int:
     """Open the document of the first line and run its strategy; return the exit code.
 
@@ -68,8 +56,9 @@ def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) 
 
     It has not said so if the experiment takes no more of them: a limit may be raised later.
     """
-    engine = _HostedEngine(trials, max(1, first["concurrency"]))
-    trials.resize = engine.resize
+    engine = TrainingServiceExecutionEngine(
+        trials, max(1, first["concurrency"]), payloads=parts.payloads
+    )
     # What the log holds already answers the first models.
     engine.load_state_dict({"experiment_id": first["experiment_id"]})
     parts.strategy.initialize(parts.space, engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import UserList
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,17 @@ def test_large_part_that_is_no_traced_call_is_refused() -> None:
 
     with pytest.raises(PayloadTooLarge, match="data"):
         dump_exploration(space, Random(seed=0))
+
+
+def test_large_part_travels_in_the_document_if_candidates_may_spill_it(tmp_path: Path) -> None:
+    evaluator = FunctionalEvaluator(measure, data=UserList(range(100_000)))
+    space = SimplifiedModelSpace.from_model(Widths(), evaluator)
+
+    parts = load_exploration(dump_exploration(space, Random(seed=0), tmp_path))
+
+    assert parts.payloads is not None
+    assert parts.payloads.folder == tmp_path
+    assert parts.space.evaluator.arguments["data"] == UserList(range(100_000))
 
 
 def test_other_version_is_refused_before_anything_is_opened() -> None:

@@ -17,6 +17,7 @@ from nni.nas.execution.trial_platform import (
     CandidateMetric,
     CandidateScheduled,
     PlatformClosed,
+    PlatformLimits,
     PlatformOpened,
 )
 from nni.nas.host.pipe_trials import PipeTrials
@@ -111,13 +112,10 @@ def test_parameters_of_an_earlier_process_are_kept_until_they_are_read(service: 
 
 def test_number_of_trials_is_passed_on(service: Service) -> None:
     trials = trials_of(service)
-    sizes: list[int] = []
-    trials.resize = sizes.append
     service.send({"op": "concurrency", "value": 4})
     service.close_input()
 
-    assert list(trials.events(follow=True)) == []
-    assert sizes == [4]
+    assert list(trials.events(follow=True)) == [PlatformLimits(None, 4)]
 
 
 def test_service_opens_and_closes_the_experiment(service: Service) -> None:
