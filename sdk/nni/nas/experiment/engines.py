@@ -12,6 +12,7 @@ from nni.nas.execution import ExecutionEngine
 from nni.nas.execution.payload_files import PayloadFiles
 from nni.nas.execution.search_space import search_space_of
 from nni.nas.experiment.config import (
+    CgoEngineConfig,
     ModelFormatConfig,
     NasExperimentConfig,
     SequentialEngineConfig,
@@ -76,7 +77,31 @@ def _service(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngi
     return ExplorationEngine(trials, config.trial_concurrency or 1)
 
 
+def _cgo(config: NasExperimentConfig, search: SearchTarget) -> ExecutionEngine:
+    if not isinstance(search.space, GraphModelSpace):
+        raise TypeError(
+            f"model_format must be 'graph' with the engine 'cgo', got {config.model_format.name!r}"
+        )
+    from nni.nas.execution.cgo import CrossGraphOptimization
+
+    engine: CgoEngineConfig = config.execution_engine
+    machines = engine.training_service.machine_list
+    if not machines or not all(machine.gpu_indices for machine in machines):
+        raise ValueError(
+            "gpu_indices of each remote machine must be listed with the engine 'cgo', got "
+            f"{[machine.gpu_indices for machine in machines]}"
+        )
+    devices = sum(len(machine.gpu_indices) for machine in machines)
+    return CrossGraphOptimization(
+        _training_service(config, search),
+        max_concurrency_cgo=engine.max_concurrency_cgo or devices,
+        batch_waiting_time=engine.batch_waiting_time,
+        devices=devices,
+    )
+
+
 _ENGINES: Final[dict[str, Callable[[NasExperimentConfig, SearchTarget], ExecutionEngine]]] = {
+    "cgo": _cgo,
     "sequential": _sequential,
     "service": _service,
     "ts": _training_service,
@@ -100,16 +125,10 @@ def create_engine(config: NasExperimentConfig, search: SearchTarget) -> Executio
         search: space, strategy and port of the search.
 
     Raises:
-        ValueError: this version has no such engine.
+        TypeError: the engine needs another format.
+        ValueError: the configuration lacks what the engine needs.
     """
-    name = config.execution_engine.name
-    if name not in _ENGINES:
-        known = ", ".join(repr(one) for one in _ENGINES)
-        raise ValueError(
-            f"execution engine {name!r} cannot be started by this version, only {known}; "
-            "set config.execution_engine = 'sequential'"
-        )
-    return _ENGINES[name](config, search)
+    return _ENGINES[config.execution_engine.name](config, search)
 
 
 def client_strategy(config: NasExperimentConfig, strategy: Strategy) -> Strategy:

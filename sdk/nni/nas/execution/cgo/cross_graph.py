@@ -63,6 +63,9 @@ class CrossGraphOptimization(Middleware):
         devices: devices of the engine; each model takes one.
         timer: function that starts a timer.
 
+    Attributes:
+        devices: devices of the engine.
+
     Raises:
         ValueError: a number is smaller than its least.
 
@@ -90,7 +93,7 @@ class CrossGraphOptimization(Middleware):
         super().__init__(engine)
         self._limit = max_concurrency_cgo
         self._wait_s = batch_waiting_time
-        self._devices = max_concurrency_cgo if devices is None else devices
+        self.devices = max_concurrency_cgo if devices is None else devices
         self._start_timer = timer
         self._timer: Timer | None = None
         self._lock = threading.Lock()  # of what follows
@@ -99,6 +102,11 @@ class CrossGraphOptimization(Middleware):
         self._alone: list[GraphModelSpace] = []
         self._running: dict[int, tuple[ExecutableModelSpace, list[GraphModelSpace]]] = {}
         self._is_overdue = False
+
+    @property
+    def platform(self) -> Any:  # noqa: ANN401 - of any engine
+        """Platform of the engine below; None if it has none."""
+        return getattr(self.engine, "platform", None)
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
         """Queue models, and train as many together as there are.
@@ -139,7 +147,7 @@ class CrossGraphOptimization(Middleware):
 
     def _next_group(self) -> list[GraphModelSpace]:
         """Take the models of the next trial off the queue; none if they wait; with the lock."""
-        free = self._devices - sum(len(group) for _, group in self._running.values())
+        free = self.devices - sum(len(group) for _, group in self._running.values())
         size = min(free, self._limit)
         if size < 1:
             return []
@@ -246,7 +254,7 @@ class CrossGraphOptimization(Middleware):
         """
         with self._lock:
             used = sum(len(group) for _, group in self._running.values())
-            return used + len(self._queue) + len(self._alone) < self._devices
+            return used + len(self._queue) + len(self._alone) < self.devices
 
     def shutdown(self) -> None:
         """Cancel the timer, and shut the engine below down."""

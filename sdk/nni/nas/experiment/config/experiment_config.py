@@ -33,7 +33,7 @@ _logger = logging.getLogger(__name__)
 TRIAL_COMMAND: Final = "-m nni.nas.execution.training_service trial"
 """End of the command of a trial; the start is the interpreter."""
 
-AVAILABLE_ENGINES: Final = frozenset({"sequential", "service", "ts"})
+AVAILABLE_ENGINES: Final = frozenset({"cgo", "sequential", "service", "ts"})
 """Names of the engines that this version can start."""
 
 

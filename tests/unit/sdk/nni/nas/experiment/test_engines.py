@@ -3,9 +3,12 @@ from typing import Any
 
 import pytest
 
+from nni.experiment import RemoteConfig, RemoteMachineConfig
 from nni.mutable import Categorical
 from nni.nas.execution import SequentialExecutionEngine, TrainingServiceExecutionEngine
+from nni.nas.execution.cgo import CrossGraphOptimization
 from nni.nas.experiment.config import (
+    CgoEngineConfig,
     GraphModelFormatConfig,
     NasExperimentConfig,
     SequentialEngineConfig,
@@ -39,9 +42,39 @@ def test_sequential_engine_has_the_limits_of_its_configuration() -> None:
     assert engine.continue_on_failure
 
 
-def test_engine_that_cannot_be_started_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ValueError, match=r"set config\.execution_engine = 'sequential'"):
-        create_engine(NasExperimentConfig("cgo", "raw"), search())
+def cgo(*gpu_indices: list[int] | None) -> NasExperimentConfig:
+    machines = [
+        RemoteMachineConfig(host="10.0.0.7", user="ann", password="secret", gpu_indices=one)
+        for one in gpu_indices
+    ]
+    engine = CgoEngineConfig(
+        training_service=RemoteConfig(machine_list=machines), max_concurrency_cgo=3
+    )
+    return NasExperimentConfig(engine, "graph", "local")
+
+
+def graphs() -> SearchTarget:
+    return SearchTarget(TinySpace(), GraphModelSpace.from_model(TinySpace()), Random())
+
+
+def test_engine_of_merged_models_uses_trials_on_the_listed_gpus() -> None:
+    engine = create_engine(cgo([0, 1], [0]), graphs())
+
+    assert isinstance(engine, CrossGraphOptimization)
+    assert isinstance(engine.engine, TrainingServiceExecutionEngine)
+    assert engine.platform is engine.engine.platform
+    assert engine.devices == 3
+
+
+@pytest.mark.parametrize("gpu_indices", [(), ([0], None)])
+def test_engine_of_merged_models_needs_the_gpus_of_each_machine(gpu_indices: Any) -> None:
+    with pytest.raises(ValueError, match="gpu_indices of each remote machine must be listed"):
+        create_engine(cgo(*gpu_indices), graphs())
+
+
+def test_engine_of_merged_models_needs_graphs() -> None:
+    with pytest.raises(TypeError, match="model_format must be 'graph' with the engine 'cgo'"):
+        create_engine(cgo([0]), search())
 
 
 def test_strategy_of_the_service_is_followed_by_another_one() -> None:
