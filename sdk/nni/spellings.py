@@ -314,6 +314,14 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "query_nlp_trial_stats",
         "NlpIntermediateStats NlpTrialConfig NlpTrialStats",
     ),
+    "nni.algorithms.nas.pytorch.fbnet": (
+        "nni.retiarii.oneshot.pytorch.fbnet:FBNetTrainer",
+        "nni.retiarii.oneshot.pytorch.fbnet:LookUpTable",
+        "nni.retiarii.oneshot.pytorch.fbnet:NASConfig",
+    ),
+    "nni.algorithms.nas.pytorch.proxylessnas": (
+        "nni.retiarii.oneshot.pytorch.proxyless_nas_trainer:ProxylessNasTrainer",
+    ),
     "nni.networkmorphism_tuner.graph": (
         "nni.hpo.tuners.network_morphism.graph:Graph",
         "nni.hpo.tuners.network_morphism.graph:json_to_graph",

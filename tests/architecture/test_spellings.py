@@ -63,6 +63,8 @@ TABLE = {
     "nni.algorithms.hpo.random_tuner": "RandomTuner",
     "nni.algorithms.hpo.smac_tuner": "SMACTuner",
     "nni.algorithms.hpo.tpe_tuner": "TpeTuner TpeArguments",
+    "nni.algorithms.nas.pytorch.fbnet": "FBNetTrainer LookUpTable NASConfig",
+    "nni.algorithms.nas.pytorch.proxylessnas": "ProxylessNasTrainer",
     "nni.networkmorphism_tuner.graph": "Graph json_to_graph",
     "nni.nas.benchmarks": "download_benchmark load_benchmark",
     "nni.nas.benchmarks.nasbench101": (

@@ -1,0 +1,1 @@
+"""Documented import paths of NAS 1.0, NNI 1.x."""
