@@ -10,6 +10,7 @@ import sys
 import traceback
 from typing import Any, TextIO
 
+from nni.hpo.host.architecture_values import as_hyperparameters, is_architecture_space
 from nni.hpo.registry import factory
 
 
@@ -67,10 +68,14 @@ def run_importance(requests: TextIO, answers: TextIO) -> int:
 def _answer(request: dict[str, Any]) -> dict[str, object]:
     from nni.hpo.importance import importances
 
+    space = request["search_space"]
+    trials = [(parameters, metric) for parameters, metric in request["trials"]]
+    if is_architecture_space(space):
+        space, trials = as_hyperparameters(space, trials)
     try:
         found = importances(
-            request["search_space"],
-            [(parameters, metric) for parameters, metric in request["trials"]],
+            space,
+            trials,
             metric=request["metric"],
             optimize_mode=request["optimize_mode"],
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo.host.single_request import run_check
+from nni.hpo.host.single_request import run_check, run_importance
 
 
 @pytest.fixture
@@ -66,3 +66,26 @@ def test_named_class_is_imported() -> None:
     run_check(io.StringIO(json.dumps({"kind": "tuner", "name": "Random"})), answers)
 
     assert json.loads(answers.getvalue()) == {"ok": True, "lookahead": True}
+
+
+def test_importance_of_an_architecture_search_is_that_of_its_choices() -> None:
+    space = {
+        "width": {"_type": "choice", "_value": [8, 16], "kind": "value"},
+        "inputs": {"_type": "subset", "_value": [0, 1], "kind": "inputs", "chosen": 1},
+    }
+    trials = [
+        ({"sample": {"width": width, "inputs": [one]}, "model": {}}, float(width))
+        for width in (8, 16)
+        for one in (0, 1)
+        for _ in range(4)
+    ]
+    request = {
+        "search_space": space, "trials": trials, "metric": "default", "optimize_mode": "maximize",
+    }  # fmt: skip
+    answers = io.StringIO()
+
+    run_importance(io.StringIO(json.dumps(request)), answers)
+
+    shares = dict(json.loads(answers.getvalue())["shares"])
+    assert max(shares, key=lambda name: shares[name]) == "width"
+    assert set(shares) == {"width", "inputs/0", "inputs/1"}
