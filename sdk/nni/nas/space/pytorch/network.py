@@ -21,7 +21,7 @@ from nni.nas.space.graph_op import (
     TrainingMode,
 )
 from nni.nas.space.pytorch.functions import function_of
-from nni.nas.space.pytorch.program import Program, Statement, Variable
+from nni.nas.space.pytorch.program import Program, ProgramVariable, Statement
 from nni.nas.utils.importable_names import import_
 from nni.nas.utils.original_names import record_name
 
@@ -114,7 +114,7 @@ class GraphNetwork(nn.Module):
 
     def _bound(self, template: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a template
         match template:
-            case Variable(name, item):
+            case ProgramVariable(name, item):
                 return values[name] if item is None else values[name][item]
             case TrainingMode():
                 return self.training

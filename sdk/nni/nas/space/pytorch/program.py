@@ -29,7 +29,7 @@ _NOT_IN_NAMES: Final = re.compile(r"\W")
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class ProgramVariable:
     """Variable of a program, or one item of it."""
 
     name: str
@@ -39,7 +39,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ProgramMember:
     """Module inside."""
 
     operation: Operation
@@ -74,7 +74,7 @@ class Program:
     """Name of the graph, and of the class in generated code."""
     inputs: list[str]
     """Names of the arguments."""
-    members: dict[str, Member]
+    members: dict[str, ProgramMember]
     """Attribute to module."""
     statements: list[Statement]
     """Calls in the order of execution."""
@@ -100,7 +100,7 @@ class _ProgramWriter:
         self._taken: set[str] = set()
         self._inputs = [self._variable(name) for name in graph.input_names]
         self._variables: dict[Node, str] = {}
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ProgramMember] = {}
 
     def written(self) -> Program:
         nodes = self._graph.topo_sort()[1:-1]
@@ -132,18 +132,18 @@ class _ProgramWriter:
         if absent:
             raise IllegalGraphError(self._graph, f"node {node.name!r} has no input {absent[0]}")
 
-        def value_of(slot: int) -> Variable:
+        def value_of(slot: int) -> ProgramVariable:
             return self._source(edges[slot])
 
         return filled(template["args"], value_of), filled(template["kwargs"], value_of)
 
-    def _source(self, edge: Edge) -> Variable:
+    def _source(self, edge: Edge) -> ProgramVariable:
         if edge.head is self._graph.input_node:
             position = edge.head_slot or 0
             if position >= len(self._inputs):
                 raise IllegalGraphError(self._graph, f"the graph has no input {position}")
-            return Variable(self._inputs[position])
-        return Variable(self._variables[edge.head], edge.head_slot)
+            return ProgramVariable(self._inputs[position])
+        return ProgramVariable(self._variables[edge.head], edge.head_slot)
 
     def _member(self, node: Node) -> str:
         """Return the attribute of a module; nodes of one module and operation share it."""
@@ -153,7 +153,7 @@ class _ProgramWriter:
             relative = original.removeprefix(prefix)
         else:
             relative = original
-        member = Member(node.operation, tuple(relative.split(".")))
+        member = ProgramMember(node.operation, tuple(relative.split(".")))
         for name in _candidate_names(plain_name(original), plain_name(node.name)):
             if self._members.setdefault(name, member).operation == node.operation:
                 return name

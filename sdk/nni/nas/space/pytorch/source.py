@@ -25,7 +25,7 @@ from nni.nas.space.graph_op import (
     TrainingMode,
 )
 from nni.nas.space.pytorch.functions import function_name
-from nni.nas.space.pytorch.program import Program, Statement, Variable
+from nni.nas.space.pytorch.program import Program, ProgramVariable, Statement
 from nni.nas.utils.importable_names import get_importable_name, import_
 
 _HEAD: Final = '"""Network that an architecture search has found."""'
@@ -155,7 +155,7 @@ class _SourceWriter:
     def _operand(self, value: Any) -> str:  # noqa: ANN401 - a template
         """Return an expression that may stand before a dot, or beside an operator."""
         text = self.expression(value)
-        is_atom = isinstance(value, Variable | TrainingMode | str | list | tuple | dict)
+        is_atom = isinstance(value, ProgramVariable | TrainingMode | str | list | tuple | dict)
         return text if is_atom or text.replace("_", "").replace(".", "").isalnum() else f"({text})"
 
     def _index(self, value: Any) -> str:  # noqa: ANN401 - a template
@@ -178,7 +178,7 @@ class _SourceWriter:
             IllegalGraphError: the value is of a kind that has no source code.
         """
         match value:
-            case Variable(name, item):
+            case ProgramVariable(name, item):
                 return name if item is None else f"{name}[{item}]"
             case TrainingMode():
                 return "self.training"

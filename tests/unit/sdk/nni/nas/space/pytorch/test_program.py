@@ -4,7 +4,7 @@ import pytest
 
 from nni.nas.space import Graph, GraphModelSpace, IllegalGraphError, Node
 from nni.nas.space.graph_op import InputSlot, Operation
-from nni.nas.space.pytorch.program import Variable, cells_of, plain_name, program_of
+from nni.nas.space.pytorch.program import ProgramVariable, cells_of, plain_name, program_of
 
 RELU = "__torch__.torch.nn.ReLU"
 
@@ -32,8 +32,8 @@ def test_inputs_without_a_template_are_arguments_in_order(graph: Graph) -> None:
 
     program = program_of(graph)
 
-    assert program.statements[0].args == [Variable("x"), Variable("y")]
-    assert program.result == Variable("total")
+    assert program.statements[0].args == [ProgramVariable("x"), ProgramVariable("y")]
+    assert program.result == ProgramVariable("total")
 
 
 def test_template_places_inputs(graph: Graph) -> None:
@@ -43,7 +43,7 @@ def test_template_places_inputs(graph: Graph) -> None:
     graph.add_edge((graph.input_node, 1), (cat, 1))
     graph.add_edge((cat, None), (graph.output_node, None))
 
-    assert program_of(graph).statements[0].args == [[Variable("x"), Variable("y")], 1]
+    assert program_of(graph).statements[0].args == [[ProgramVariable("x"), ProgramVariable("y")], 1]
 
 
 def test_output_of_a_node_with_several_is_one_item(graph: Graph) -> None:
@@ -52,7 +52,7 @@ def test_output_of_a_node_with_several_is_one_item(graph: Graph) -> None:
     graph.add_edge((graph.input_node, 0), (node, None))
     graph.add_edge((node, 1), (graph.output_node, None))
 
-    assert program_of(graph).result == Variable("chunk", 1)
+    assert program_of(graph).result == ProgramVariable("chunk", 1)
 
 
 def test_nodes_of_one_module_share_a_member(graph: Graph) -> None:

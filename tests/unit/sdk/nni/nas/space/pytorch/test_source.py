@@ -9,11 +9,11 @@ from torch import nn
 import nni
 from nni.nas.space import IllegalGraphError
 from nni.nas.space.graph_op import CHOSEN_INPUTS, Operation, TrainingMode
-from nni.nas.space.pytorch.program import Member, Program, Statement, Variable
+from nni.nas.space.pytorch.program import Program, ProgramMember, ProgramVariable, Statement
 from nni.nas.space.pytorch.source import source_of
 from tests.unit.sdk.nni.nas.graph_models import Cutoff, linear
 
-X, Y = Variable("x"), Variable("y")
+X, Y = ProgramVariable("x"), ProgramVariable("y")
 
 
 def lines_of(
@@ -22,13 +22,13 @@ def lines_of(
     """Return the lines of a program of one call of a function."""
     operation = Operation.new(type_name, parameters)
     statement = Statement("out", "out", operation, None, list(args), kwargs)
-    program = Program("_model", ["x", "y"], {}, [statement], Variable("out"))
+    program = Program("_model", ["x", "y"], {}, [statement], ProgramVariable("out"))
     return [line.strip() for line in source_of([program]).split("\n")]
 
 
 def member_lines(cls: str, **parameters: Any) -> list[str]:
     """Return the lines of a program with one member."""
-    member = Member(Operation.new(f"__torch__.{cls}", parameters), ("m",))
+    member = ProgramMember(Operation.new(f"__torch__.{cls}", parameters), ("m",))
     source = source_of([Program("_model", [], {"m": member}, [], None)])
     return [line.strip() for line in source.split("\n")]
 
@@ -48,7 +48,7 @@ def member_lines(cls: str, **parameters: Any) -> list[str]:
         ("Function.torch.split", (X, (1,)), "out = torch.split(x, (1,))"),
         ("Tensor.view", (X, -1, 4), "out = x.view(-1, 4)"),
         ("Attribute.T", (X,), "out = x.T"),
-        ("Function.torch.relu", (Variable("x", 1),), "out = torch.relu(x[1])"),
+        ("Function.torch.relu", (ProgramVariable("x", 1),), "out = torch.relu(x[1])"),
         ("Function.math.floor", (2.5,), "out = math.floor(2.5)"),
         ("Function.torch.clamp", (X, float("-inf")), "out = torch.clamp(x, float('-inf'))"),
         ("Function.f.g", ({"a": X},), "out = f.g({'a': x})"),
@@ -127,7 +127,7 @@ def test_argument_without_source_code_is_refused(value: object) -> None:
 
 
 def test_operation_of_no_framework_has_no_source_code() -> None:
-    member = Member(Operation.new("_special"), ("m",))
+    member = ProgramMember(Operation.new("_special"), ("m",))
 
     with pytest.raises(IllegalGraphError, match="'_special' has no source code"):
         source_of([Program("_model", [], {"m": member}, [], None)])
