@@ -28,10 +28,11 @@ class LegacyLayerChoice(LayerChoice):
         candidates: list of modules, or dict from name to module.
         prior: probability of each candidate in random samples; uniform without.
         label: name of the choice; None for an automatic one.
+        **unused: `key`, `return_mask` and `reduction` of NAS 1.0, which have no effect.
 
     Raises:
         ValueError: there is no candidate, or `prior` holds no probabilities of the candidates.
-        TypeError: a candidate is no module.
+        TypeError: a candidate is no module, or an argument is unknown.
     """
 
     def __init__(
@@ -40,18 +41,21 @@ class LegacyLayerChoice(LayerChoice):
         *,
         prior: Sequence[float] | None = None,
         label: str | None = None,
+        **unused: object,
     ) -> None:
         warn_once("nn.pytorch.LayerChoice", "nni.nas.nn.pytorch.LayerChoice")
+        _check_unused("LayerChoice", unused, ("key", "return_mask", "reduction"))
         super().__init__(_by_name(candidates), weights=prior, label=mutation_label(label))
 
     @classmethod
-    def create_fixed_module(  # type: ignore[override]  # the keyword of its time
+    def create_fixed_module(
         cls,
         sample: Sample,
         candidates: Candidates,
         *,
         prior: Sequence[float] | None = None,
         label: str | None = None,
+        **unused: object,
     ) -> nn.Module:
         """Return the candidate that a sample chooses.
 
@@ -60,12 +64,24 @@ class LegacyLayerChoice(LayerChoice):
             candidates: as for the constructor, and so the following.
             prior: probabilities, which are not needed.
             label: name of the choice.
+            **unused: without effect.
         """
+        del unused
         label = module_label(mutation_label(label), "LayerChoice")
         named = _by_name(candidates)
         return super().create_fixed_module(
             _with_name(sample, label, named), named, weights=prior, label=label
         )
+
+    @property
+    def choices(self) -> list[nn.Module]:
+        """Candidates; write `list(layer_choice)`."""
+        return list(self)
+
+    @property
+    def length(self) -> int:
+        """Number of candidates; write `len(layer_choice)`."""
+        return len(self)
 
     def __getitem__(self, name: Any) -> nn.Module:  # noqa: ANN401 - int or str
         return super().__getitem__(self._name(name))
@@ -105,9 +121,10 @@ class LegacyInputChoice(InputChoice):
         reduction: `sum`, `mean`, `concat` or `none`.
         prior: probability of each tensor in random samples; uniform without.
         label: name of the choice; None for an automatic one.
+        **unused: `choose_from`, `key` and `return_mask` of NAS 1.0, which have no effect.
 
     Raises:
-        TypeError: `n_candidates` is no number.
+        TypeError: `n_candidates` is no number, or an argument is unknown.
         ValueError: an argument is outside its range.
     """
 
@@ -119,14 +136,16 @@ class LegacyInputChoice(InputChoice):
         *,
         prior: Sequence[float] | None = None,
         label: str | None = None,
+        **unused: object,
     ) -> None:
         warn_once("nn.pytorch.InputChoice", "nni.nas.nn.pytorch.InputChoice")
+        _check_unused("InputChoice", unused, ("choose_from", "key", "return_mask"))
         super().__init__(
             n_candidates, n_chosen, reduction, weights=prior, label=mutation_label(label)
         )
 
     @classmethod
-    def create_fixed_module(  # type: ignore[override]  # the keyword of its time
+    def create_fixed_module(
         cls,
         sample: Sample,
         n_candidates: int,
@@ -135,6 +154,7 @@ class LegacyInputChoice(InputChoice):
         *,
         prior: Sequence[float] | None = None,
         label: str | None = None,
+        **unused: object,
     ) -> nn.Module:
         """Return the inputs that a sample chooses.
 
@@ -145,7 +165,9 @@ class LegacyInputChoice(InputChoice):
             reduction: how the chosen ones become one.
             prior: probabilities, which are checked only.
             label: name of the choice.
+            **unused: without effect.
         """
+        del unused
         label = module_label(mutation_label(label), "InputChoice")
         return super().create_fixed_module(
             _with_list(sample, label), n_candidates, n_chosen, reduction, weights=prior, label=label
@@ -204,6 +226,13 @@ def placeholder(label: str, **info: Any) -> MutationAnchor:  # noqa: ANN401 - wh
     """
     warn_once("nn.pytorch.Placeholder", "nni.nas.nn.pytorch.MutationAnchor")
     return MutationAnchor(label=label, **info)
+
+
+def _check_unused(kind: str, given: Mapping[str, object], known: Sequence[str]) -> None:
+    """Raise TypeError for an argument that a choice had in no generation."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{kind} got an unexpected keyword argument {name!r}")
 
 
 def _by_name(candidates: Candidates) -> dict[str, nn.Module]:

@@ -73,3 +73,23 @@ def test_placeholder_has_label_and_information() -> None:
     anchor = legacy.Placeholder("block", channels=3)
 
     assert (anchor.label, anchor.info) == ("block", {"channels": 3})
+
+
+def test_deprecated_attributes_of_a_layer_choice_are_its_candidates() -> None:
+    choice = layer_choice()
+
+    assert (choice.choices, choice.length) == (list(choice), 3)
+
+
+def test_arguments_of_nas_1_have_no_effect() -> None:
+    layer = legacy.LayerChoice([nn.ReLU()], label="layer", return_mask=True, reduction="sum")
+    inputs = legacy.InputChoice(2, label="input", choose_from=["a", "b"], key="old")
+
+    assert (layer.label, inputs.label) == ("layer", "input")
+
+
+def test_unknown_arguments_are_refused() -> None:
+    with pytest.raises(TypeError, match="LayerChoice got an unexpected keyword argument 'weights'"):
+        legacy.LayerChoice([nn.ReLU()], weights=[1.0])
+    with pytest.raises(TypeError, match="InputChoice got an unexpected keyword argument 'weights'"):
+        legacy.InputChoice(2, weights=[1.0, 1.0])
