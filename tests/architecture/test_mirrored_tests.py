@@ -58,9 +58,7 @@ TESTED_ELSEWHERE = {
     "services/compressor/svc_compressor/domain/reports.py": (
         "tests/unit/services/compressor/domain/test_job_progress.py"
     ),
-    "services/nas/svc_nas/domain/events.py": (
-        "tests/unit/services/nas/domain/test_exploration.py"
-    ),
+    "services/nas/svc_nas/domain/events.py": ("tests/unit/services/nas/domain/test_exploration.py"),
     "services/nas/svc_nas/domain/reports.py": (
         "tests/unit/services/nas/domain/test_exploration.py"
     ),
