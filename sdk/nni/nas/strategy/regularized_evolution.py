@@ -10,24 +10,17 @@ models that have ended.
 
 from __future__ import annotations
 
-import logging
-import random
-import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nni.hpo.json_value import random_state, restore_random
 from nni.mutable import MutableAnnotation, Sample
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.space.executable import ExecutableModelSpace
-from nni.nas.strategy.base import Strategy, has_metric, ignore_old_keywords
-from nni.nas.strategy.open_models import OpenModels
+from nni.nas.strategy.base import has_metric, ignore_old_keywords
+from nni.nas.strategy.drawing import DrawingStrategy
 from nni.nas.strategy.sample_codec import SampleCodec
-from nni.nas.strategy.sampling import DeduplicationHelper, RetrySamplingHelper
-
-_logger = logging.getLogger(__name__)
 
 _OLD_KEYWORDS: Final = {
     "cycles": "set max_trial_number of the experiment",
@@ -47,7 +40,7 @@ class ScoredSample:
     """Final metric of its model; larger is better."""
 
 
-class RegularizedEvolution(Strategy):
+class RegularizedEvolution(DrawingStrategy):
     """Evolution in which the oldest members of the population leave, however good they are.
 
     The first models are random. Each later one is a child of the best of some random members.
@@ -90,7 +83,7 @@ class RegularizedEvolution(Strategy):
         seed: int | None = None,
         **old_keywords: object,
     ) -> None:
-        super().__init__()
+        super().__init__(dedup=dedup, seed=seed)
         ignore_old_keywords("RegularizedEvolution", old_keywords, _OLD_KEYWORDS)
         if not 1 <= sample_size <= population_size:
             raise ValueError(
@@ -103,13 +96,7 @@ class RegularizedEvolution(Strategy):
         self._sample_size = sample_size
         self._mutation_prob = mutation_prob
         self._crossover = crossover
-        self._random = random.Random(seed)
-        self._dedup = DeduplicationHelper(raise_on_dup=True) if dedup else None
-        self._retry = RetrySamplingHelper()
-        self._lock = threading.Lock()
-        """Held while a model is drawn or has ended, so that a state has both halves or neither."""
         self._population: deque[ScoredSample] = deque(maxlen=population_size)
-        self._open: OpenModels[Sample] = OpenModels()
         self._ended = 0
 
     def _initialize(
@@ -119,34 +106,13 @@ class RegularizedEvolution(Strategy):
         engine.register_model_event_callback(ModelEventType.TrainingEnd, self._model_ended)
         return model_space
 
-    def _run(self) -> None:
-        while self.wait_for_resource():
-            model = self._next_model()
-            if model is None:
-                _logger.info("evolution ends: no new model was found")
-                return
-            self.engine.submit_models(model)
-
-    def _next_model(self) -> ExecutableModelSpace | None:
-        with self._lock:
-            sample = self._retry.retry(self._draw)
-            if sample is None:
-                return None
-            model: ExecutableModelSpace = self.model_space.freeze(sample)
-            self._open.add(model, sample)
-            return model
-
     def _draw(self) -> Sample:
-        """Return a new sample; raise SampleValidationError for a duplicate or an invalid one."""
         submitted = self._ended + len(self._open)
         if submitted < self._population_size or not self._population:
-            sample = self.model_space.random_sample(random_state=self._random)
-        else:
-            sample = self._child(list(self._population))
-            self.model_space.validate(sample)
-        if self._dedup is not None:
-            self._dedup.dedup(sample)
-        return sample
+            return self.model_space.random_sample(random_state=self._random)
+        child = self._child(list(self._population))
+        self.model_space.validate(child)
+        return child
 
     def _child(self, members: list[ScoredSample]) -> Sample:
         first = self._tournament(members)
@@ -175,27 +141,17 @@ class RegularizedEvolution(Strategy):
             if has_metric(event.model):
                 self._population.append(ScoredSample(sample, float(event.model.metric)))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the population and the models that have ended.
-
-        Returns:
-            `population`, `ended`, `random_state` and `dedup_history`.
-        """
+    def _own_state(self) -> dict[str, Any]:
         codec = SampleCodec(self._leaves)
-        with self._lock:
-            unfinished = self._open.values()
-            history = self._dedup.state_dict(without=unfinished) if self._dedup is not None else {}
-            return {
-                **history,
-                "population": [
-                    (codec.encode(member.sample), member.metric) for member in self._population
-                ],
-                "ended": self._ended,
-                "random_state": random_state(self._random),
-            }
+        return {
+            "population": [
+                (codec.encode(member.sample), member.metric) for member in self._population
+            ],
+            "ended": self._ended,
+        }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the population.
+        """Restore the population and the draws.
 
         Args:
             state_dict: what `state_dict` returned.
@@ -208,10 +164,8 @@ class RegularizedEvolution(Strategy):
             ScoredSample(codec.decode(values), float(metric))
             for values, metric in state_dict["population"]
         ]
+        super().load_state_dict(state_dict)
         with self._lock:
             self._population.clear()
             self._population.extend(members)
             self._ended = int(state_dict["ended"])
-        restore_random(self._random, state_dict["random_state"])
-        if self._dedup is not None and "dedup_history" in state_dict:
-            self._dedup.load_state_dict(state_dict)

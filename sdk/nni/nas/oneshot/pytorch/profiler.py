@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -171,6 +171,9 @@ class SampleProfilerPenalty(ProfilerPenalty):
         return torch.tensor(float(self.profiler.profile(architecture)))
 
 
+Penalty = TypeVar("Penalty", bound=ProfilerPenalty)
+
+
 class ProfilerFilter:
     """Condition on the cost of an architecture.
 
@@ -270,14 +273,7 @@ def expectation_penalty(penalty: object) -> ExpectationProfilerPenalty | None:
     Raises:
         TypeError: it is something else.
     """
-    if isinstance(penalty, Mapping):
-        return ExpectationProfilerPenalty(**penalty)
-    if penalty is None or isinstance(penalty, ExpectationProfilerPenalty):
-        return penalty
-    raise TypeError(
-        "penalty must be an ExpectationProfilerPenalty, a dict of its arguments or None, got "
-        f"{penalty!r}"
-    )
+    return _built(ExpectationProfilerPenalty, penalty)
 
 
 def sample_penalty(penalty: object) -> SampleProfilerPenalty | None:
@@ -292,12 +288,18 @@ def sample_penalty(penalty: object) -> SampleProfilerPenalty | None:
     Raises:
         TypeError: it is something else.
     """
+    return _built(SampleProfilerPenalty, penalty)
+
+
+def _built(kind: type[Penalty], penalty: object) -> Penalty | None:
+    """Return a penalty of a class that the penalty, its arguments or None describe."""
     if isinstance(penalty, Mapping):
-        return SampleProfilerPenalty(**penalty)
-    if penalty is None or isinstance(penalty, SampleProfilerPenalty):
+        return kind(**penalty)
+    if penalty is None or isinstance(penalty, kind):
         return penalty
     raise TypeError(
-        f"penalty must be a SampleProfilerPenalty, a dict of its arguments or None, got {penalty!r}"
+        f"penalty must be of class {kind.__name__}, a dict of its arguments or None, got "
+        f"{penalty!r}"
     )
 
 
