@@ -283,6 +283,8 @@ def _enumeration(name: str, members: type[IntEnum], *, optional: bool) -> FieldC
     if optional:
         by_number[0] = None
     text = _NAMES_OF_ENUMS.get(name, "")
+    if not text and not optional:
+        return FieldCodec(name, by_number.__getitem__, name, None)
     if not text:
         return FieldCodec(
             name,

@@ -43,12 +43,13 @@ _WAITS: Final = _by_number(WaitCause)
 _IGNORED: Final = _by_number(IgnoreCause)
 _CHANGES: Final = _by_number(ExperimentCause)
 _SUCCEEDED: Final = EndReason(EndCause.SUCCEEDED)
+_UNKNOWN_END: Final = EndCause.UNSPECIFIED
 
 
 def end_from(message: cause_pb2.EndReason) -> EndReason:
     """Convert the proto message of a trial's end cause to the domain value, with texts cut."""
-    cause = _ENDS.get(message.cause, EndCause.UNSPECIFIED)
-    if cause is EndCause.SUCCEEDED:
+    cause = _ENDS.get(message.cause, _UNKNOWN_END)
+    if cause is _SUCCEEDED.cause:
         return _SUCCEEDED
     return EndReason(
         cause,
@@ -64,8 +65,8 @@ def end_from(message: cause_pb2.EndReason) -> EndReason:
 
 def write_end(message: cause_pb2.EndReason, end: EndReason) -> None:
     """Write a domain cause of a trial's end into an empty proto message."""
-    message.cause = end.cause.value  # type: ignore[assignment] # the contract's numbers
-    if end.cause is EndCause.SUCCEEDED:
+    message.cause = end.cause  # type: ignore[assignment] # the contract's numbers
+    if end.cause is _SUCCEEDED.cause:
         return
     message.exit_code = end.exit_code
     message.signal = end.signal

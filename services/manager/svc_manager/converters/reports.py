@@ -132,7 +132,7 @@ def parameters_from(message: event_pb2.GeneratedParameters) -> Parameters:
     return Parameters(
         message.parameter_id,
         message.parameters.SerializeToString(),
-        message.provenance.SerializeToString(),
+        message.provenance.SerializeToString() if message.HasField("provenance") else b"",
     )
 
 
@@ -140,4 +140,5 @@ def write_parameters(message: event_pb2.GeneratedParameters, parameters: Paramet
     """Write generated parameters (id, values, provenance) into an empty proto message."""
     message.parameter_id = parameters.parameter_id
     message.parameters.MergeFromString(parameters.parameters)
-    message.provenance.MergeFromString(parameters.provenance)
+    if parameters.provenance:
+        message.provenance.MergeFromString(parameters.provenance)

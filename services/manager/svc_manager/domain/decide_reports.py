@@ -29,6 +29,7 @@ from svc_manager.domain.values import Metric, MetricType
 
 GIVEN_AT_ONCE: Final = 1000
 """Maximum tasks that an agent pulls before it claims one."""
+_SUCCEEDED: Final = EndReason(EndCause.SUCCEEDED)
 
 
 def decide_report(round_: Round, report: Report) -> None:
@@ -60,7 +61,7 @@ def _refuse(round_: Round, report: Report) -> None:
 
 
 def _apply_deferred(round_: Round, trial: Trial, report: Report) -> None:
-    while True:
+    while round_.experiment.deferred:
         waiting = round_.experiment.deferred.get(report.claim)
         if not waiting or not trial.is_claimed_by(report.attempt, report.claim_id):
             return
@@ -142,6 +143,8 @@ def _end(round_: Round, trial: Trial, exited: Exited, report: Report) -> None:
 def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
     """Return a trial's final state and end cause from the exit cause that its agent reported."""
     match exited.cause:
+        case ExitCause.ENDED | ExitCause.UNSPECIFIED:
+            return _end_of_command(exited)
         case ExitCause.STOPPED:
             stop = trial.stop or StopReason(StopCause.AGENT)
             end = EndReason(EndCause.STOPPED, stderr_tail=exited.detail, stop=stop)
@@ -151,8 +154,6 @@ def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
             return TrialState.EARLY_STOPPED, end
         case ExitCause.NOT_STARTED:
             return TrialState.FAILED, EndReason(EndCause.NOT_STARTED, detail=exited.detail)
-        case ExitCause.ENDED | ExitCause.UNSPECIFIED:
-            return _end_of_command(exited)
 
 
 def _end_of_command(exited: Exited) -> tuple[TrialState, EndReason]:
@@ -162,7 +163,7 @@ def _end_of_command(exited: Exited) -> tuple[TrialState, EndReason]:
         end = EndReason(EndCause.SIGNAL, signal=exited.signal, stderr_tail=tail)
         return TrialState.FAILED, end
     if exited.exit_code == 0:
-        return TrialState.SUCCEEDED, EndReason(EndCause.SUCCEEDED)
+        return TrialState.SUCCEEDED, _SUCCEEDED
     end = EndReason(EndCause.EXIT_CODE, exit_code=exited.exit_code, stderr_tail=tail)
     return TrialState.FAILED, end
 
@@ -196,6 +197,8 @@ def lose_incomplete(round_: Round) -> None:
 
 def next_gap_ms(experiment: Experiment) -> int | None:
     """Return the time at which the first gap counts as lost; None: there is no gap."""
+    if not experiment.deferred_since_ms:
+        return None
     moments = [since_ms + GAP_LIMIT_MS for _, _, since_ms in _gaps(experiment)]
     return min(moments, default=None)
 
