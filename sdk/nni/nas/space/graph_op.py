@@ -92,14 +92,13 @@ class TrainingMode:
         return cls()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Operation:
     """What a node computes; a record that is replaced, not changed.
 
     Examples:
         >>> Operation.new("__torch__.torch.nn.modules.linear.Linear", {"in_features": 4})
-        PyTorchOperation(type='__torch__.torch.nn.modules.linear.Linear', \
-parameters={'in_features': 4}, attributes={})
+        torch.nn.modules.linear.Linear(in_features=4)
         >>> Operation.new("_cell", cell_name="block").cell_name
         'block'
     """
@@ -150,6 +149,14 @@ parameters={'in_features': 4}, attributes={})
         """Another name of `parameters`."""
         return self.parameters
 
+    def __repr__(self) -> str:
+        facts = f" {self.attributes!r}" if self.attributes else ""
+        arguments = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        return f"{self._name()}({', '.join(arguments)}){facts}"
+
+    def _name(self) -> str:
+        return self.type
+
     def _dump(self) -> dict[str, Any]:
         dumped = {"type": self.type, "parameters": marked(self.parameters)}
         if self.attributes:
@@ -168,7 +175,7 @@ parameters={'in_features': 4}, attributes={})
         return Operation.new(type, unmarked(parameters), cell_name, unmarked(attributes or {}))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cell(Operation):
     """Operation of a node that stands for another graph of the model.
 
@@ -180,11 +187,14 @@ class Cell(Operation):
     cell_name: str = ""
     """Name of that graph."""
 
+    def _name(self) -> str:
+        return f"{self.type} {self.cell_name}"
+
     def _dump(self) -> dict[str, Any]:
         return {**Operation._dump(self), "cell_name": self.cell_name}  # noqa: SLF001 - its base
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PyTorchOperation(Operation):
     """Module, function, method or attribute of PyTorch, or of the user.
 
@@ -200,6 +210,9 @@ class PyTorchOperation(Operation):
             if self.type.startswith(prefix):
                 return self.type.removeprefix(prefix)
         return self.type
+
+    def _name(self) -> str:
+        return self.symbol
 
     @property
     def is_module(self) -> bool:

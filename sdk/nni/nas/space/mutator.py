@@ -92,6 +92,18 @@ class MutationSampler:
 
 
 @dataclass(frozen=True)
+class FirstChoices(MutationSampler):
+    """Sampler of the first candidates; all samplers of this class are equal."""
+
+    def _dump(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def _load(cls) -> Self:
+        return cls()
+
+
+@dataclass(frozen=True)
 class RandomChoices(MutationSampler):
     """Sampler of random candidates: the same ones each time, for the same seed and mutator."""
 
@@ -366,7 +378,7 @@ class Mutator(LabeledMutable):
 
     def default_value(self) -> MutationSampler:
         """Return a sampler of the first candidates."""
-        return MutationSampler()
+        return FirstChoices()
 
     def random_value(self, random_state: RandomState) -> MutationSampler:
         """Return a sampler of random candidates."""

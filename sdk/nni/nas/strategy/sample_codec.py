@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nni.mutable import Categorical, CategoricalMultiple, LabeledMutable, Sample
+from nni.nas.space.mutator import FirstChoices, Mutator, RandomChoices
 
 
 class SampleCodec:
@@ -72,6 +73,10 @@ def _encoded(leaf: LabeledMutable, value: Any) -> object:  # noqa: ANN401 - a ch
             return position(leaf.values, value)
         case CategoricalMultiple():
             return [position(leaf.values, item) for item in value]
+        case Mutator() if isinstance(value, FirstChoices):
+            return None
+        case Mutator() if isinstance(value, RandomChoices):
+            return value.seed
     return value
 
 
@@ -81,6 +86,10 @@ def _decoded(leaf: LabeledMutable, value: Any) -> object:  # noqa: ANN401 - see 
             return _choice(leaf, leaf.values, value)
         case CategoricalMultiple():
             return [_choice(leaf, leaf.values, item) for item in value]
+        case Mutator() if value is None:
+            return FirstChoices()
+        case Mutator() if isinstance(value, int):
+            return RandomChoices(value)
     return value
 
 

@@ -63,6 +63,18 @@ def test_cell_has_the_name_of_its_graph() -> None:
     assert operation.cell_name == "block"
 
 
+@pytest.mark.parametrize(
+    ("operation", "text"),
+    [
+        (Operation.new("__torch__.torch.nn.Linear", {"a": 4}), "torch.nn.Linear(a=4)"),
+        (Operation.new("_cell", {}, "block", {"shape": 1}), "_cell block() {'shape': 1}"),
+        (Operation.new("_inputs"), "_inputs()"),
+    ],
+)
+def test_text_of_an_operation_is_a_call(operation: Operation, text: str) -> None:
+    assert repr(operation) == text
+
+
 def test_slots_are_filled_at_any_depth() -> None:
     template = ([InputSlot(1), 2], {"end": slice(InputSlot(0), None)})
 

@@ -3,7 +3,10 @@ import json
 import pytest
 
 from nni.mutable import Categorical, CategoricalMultiple, LabeledMutable, Numerical
+from nni.nas.space import MutationSampler
+from nni.nas.space.mutator import FirstChoices, RandomChoices
 from nni.nas.strategy.sample_codec import SampleCodec, position
+from tests.unit.sdk.nni.nas.graph_models import DepthMutator
 
 LEAVES: dict[str, LabeledMutable] = {
     "op": Categorical([int, (1, 2), "max"], label="op"),
@@ -34,3 +37,13 @@ def test_position_prefers_the_same_object_then_the_same_type() -> None:
     assert position([1, True, 1.0], True) == 1
     assert position([1, 1.0], 1.0) == 1
     assert position(["a", 2.0], 2) == 1
+
+
+@pytest.mark.parametrize("sampler", [FirstChoices(), RandomChoices(7)])
+def test_samplers_of_a_mutator_become_plain_values(sampler: MutationSampler) -> None:
+    codec = SampleCodec({"grow": DepthMutator(label="grow")})
+
+    encoded = codec.encode({"grow": sampler})
+
+    assert isinstance(encoded["grow"], int | None)
+    assert codec.decode(encoded) == {"grow": sampler}
