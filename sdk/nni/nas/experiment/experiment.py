@@ -21,14 +21,9 @@ from nni.experiment.errors import NotFoundError, WrongStateError
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
-from nni.nas.experiment.engines import (
-    SearchTarget,
-    client_strategy,
-    create_engine,
-    create_space,
-)
+from nni.nas.experiment.engines import SearchTarget, client_strategy, create_engine, create_space
 from nni.nas.experiment.exports import check_formatter, formatted
-from nni.nas.experiment.local_trials import LocalTrials
+from nni.nas.experiment.local_trials import STATES_BY_STRATEGY, LocalTrials
 from nni.nas.experiment.log_file import ExperimentLogFile
 from nni.nas.experiment.manifest import ExperimentManifest
 from nni.nas.experiment.model_records import models_of, record_of
@@ -36,7 +31,7 @@ from nni.nas.experiment.search_progress import SearchProgress
 from nni.nas.experiment.trial_queries import SearchTrials, TrialQueries
 from nni.nas.space import ExecutableModelSpace, ModelStatus
 from nni.nas.strategy import closest
-from nni.nas.strategy.base import Strategy, StrategyStatus
+from nni.nas.strategy.base import Strategy
 from nni.nas.strategy.sample_codec import SampleCodec
 
 if TYPE_CHECKING:
@@ -48,15 +43,6 @@ _logger = logging.getLogger(__name__)
 
 _ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,32}")
 _ID_LENGTH: Final = 8
-_STATES: Final = {
-    StrategyStatus.Empty: "INITIALIZED",
-    StrategyStatus.Initialized: "INITIALIZED",
-    StrategyStatus.Running: "RUNNING",
-    StrategyStatus.Succeeded: "DONE",
-    StrategyStatus.Interrupted: "STOPPED",
-    StrategyStatus.Failed: "ERROR",
-}
-"""State of an experiment in this process, by that of its strategy."""
 _SAVES_PER_GROWTH: Final = 20
 """A checkpoint is saved when the number of ended models has grown by a twentieth, so that the time
 for all checkpoints of a long search grows little faster than the search."""
@@ -440,7 +426,7 @@ class NasExperiment(TrialQueries):
     def _status(self) -> str:
         if self._engine is not None and not self._is_running:
             return "STOPPED"
-        return _STATES[self.strategy.status]
+        return STATES_BY_STRATEGY[self.strategy.status]
 
     # Results
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from nni.experiment.errors import NotFoundError
 from nni.experiment.records import TrialHyperParameters, TrialJob, TrialMetricData, TrialResult
 from nni.nas.space import ExecutableModelSpace, ModelStatus
+from nni.nas.strategy.base import StrategyStatus
 
 _STATES: Final = {
     ModelStatus.Initialized: "WAITING",
@@ -23,6 +24,15 @@ _STATES: Final = {
     ModelStatus.Interrupted: "USER_CANCELED",
 }
 """State of a trial by the status of its model."""
+STATES_BY_STRATEGY: Final = {
+    StrategyStatus.Empty: "INITIALIZED",
+    StrategyStatus.Initialized: "INITIALIZED",
+    StrategyStatus.Running: "RUNNING",
+    StrategyStatus.Succeeded: "DONE",
+    StrategyStatus.Interrupted: "STOPPED",
+    StrategyStatus.Failed: "ERROR",
+}
+"""State of an experiment in this process, by that of its strategy."""
 _PERIODICAL: Final = "PERIODICAL"
 _FINAL: Final = "FINAL"
 
