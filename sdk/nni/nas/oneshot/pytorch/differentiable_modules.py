@@ -15,7 +15,13 @@ from nni.nas.oneshot.pytorch.alternatives import combinations
 from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights
 from nni.nas.oneshot.pytorch.expectation import joint
 from nni.nas.oneshot.pytorch.mixing_cell import MixingCell
-from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule, converted
+from nni.nas.oneshot.pytorch.supernet import (
+    Converted,
+    HookResult,
+    Memo,
+    SuperModule,
+    converted,
+)
 
 
 class Mixing(SuperModule):
@@ -126,6 +132,24 @@ def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Any]) -> Any:  # n
     return total
 
 
+def weighted(
+    kind: type[Converted], module: nn.Module, leaf: LabeledMutable, weights: ArchitectureWeights
+) -> Converted:
+    """Return the super-module of a primitive whose choice gets logits.
+
+    Args:
+        kind: class of the super-module.
+        module: the primitive.
+        leaf: its choice.
+        weights: logits of the supernet.
+
+    Returns:
+        A new module, which shares all parts.
+    """
+    weights.add_leaf(leaf)
+    return converted(kind, module, _weights=(weights,))
+
+
 def mixing_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]) -> HookResult:
     """Return the super-module of a primitive that computes the mixture of all architectures.
 
@@ -147,12 +171,10 @@ def mixing_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, A
         case SuperModule():
             return None
         case LayerChoice():
-            weights.add_leaf(module.choice)
-            return converted(MixingLayerChoice, module, _weights=(weights,))
+            return weighted(MixingLayerChoice, module, module.choice, weights)
         case InputChoice():
             check_input_choice(module, name)
-            weights.add_leaf(module.choice)
-            return converted(MixingInputChoice, module, _weights=(weights,))
+            return weighted(MixingInputChoice, module, module.choice, weights)
         case Repeat() if isinstance(module.depth_choice, MutableExpression):
             return _mixing_repeat(module, module.depth_choice, name, weights)
         case Cell():

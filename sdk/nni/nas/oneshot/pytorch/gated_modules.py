@@ -17,8 +17,8 @@ from nni.mutable import Categorical
 from nni.nas.nn.pytorch import InputChoice, LayerChoice, Repeat
 from nni.nas.nn.pytorch.inputs import check_inputs
 from nni.nas.oneshot.pytorch.architecture import ArchitectureWeights
-from nni.nas.oneshot.pytorch.differentiable_modules import Mixing, check_input_choice
-from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule, converted
+from nni.nas.oneshot.pytorch.differentiable_modules import Mixing, check_input_choice, weighted
+from nni.nas.oneshot.pytorch.supernet import HookResult, Memo, SuperModule
 
 Alternative = Callable[[int], Tensor]
 """Function of the position of an alternative that returns its output."""
@@ -171,8 +171,7 @@ def gated_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, An
         case SuperModule():
             return None
         case LayerChoice():
-            weights.add_leaf(module.choice)
-            return converted(GatedLayerChoice, module, _weights=(weights,))
+            return weighted(GatedLayerChoice, module, module.choice, weights)
         case InputChoice():
             check_input_choice(module, name)
             if module.n_chosen not in {1, None}:
@@ -180,14 +179,12 @@ def gated_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, An
                     f"InputChoice at {name!r} must have n_chosen=1 for this strategy, got "
                     f"{module.n_chosen}"
                 )
-            weights.add_leaf(module.choice)
-            return converted(GatedInputChoice, module, _weights=(weights,))
+            return weighted(GatedInputChoice, module, module.choice, weights)
         case Repeat() if not isinstance(module.depth_choice, int):
             if not isinstance(module.depth_choice, Categorical) or module.min_depth < 1:
                 raise TypeError(
                     f"Repeat at {name!r} must have a depth that is one choice among numbers of at "
                     f"least 1 for this strategy, got {module.depth_choice!r}"
                 )
-            weights.add_leaf(module.depth_choice)
-            return converted(GatedRepeat, module, _weights=(weights,))
+            return weighted(GatedRepeat, module, module.depth_choice, weights)
     return None
