@@ -2,7 +2,8 @@
 
 The evaluator costs nothing and the space is small, so the figure is the cost of a candidate: with a
 process each, started from a warm interpreter, and with `worker_reuse`, where processes evaluate one
-candidate after another. Searches of both kinds take turns. NNI 3 needed about 20 s a candidate, by
+candidate after another; with the strategy in the NAS service, and in the process of the client.
+Searches of all kinds take turns. NNI 3 needed about 20 s a candidate, by
 its users.
 """
 
@@ -18,7 +19,10 @@ from tests.benchmarks.measure import print_figure, print_header, private_home
 
 CANDIDATES = int(os.environ.get("NNI_BENCH_CANDIDATES", "200"))
 CONCURRENCY = 4
-REPEATS = 3
+REPEATS = int(os.environ.get("NNI_BENCH_REPEATS", "3"))
+KINDS = [(engine, processes) for engine in ("service", "ts") for processes in ("each", "reuse")]
+TEXTS = {"each": "a process each", "reuse": "worker_reuse"}
+TARGETS = {"each": ">= 12", "reuse": ">= 40"}
 SPACE = """\
 import nni
 from torch import nn
@@ -59,15 +63,18 @@ class Timed(Random):
         return super()._initialize(model_space, engine)
 
 
+engine = sys.argv[5]
 config = NasExperimentConfig(
-    "ts", "simplified", "local",
+    engine, "simplified", "local",
     max_trial_number=int(sys.argv[1]), trial_concurrency=int(sys.argv[2]),
     experiment_working_directory=sys.argv[3], worker_reuse=sys.argv[4] == "reuse",
 )
-search = NasExperiment(Net(), FunctionalEvaluator(evaluate), Timed(seed=0), config)
+strategy = Timed(seed=0) if engine == "ts" else Random(seed=0)
+search = NasExperiment(Net(), FunctionalEvaluator(evaluate), strategy, config)
 search.run(port=0)
+ends = Timed.ends or sorted(job.endTime / 1000 for job in search.list_trial_jobs())
 search.stop()
-print(json.dumps(Timed.ends))
+print(json.dumps(ends))
 """
 
 
@@ -76,12 +83,13 @@ def warm_up(candidates: int) -> int:
     return candidates // 4
 
 
-def measure(home: Path, processes: str) -> float:
+def measure(home: Path, processes: str, engine: str) -> float:
     """Run one search; return candidates per second after the warm-up.
 
     Args:
         home: folder for the search.
         processes: `each` for a process for each candidate, or `reuse`.
+        engine: `ts` for a strategy in the process of the client, `service` for one in the service.
     """
     folder = home / "search"
     folder.mkdir(exist_ok=True)
@@ -90,7 +98,7 @@ def measure(home: Path, processes: str) -> float:
     done = subprocess.run(
         [
             *(sys.executable, "search.py", str(CANDIDATES), str(CONCURRENCY)),
-            *(str(home / "searches"), processes),
+            *(str(home / "searches"), processes, engine),
         ],
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -108,16 +116,20 @@ def main() -> int:
     """Print the figures."""
     print_header(__doc__ or "", seed=0, packages=["torch"])
     with private_home() as home:
-        pairs = [(measure(home, "each"), measure(home, "reuse")) for _ in range(REPEATS)]
+        rounds = [
+            {(engine, processes): measure(home, processes, engine) for engine, processes in KINDS}
+            for _ in range(REPEATS)
+        ]
         subprocess.run(
             [sys.executable, "-m", "nni.cli.main", "down"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,
         )
-    each, reuse = ([pair[index] for pair in pairs] for index in (0, 1))
-    print_figure("candidates with a process each", each, "/s", target=">= 12")
-    print_figure("candidates with worker_reuse", reuse, "/s", target=">= 40")
+    for engine, processes in KINDS:
+        label = f"candidates, engine {engine}, {TEXTS[processes]}"
+        figures = [one[engine, processes] for one in rounds]
+        print_figure(label, figures, "/s", target=TARGETS[processes])
     return 0
 
 
