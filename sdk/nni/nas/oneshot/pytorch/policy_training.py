@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from pytorch_lightning import LightningModule
 from torch import Tensor
+from torch.nn.modules.batchnorm import _NormBase
 from torchmetrics import Metric
 
 from nni.mutable import (
@@ -23,6 +24,7 @@ from nni.nas.oneshot.pytorch.architecture import SampledPath
 from nni.nas.oneshot.pytorch.controller import Controller, ControllerEpisode
 from nni.nas.oneshot.pytorch.path_sampling import ATTEMPTS, UniformSampler
 from nni.nas.oneshot.pytorch.profiler import SampleProfilerPenalty
+from nni.nas.oneshot.pytorch.second_order import restored_buffers
 from nni.nas.oneshot.pytorch.training import ManualOneShotLightningModule
 
 PolicyFactory = Callable[[Sequence[int]], Controller]
@@ -177,8 +179,16 @@ class PolicyLightningModule(ManualOneShotLightningModule):
 
     @torch.no_grad()
     def _measured(self, data: Any, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401 - any batch
+        """Return what validation logs for a batch.
+
+        Batch normalization takes the statistics of the batch: the running ones are averages over
+        all paths, under which paths that normalize nothing look better than they are.
+        """
         self.training_module.eval()
-        with self.collected_logs() as logged:
+        for module in self.model.modules():
+            if isinstance(module, _NormBase):
+                module.train()
+        with restored_buffers(self.model), self.collected_logs() as logged:
             self.training_module.validation_step(data, batch_idx)
         self.training_module.train()
         return logged

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from nni.mutable import Categorical, CategoricalMultiple, ExpressionConstraint, Numerical
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace
 from nni.nas.oneshot.pytorch.controller import Controller
 from nni.nas.oneshot.pytorch.path_sampling import UniformSampler
 from nni.nas.oneshot.pytorch.policy_training import (
@@ -134,3 +136,31 @@ def test_reward_is_the_named_or_the_only_metric(
 def test_reward_that_is_not_logged_is_an_error(logged: dict[str, int], name: str | None) -> None:
     with pytest.raises(KeyError, match="reward_metric_name"):
         reward_of(logged, name)
+
+
+def test_reward_takes_the_statistics_of_the_batch_and_keeps_the_running_ones() -> None:
+    class Normed(ModelSpace):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(1)
+            self.norm.running_mean = torch.full((1,), 100.0)  # far from any batch
+            self.branch = LayerChoice([nn.Identity(), nn.Identity()], label="branch")
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            output: torch.Tensor = self.branch(self.norm(inputs[:, :1]))
+            return output
+
+    space = Normed()
+    path, decisions = as_path(space), Decisions(space)
+    module = PolicyLightningModule(
+        Training(space), path, UniformSampler(space), decisions, Controller(decisions.sizes)
+    )
+    module.setup("fit")
+    inputs = torch.randn(8, 2)
+    targets = nn.functional.batch_norm(inputs[:, :1], None, None, training=True)
+
+    logged = module._measured((inputs, targets), 0)
+
+    assert float(logged["val_loss"]) < 1e-6  # float32 of values around 1
+    assert space.norm.running_mean == 100.0
+    assert space.norm.training
