@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from pytorch_lightning import LightningModule
+from pytorch_lightning.utilities.data import extract_batch_size
 from torch import Tensor
 from torch.nn.modules.batchnorm import _NormBase
 from torchmetrics import Metric
@@ -182,12 +183,14 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         """Return what validation logs for a batch.
 
         Batch normalization takes the statistics of the batch: the running ones are averages over
-        all paths, under which paths that normalize nothing look better than they are.
+        all paths, under which paths that normalize nothing look better than they are. One example
+        has no statistics.
         """
         self.training_module.eval()
-        for module in self.model.modules():
-            if isinstance(module, _NormBase):
-                module.train()
+        if extract_batch_size(data) > 1:
+            for module in self.model.modules():
+                if isinstance(module, _NormBase):
+                    module.train()
         with restored_buffers(self.model), self.collected_logs() as logged:
             self.training_module.validation_step(data, batch_idx)
         self.training_module.train()

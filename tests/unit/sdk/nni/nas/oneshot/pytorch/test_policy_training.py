@@ -138,29 +138,46 @@ def test_reward_that_is_not_logged_is_an_error(logged: dict[str, int], name: str
         reward_of(logged, name)
 
 
-def test_reward_takes_the_statistics_of_the_batch_and_keeps_the_running_ones() -> None:
-    class Normed(ModelSpace):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm = nn.BatchNorm1d(1)
-            self.norm.running_mean = torch.full((1,), 100.0)  # far from any batch
-            self.branch = LayerChoice([nn.Identity(), nn.Identity()], label="branch")
+class Normalized(ModelSpace):
+    """Two equal branches behind a normalization whose running mean is far from any batch."""
 
-        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            output: torch.Tensor = self.branch(self.norm(inputs[:, :1]))
-            return output
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(1)
+        self.norm.running_mean = torch.full((1,), 100.0)
+        self.branch = LayerChoice([nn.Identity(), nn.Identity()], label="branch")
 
-    space = Normed()
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.branch(self.norm(inputs[:, :1]))
+        return output
+
+
+def policy_module(space: ModelSpace) -> PolicyLightningModule:
     path, decisions = as_path(space), Decisions(space)
     module = PolicyLightningModule(
         Training(space), path, UniformSampler(space), decisions, Controller(decisions.sizes)
     )
     module.setup("fit")
+    return module
+
+
+def test_reward_takes_the_statistics_of_the_batch_and_keeps_the_running_ones() -> None:
+    space = Normalized()
     inputs = torch.randn(8, 2)
     targets = nn.functional.batch_norm(inputs[:, :1], None, None, training=True)
 
-    logged = module._measured((inputs, targets), 0)
+    logged = policy_module(space)._measured((inputs, targets), 0)
 
     assert float(logged["val_loss"]) < 1e-6  # float32 of values around 1
     assert space.norm.running_mean == 100.0
     assert space.norm.training
+
+
+def test_reward_of_one_example_takes_the_running_statistics() -> None:
+    space = Normalized()
+    inputs = torch.randn(1, 2)
+
+    logged = policy_module(space)._measured((inputs, inputs[:, :1] - 100), 0)
+
+    assert float(logged["val_loss"]) < 1e-2  # float32 of values around 100, eps of 1e-5 in the root
+    assert space.norm.running_mean == 100.0
