@@ -268,7 +268,8 @@ class Connection:
             try:
                 await result_unless(self._closing.wait(), self._connect(client, server, wait_s))
                 wait_s, opened = 0.0, True
-                await self._serve(client)
+                if not self.closed:  # in the same turn of the loop
+                    await self._serve(client)
             except StoppedError:
                 return
             except (UnauthenticatedError, FailedPreconditionError) as error:

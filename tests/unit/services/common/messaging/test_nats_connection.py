@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from nats.aio.client import Client
 
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_requests import RequestTable
-from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.messaging.nats_settings import NatsSettings, Server
 from tests.support.scripted_bus import Published, ScriptedBus, encode_headers
 
 Message = tuple[str, str, dict[str, str], bytes]
@@ -205,3 +206,22 @@ async def test_server_that_answers_keeps_its_connection() -> None:
 
         assert connection.connected
         assert server.connections == 1
+
+
+class ClosedAsItConnects(Connection):
+    """Connection that is closed in the turn of the loop in which it has connected."""
+
+    async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
+        await super()._connect(client, server, wait_s)
+        self.ending = asyncio.create_task(self.aclose())
+
+
+async def test_connection_closed_at_the_moment_it_connects_ends() -> None:
+    async with ScriptedBus(ignore) as server, asyncio.timeout(20):
+        connection = ClosedAsItConnects(NatsSettings(server.url))
+        await connection.open()
+
+        await connection.ending
+
+        assert connection.closed
+        assert not connection.connected
