@@ -86,7 +86,7 @@ def decision_values(leaf: LabeledMutable) -> list[Any] | None:
             if leaf.n_chosen != 1:
                 raise ValueError(
                     f"{leaf.label!r} must choose one candidate for a policy, got "
-                    f"n_chosen={leaf.n_chosen}"
+                    f"n_chosen={leaf.n_chosen}; use DARTS or RandomOneShot"
                 )
             return [[value] for value in leaf.values]
         case MutableAnnotation():
