@@ -94,9 +94,12 @@ class ReusingSearch:
         return found["counted"], found["models"]
 
     def lines(self) -> list[list[str]]:
-        """Return pid, trial, folder and width, as each trial has printed them in its own file."""
-        files = self.folder.glob("searches/*/trials/*/stdout")
-        return [file.read_text().split() for file in files if file.stat().st_size]
+        """Return pid, trial, folder and width, as each trial has printed them in its own file.
+
+        A file without the end of its line is being written.
+        """
+        texts = [file.read_text() for file in self.folder.glob("searches/*/trials/*/stdout")]
+        return [text.split() for text in texts if text.endswith("\n")]
 
     def waiting(self) -> list[int]:
         """Return the processes of three later candidates, which wait for the gate."""

@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_service_pb2
 from nni_wire.values import to_value
 from tests.support.compression_job import job_of
@@ -135,6 +136,9 @@ def valid_requests(site: Site, method: MethodDescriptor) -> list[Message]:
         return [kind(tuner=config.tuner, search_space=config.search_space)]
     if method.name == "ValidateJob":
         return [kind(job=to_value(job_of(2)))]
+    if method.name == "ValidateExploration":
+        document = value_pb2.BlobRef(sha256="0" * 64, size_bytes=2)
+        return [kind(exploration=config_pb2.NasConfig(document=document, strategy="Random"))]
     names = kind.DESCRIPTOR.fields_by_name
     created = []
     for experiment in site.ids:

@@ -45,14 +45,17 @@ def start(folder: Path, module: str, variables: dict[str, str]) -> tuple[int, st
         ("svc_manager", {"NNI_MANAGER_HTTP": "0.0.0.0:0"}, "NNI_MANAGER_HTTP is '0.0.0.0'"),
         ("svc_dispatcher", {"NNI_DISPATCHER_GRPC": "0.0.0.0:0"}, "NNI_DISPATCHER_GRPC is '0.0"),
         ("svc_compressor", {"NNI_COMPRESSOR_GRPC": "0.0.0.0:0"}, "NNI_COMPRESSOR_GRPC is '0.0"),
+        ("svc_nas", {"NNI_NAS_GRPC": "0.0.0.0:0"}, "NNI_NAS_GRPC is '0.0.0.0'"),
         ("svc_trial_runner", {"NNI_RUNNER_GRPC": "0.0.0.0:0"}, "NNI_RUNNER_GRPC is '0.0.0.0'"),
         ("svc_manager", {"NNI_NATS_URL": "nats://192.0.2.7"}, "NNI_NATS_URL names '192.0.2.7'"),
         ("svc_dispatcher", {"NNI_NATS_URL": "nats://192.0.2.7"}, "NNI_NATS_URL names '192.0.2"),
         ("svc_compressor", {"NNI_NATS_URL": "nats://192.0.2.7"}, "NNI_NATS_URL names '192.0.2"),
+        ("svc_nas", {"NNI_NATS_URL": "nats://192.0.2.7"}, "NNI_NATS_URL names '192.0.2.7'"),
         ("svc_trial_runner", {"NNI_NATS_URL": "nats://192.0.2.7"}, "NNI_NATS_URL names '192."),
         ("svc_manager", {"NNI_REDIS_URL": "redis://:x@192.0.2.7/0"}, "NNI_REDIS_URL names '192"),
         ("svc_manager", {"NNI_DISPATCHER_GRPC": "192.0.2.7:1"}, "'192.0.2.7', which is another"),
         ("svc_manager", {"NNI_COMPRESSOR_GRPC": "192.0.2.7:1"}, "'192.0.2.7', which is another"),
+        ("svc_manager", {"NNI_NAS_GRPC": "192.0.2.7:1"}, "'192.0.2.7', which is another"),
         (
             "svc_dispatcher",
             {

@@ -43,10 +43,10 @@ class Site:
         """Return addresses and token of the installation."""
         return self.shape.endpoint()
 
-    def algorithm_addresses(self) -> tuple[str, str]:
-        """Return `host:port` of dispatcher and compressor, from the manager's environment."""
+    def algorithm_addresses(self) -> list[str]:
+        """Return `host:port` of dispatcher, compressor and NAS service, as the manager has them."""
         variables = self.shape.variables_of("manager")
-        return variables["NNI_DISPATCHER_GRPC"], variables["NNI_COMPRESSOR_GRPC"]
+        return [variables[f"NNI_{name}_GRPC"] for name in ("DISPATCHER", "COMPRESSOR", "NAS")]
 
     def remove(self, experiment_id: str) -> None:
         """Stop and delete an experiment."""
