@@ -366,10 +366,12 @@ async def test_trial_may_report_a_last_result_when_it_is_stopped(
     manager: ManagerSide, script: Script, agent: AgentProcess, shared_folder: Path
 ) -> None:
     command = script(
-        "import nni, signal, sys\nnni.get_next_parameter()\n"
+        "import nni, os, signal, sys\nnni.get_next_parameter()\n"
         "def end(*_):\n    nni.report_final_result(42)\n    sys.exit(0)\n"
+        # The read ends also when the signal comes just before it, unlike `pause`.
+        "ends, wakes = os.pipe()\nos.set_blocking(wakes, False)\nsignal.set_wakeup_fd(wakes)\n"
         "signal.signal(signal.SIGTERM, end)\nnni.report_intermediate_result(1)\n"
-        "while True:\n    signal.pause()\n"
+        "while True:\n    os.read(ends, 1)\n"
     )
     spec = manager.spec(command, code_directory=shared_folder / "code")
     await manager.publish("lastword1", spec)

@@ -215,12 +215,14 @@ def beat():
     while not stopped.wait(0.01):
         os.write(int(os.environ["NNI_HEARTBEAT_FD"]), b".")
 stopped = threading.Event()
+# Blocked, not handled: `pause` would miss a handler's signal that comes just before it.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 threading.Thread(target=beat, daemon=True).start()
-signal.signal(signal.SIGUSR1, lambda *_: stopped.set())
 os.write(int(os.environ["NNI_HEARTBEAT_FD"]), b".")
 os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true}\\n')
-while True:
-    signal.pause()
+signal.sigwait({signal.SIGUSR1})
+stopped.set()
+signal.pause()
 """
 
 

@@ -27,12 +27,11 @@ home = pathlib.Path(os.environ["NNI_HOME"])
 fields = {"pid": os.getpid(), "http": "h", "grpc": "g", "nats": "n", "token": "t", "version": "v",
           "started_at": "s"}
 (home / "endpoint.json").write_text(json.dumps(fields))
-def end(*_):
-    (home / "endpoint.json").unlink()
-    raise SystemExit
-signal.signal(signal.SIGTERM, end)
+# Blocked, not handled: `pause` would miss a handler's signal that comes just before it.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 os.write(int(os.environ["NNI_READY_FD"]), b'{"ready": true}\\n')
-signal.pause()
+signal.sigwait({signal.SIGTERM})
+(home / "endpoint.json").unlink()
 """
 REFUSING = """
 import os
