@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from torch import nn
 
@@ -19,6 +19,9 @@ from nni.nas.space.pytorch.network import build_network
 from nni.nas.space.pytorch.program import Program, program_of
 from nni.nas.space.pytorch.shapes import add_shapes
 from nni.nas.space.pytorch.source import source_of
+
+_DUMMY_INPUT: Final = "_dummy_input"
+"""Key of the shape in JSON."""
 
 
 class PytorchGraphModelSpace(GraphModelSpace):
@@ -97,6 +100,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
 
         Raises:
             TypeError: an option is unknown, or `model_space` is no module.
+            ValueError: `dummy_input` is no shape.
             nni.nas.space.IllegalGraphError: the network cannot be written as graphs.
         """
         if options:
@@ -105,6 +109,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
             raise TypeError(
                 f"model_space must be a torch.nn.Module, got {type(model_space).__name__}"
             )
+        shape = None if dummy_input is None else _checked_shape(dummy_input)
         own, inline = list(mutators), inline_mutators(_leaves_of(model_space))
         if inline and own:
             warnings.warn(
@@ -119,7 +124,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
         recorded: Any = model_space
         if is_traceable(model_space):
             space.python_init_params = dict(recorded.trace_kwargs)
-        space.dummy_input = None if dummy_input is None else list(dummy_input)
+        space.dummy_input = shape
         return space
 
     def fork(self) -> Self:
@@ -147,6 +152,17 @@ class PytorchGraphModelSpace(GraphModelSpace):
             except RuntimeError as error:
                 raise InvalidMutation(f"the network does not compute: {error}") from error
         return frozen
+
+    def _dump(self) -> dict[str, Any]:
+        dumped = super()._dump()
+        return dumped if self.dummy_input is None else {**dumped, _DUMMY_INPUT: self.dummy_input}
+
+    @classmethod
+    def _load(cls, **dumped: Any) -> Self:  # noqa: ANN401 - what `_dump` has written
+        dummy_input = dumped.pop(_DUMMY_INPUT, None)
+        space = super()._load(**dumped)
+        space.dummy_input = dummy_input
+        return space
 
     def programs(self) -> dict[str, Program]:
         """Return what the graphs compute, those first that others need.
@@ -187,6 +203,16 @@ class PytorchGraphModelSpace(GraphModelSpace):
                 cannot be written as source code.
         """
         return source_of(list(self.programs().values()))
+
+
+def _checked_shape(shape: Sequence[int]) -> list[int]:
+    """Return the shape of an input if it is one."""
+    sizes = list(shape)
+    if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
+        raise ValueError(
+            f"dummy_input must be a shape: positive integers, such as [1, 3, 32, 32]; got {shape!r}"
+        )
+    return sizes
 
 
 def _leaves_of(network: object) -> dict[str, LabeledMutable]:

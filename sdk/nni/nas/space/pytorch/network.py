@@ -96,9 +96,17 @@ class GraphNetwork(nn.Module):
 
         Returns:
             The result.
+
+        Raises:
+            TypeError: the arguments are not the inputs of the graph.
         """
-        values: dict[str, Any] = dict(zip(self._program.inputs, inputs, strict=False))
-        values.update(named)
+        values: dict[str, Any] = {**dict(zip(self._program.inputs, inputs, strict=False)), **named}
+        if len(inputs) + len(named) != len(values) or len(values) != len(self._program.inputs):
+            raise TypeError(
+                f"graph {self._program.name!r} takes the inputs {self._program.inputs}, got "
+                f"{len(inputs)} by position and {sorted(named)} by name; an argument of forward "
+                "that has a default is no input of the graph"
+            )
         for step in self._steps:
             args, kwargs = self._bound(step.args, values), self._bound(step.kwargs, values)
             call: Any = step.function if step.member is None else self._modules[step.member]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nni.nas.space.graph import Edge, Graph, IllegalGraphError, Node, inputs_of
 from nni.nas.space.graph_op import (
     CHOSEN_INPUTS,
+    FUNCTION_PREFIX,
     Cell,
     InputSlot,
     Operation,
@@ -99,6 +100,7 @@ class _ProgramWriter:
         self._graph = graph
         self._taken: set[str] = set()
         self._inputs = [self._variable(name) for name in graph.input_names]
+        self._taken.update(_called_names(graph))
         self._variables: dict[Node, str] = {}
         self._members: dict[str, ProgramMember] = {}
 
@@ -165,6 +167,14 @@ class _ProgramWriter:
                 self._taken.add(free)
                 return free
         raise AssertionError("names of candidates do not end")
+
+
+def _called_names(graph: Graph) -> Iterator[str]:
+    """Yield the names by which generated code reaches functions: no variable may hide them."""
+    for node in graph.hidden_nodes:
+        if node.operation.type.startswith(FUNCTION_PREFIX):
+            name = node.operation.type.removeprefix(FUNCTION_PREFIX)
+            yield name.removeprefix("builtins.").split(".")[0]
 
 
 def plain_name(name: str) -> str:

@@ -32,7 +32,7 @@ def add_shapes(
         RuntimeError: the shapes of two nodes do not fit each other.
     """
     with torch.device("meta"), torch.no_grad():
-        network = build_network(programs, ROOT_GRAPH)
+        network = build_network(programs, ROOT_GRAPH).eval()  # one example suffices for BatchNorm
         for module in network.modules():
             if isinstance(module, GraphNetwork):
                 module.observer = _observer(model, module.graph_name)

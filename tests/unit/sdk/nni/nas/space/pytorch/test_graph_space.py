@@ -131,6 +131,19 @@ def test_shapes_follow_from_a_dummy_input() -> None:
     assert hidden.operation.attributes == {"input_shape": [[1, 4]], "output_shape": [[1, 16]]}
 
 
+def test_dummy_input_is_part_of_the_dump() -> None:
+    space = load(dump(PytorchGraphModelSpace.from_model(TinySpace(), dummy_input=[1, 4])))
+
+    assert space.dummy_input == [1, 4]
+    assert space.freeze(space.default_sample()).get_nodes()[0].operation.attributes
+
+
+@pytest.mark.parametrize("wrong", [[1, 0], [1, True], [1, 2.0], "1,4"])
+def test_dummy_input_that_is_no_shape_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="dummy_input must be a shape: positive integers"):
+        PytorchGraphModelSpace.from_model(TinySpace(), dummy_input=wrong)
+
+
 def test_shapes_that_do_not_fit_reject_the_sample() -> None:
     wrong = Operation.new(
         "__torch__.torch.nn.modules.linear.Linear", {"in_features": 5, "out_features": 4}

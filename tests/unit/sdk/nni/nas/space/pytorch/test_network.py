@@ -43,6 +43,17 @@ def test_calls_are_observed() -> None:
     assert seen[:2] == ["stem", "layer"]
 
 
+def test_arguments_that_are_no_inputs_of_the_graph_are_refused() -> None:
+    inputs = torch.rand(2, 4)
+
+    with pytest.raises(TypeError, match=r"takes the inputs \['inputs'\], got 2 by position"):
+        network()(inputs, inputs)
+    with pytest.raises(TypeError, match=r"got 1 by position and \['mask'\] by name"):
+        network()(inputs, mask=inputs)
+    with pytest.raises(TypeError, match="got 0 by position"):
+        network()()
+
+
 @pytest.mark.parametrize(
     ("reduction", "chosen", "expected"),
     [

@@ -55,6 +55,17 @@ def test_output_of_a_node_with_several_is_one_item(graph: Graph) -> None:
     assert program_of(graph).result == ProgramVariable("chunk", 1)
 
 
+def test_variables_do_not_hide_the_functions_that_are_called(graph: Graph) -> None:
+    graph.add_node("scale", "Function.scale.scale")
+    graph.add_node("max", RELU)
+    graph.add_node("last", "Function.builtins.max")
+    connect(graph, "scale", "max", "last")
+
+    targets = [statement.target for statement in program_of(graph).statements]
+
+    assert targets == ["scale_1", "max_1", "last"]
+
+
 def test_nodes_of_one_module_share_a_member(graph: Graph) -> None:
     for _ in range(2):
         graph.add_node("act", RELU).python_name = "act"

@@ -34,3 +34,12 @@ def test_nothing_is_computed() -> None:
     add_shapes(model, model.programs(), [1, huge])
 
     assert model.get_nodes()[0].operation.attributes["output_shape"] == [[1, huge]]
+
+
+def test_one_example_suffices_for_batch_normalization() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    model = PytorchGraphModelSpace.from_model(network)
+
+    add_shapes(model, model.programs(), [1, 4])
+
+    assert model.get_nodes()[1].operation.attributes["output_shape"] == [[1, 3]]
