@@ -1,6 +1,7 @@
 """Unix socket of the trials: one listener for all, which are distinguished by their tokens."""
 
 import asyncio
+import fcntl
 import os
 import re
 import socket
@@ -8,8 +9,8 @@ import stat
 import struct
 import tempfile
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -283,10 +284,11 @@ class UnixTrialSockets:
         self._listener.settimeout(0)
         # The socket gets its name when it listens: one that refuses callers is an abandoned one.
         unfinished = str(self._folder / _UNFINISHED)
-        self._listener.bind(unfinished)
-        code_user.admit_to_socket(self._folder, unfinished)
-        self._listener.listen(_BACKLOG)
-        Path(unfinished).rename(self._path)
+        with _locked(self._folder):
+            self._listener.bind(unfinished)
+            code_user.admit_to_socket(self._folder, unfinished)
+            self._listener.listen(_BACKLOG)
+            Path(unfinished).rename(self._path)
         self._sessions: dict[str, TrialSession] = {}
         self._strangers: set[_Connection] = set()
         self._by_token: dict[str, set[_Connection]] = {}
@@ -409,9 +411,47 @@ def remove_abandoned(base: Path, prefix: str) -> None:
         with suppress(OSError):
             status = folder.lstat()
             ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-            if ours and name.fullmatch(folder.name) and not _listens(folder / _SOCKET):
-                (folder / _SOCKET).unlink()
-                folder.rmdir()
+            if ours and name.fullmatch(folder.name):
+                _remove_if_abandoned(folder)
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    """Delete one socket folder unless its agent runs or may still be starting.
+
+    A socket that has no final name refuses callers while its agent starts, too. That agent holds
+    the lock of the folder from before it binds, so that the lock is free only if it was killed.
+
+    Raises:
+        OSError: the folder has no socket (yet), its lock is held, or it is deleted already.
+    """
+    unfinished = folder / _UNFINISHED
+    if unfinished.is_socket():
+        with _locked(folder, wait=False):
+            unfinished.unlink()
+            folder.rmdir()
+    elif not _listens(folder / _SOCKET):
+        (folder / _SOCKET).unlink()
+        folder.rmdir()
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the exclusive lock of a folder, which the kernel releases if the process is killed.
+
+    Raises:
+        OSError: `wait` is false, and another process holds it or the file system has no locks.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if wait:
+            # Some network file systems lock no folders: no agent deletes an unfinished socket there
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _listens(path: Path) -> bool:

@@ -299,6 +299,29 @@ async def test_folders_of_killed_agents_are_removed_and_others_stay(tmp_path: Pa
     running.close()
 
 
+async def test_folder_of_an_agent_killed_while_it_started_is_removed(tmp_path: Path) -> None:
+    killed = tmp_path / "nni-0123abcd"
+    killed.mkdir()
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(killed / "trial.part"))
+    dead.close()
+
+    made = UnixTrialSockets(tmp_path)
+
+    assert not killed.exists()
+    made.close()
+
+
+async def test_other_files_under_the_name_of_a_starting_socket_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "nni-0123abcd"
+    folder.mkdir()
+    (folder / "trial.part").touch()
+
+    remove_abandoned(tmp_path, "nni-")
+
+    assert (folder / "trial.part").exists()
+
+
 class NeighbourStarts(CodeUser):
     """Account that is admitted at the moment at which another agent of the machine starts."""
 
