@@ -17,7 +17,7 @@ import nni.trial
 
 WARM_FILE = Path(nni.trial.__file__).with_name("warm.py")
 TITLE_ROOM = 4096
-EVENT_TIMEOUT_S = 15.0
+EVENT_TIMEOUT_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,11 @@ def test_missing_file_is_not_found(open_name: OpenBeneath, root: int) -> None:
 
 def test_no_descriptor_is_left_open(open_name: OpenBeneath, root: int, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("a")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = set(Path("/proc/self/fd").iterdir())
 
     for parts in (["link", "file"], ["a", "missing"], ["missing", "file"], ["a", "file", "x"]):
         with pytest.raises(OSError, match=r"file|missing"):
             open_name(root, parts, os.O_RDONLY)
 
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # A garbage collection may close those of earlier tests meanwhile.
+    assert set(Path("/proc/self/fd").iterdir()) <= before

@@ -296,7 +296,8 @@ class TakenPort:
 async def test_services_are_restarted_with_the_new_port_of_the_bus(tmp_path: Path) -> None:
     def with_port(port: str) -> dict[str, Command]:
         code = READY % f'{{"ready": true, "port": "{port}"}}'
-        code = f"import sys; sys.stderr.write('{port} ');{code}"
+        # Written by the descriptor: Python buffers a line without its end.
+        code = f"import os; os.write(2, b'{port} ');{code}"
         return {"bus": bus(), "manager": python("manager", code)}
 
     port = TakenPort(with_port("new"))

@@ -191,7 +191,7 @@ async def test_no_descriptors_are_left_open(tmp_path: Path) -> None:
     made, _ = server(tmp_path, "receive()")
     made.close()
 
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_start_of_a_server_that_has_died_is_not_queued(tmp_path: Path) -> None:
@@ -202,10 +202,11 @@ async def test_start_of_a_server_that_has_died_is_not_queued(tmp_path: Path) -> 
     starting = asyncio.ensure_future(made.start("a", {}, (1, 2)))
     await asyncio.sleep(0)  # sent, and the end of the server not yet read
 
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     with pytest.raises(LaunchError, match="ended"):
         await asyncio.wait_for(starting, WAIT_S)
 
 
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+def open_descriptors() -> set[Path]:
+    """Return those of this process; a garbage collection may close some of earlier tests."""
+    return set(Path("/proc/self/fd").iterdir())

@@ -5,7 +5,7 @@ from datetime import timedelta
 from nni_proto.trial.v1 import cause_pb2
 from svc_trial_runner.domain.attempt import Phase
 from svc_trial_runner.domain.claims import AttemptKey
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 
@@ -96,7 +96,7 @@ async def test_task_beyond_the_room_is_given_back(bench: Bench) -> None:
     assert [run.key.trial_id for run in agent.attempts] == ["one"]
     feed = await bench.bus.tasks.pull("pool")
     feed.grant(1)
-    assert (await asyncio.wait_for(anext(aiter(feed)), 5)).deliveries == 2
+    assert (await asyncio.wait_for(anext(aiter(feed)), WAIT_S)).deliveries == 2
     agent.stop_trial(KEY)
     await bench.until_kind("one", "exited")
 
@@ -105,7 +105,7 @@ async def test_limit_of_tasks_drains_the_agent(bench: Bench) -> None:
     agent = bench.agent(task_limit=1)
 
     await bench.deliver(agent, bench.task("one"))
-    await asyncio.wait_for(agent.wait_drained(), 5)
+    await asyncio.wait_for(agent.wait_drained(), WAIT_S)
 
     assert agent.draining
     assert agent.room == 0
@@ -120,7 +120,7 @@ async def test_drop_of_another_claim_changes_nothing(bench: Bench) -> None:
 
     assert len(agent.attempts) == 1
     agent.drop_trial(KEY, next(iter(agent.attempts)).claim_id)
-    await asyncio.wait_for(bench.tasks.drain(), 5)
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
     assert agent.attempts == []
     assert bench.kinds("one") == ["started"]
 
@@ -145,7 +145,7 @@ async def test_forgotten_experiment_has_no_attempts_and_its_tasks_may_come_anew(
     agent.forget_experiment("another")
     assert len(agent.attempts) == 1
     agent.forget_experiment(EXPERIMENT)
-    await asyncio.wait_for(bench.tasks.drain(), 5)
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
 
     assert agent.attempts == []
     assert bench.kinds("one") == ["started"]

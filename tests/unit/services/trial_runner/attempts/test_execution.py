@@ -17,7 +17,8 @@ from svc_trial_runner.attempts.execution import AttemptRun
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+from svc_trial_runner.ports import TrialProcess
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 KEY = AttemptKey(EXPERIMENT, "one", 1)
 
@@ -191,7 +192,7 @@ async def test_drop_while_waiting_reports_nothing(bench: Bench) -> None:
     await bench.until_kind("one", "waits")
 
     agent.drop_trial(KEY, "")
-    await asyncio.wait_for(bench.tasks.drain(), 5)
+    await asyncio.wait_for(bench.tasks.drain(), WAIT_S)
 
     assert bench.kinds("one") == ["waits"]
     assert agent.attempts == []
@@ -221,18 +222,26 @@ async def test_metric_nested_too_deeply_is_refused_and_takes_no_number(
     assert "nested" in output
 
 
-@pytest.mark.parametrize("command", ["sleep 30", "trap 'exit 143' TERM; sleep 30 & wait"])
-async def test_trial_that_ends_by_term_before_the_stop_of_its_agent_is_lost(
-    bench: Bench, command: str
-) -> None:
-    agent = bench.agent()
+async def prepared(bench: Bench, agent: Agent, command: str) -> TrialProcess:
+    """Start a trial; return its process when it has run the commands before `echo > ready`."""
+    os.mkfifo(bench.folder / "ready")
     await bench.deliver(agent, bench.task("one", command))
+    await asyncio.to_thread((bench.folder / "ready").read_bytes)
     await bench.until_kind("one", "started")
     (run,) = agent.attempts
     assert run.process is not None
+    return run.process
 
-    os.killpg(run.process.identity.pid, signal.SIGTERM)
-    await run.process.ended
+
+@pytest.mark.parametrize("trap", ["", "trap 'exit 143' TERM;"], ids=["killed", "handled"])
+async def test_trial_that_ends_by_term_before_the_stop_of_its_agent_is_lost(
+    bench: Bench, trap: str
+) -> None:
+    agent = bench.agent()
+    process = await prepared(bench, agent, f"{trap} echo > ready; sleep 30 & wait")
+
+    os.killpg(process.identity.pid, signal.SIGTERM)
+    await process.ended
     agent.lose_all()
 
     lost = (await bench.until_kind("one", "lost")).lost
@@ -259,13 +268,10 @@ async def test_failure_of_a_trial_does_not_wait_as_long_as_an_end_by_term(bench:
 
 async def test_trial_that_handles_term_before_the_stop_of_its_agent_is_lost(bench: Bench) -> None:
     agent = noticing(bench, shutdown_s=0, handled_s=3600)
-    await bench.deliver(agent, bench.task("one", "trap 'exit 3' TERM; sleep 30 & wait"))
-    await bench.until_kind("one", "started")
-    (run,) = agent.attempts
-    assert run.process is not None
+    process = await prepared(bench, agent, "trap 'exit 3' TERM; echo > ready; sleep 30 & wait")
 
-    os.killpg(run.process.identity.pid, signal.SIGTERM)
-    await run.process.ended
+    os.killpg(process.identity.pid, signal.SIGTERM)
+    await process.ended
     agent.lose_all()
 
     lost = (await bench.until_kind("one", "lost")).lost

@@ -9,7 +9,7 @@ from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.reports import AttemptLost, AttemptWaits
 from svc_trial_runner.reporting.reporter import Reporter
-from tests.unit.services.trial_runner.conftest import EXPERIMENT, Bench
+from tests.unit.services.trial_runner.conftest import EXPERIMENT, WAIT_S, Bench
 
 LOSS = LossReason(LossCause.AGENT_FAILED, detail="x")
 KEY = AttemptKey(EXPERIMENT, "one", 1)
@@ -63,7 +63,7 @@ async def test_last_report_is_called_back_when_it_has_arrived(bench: Bench) -> N
     assert not arrived.is_set()
 
     bench.broker.start()
-    await asyncio.wait_for(arrived.wait(), 5)
+    await asyncio.wait_for(arrived.wait(), WAIT_S)
     await until_count(bench, 2)
 
     assert [report.sequence for report in bench.heard] == [0, 1]
@@ -96,7 +96,7 @@ async def test_idle_means_that_everything_has_arrived(bench: Bench) -> None:
     for number in range(10):
         reporter.add(EXPERIMENT, entry(number))
 
-    await asyncio.wait_for(reporter.wait_idle(), 5)
+    await asyncio.wait_for(reporter.wait_idle(), WAIT_S)
 
     assert await bench.bus.inbox.last_sequence(EXPERIMENT) > 0
     reporter.forget(EXPERIMENT)
@@ -129,7 +129,7 @@ async def test_room_is_bounded_while_the_bus_is_away(bench: Bench) -> None:
     assert not reporter.has_room
 
     bench.broker.start()
-    await asyncio.wait_for(reporter.wait_room(), 5)
+    await asyncio.wait_for(reporter.wait_room(), WAIT_S)
     await until_count(bench, 100)
 
     assert reporter.has_room

@@ -1,5 +1,5 @@
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ TARGETS = INPUTS.sum(1, keepdim=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_collected_objects() -> Iterator[None]:
-    """Keep the modules from the garbage collector, which the Trainer runs after each training."""
+def _few_collected_objects() -> None:
+    """Keep the modules from the garbage collector, which the Trainer runs after each training.
+
+    They stay frozen, as those of all tests are: a collection of all would stop a later test.
+    """
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -117,7 +117,8 @@ def test_threads_end_with_the_call() -> None:
 
     optimize(square, SPACE, trials=8, concurrency=4, seed=0)
 
-    assert set(threading.enumerate()) == before
+    # Threads of earlier tests may end meanwhile.
+    assert set(threading.enumerate()) <= before
 
 
 def test_no_trial_starts_after_the_timeout() -> None:
