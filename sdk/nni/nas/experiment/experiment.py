@@ -171,24 +171,27 @@ class NasExperiment(TrialQueries):
         self._manifest.add_running(self.id, self.config.experiment_name, _now_ms())
         self._is_running = True
         _logger.info("experiment %s starts in %s", self.id, self._directory)
-        self._initialize_strategy(space)
-        if not self.strategy.is_one_shot:  # its trainer shows the epochs
-            assert self._canonical is not None
-            self._progress = SearchProgress(sys.stderr, self._canonical.max_trial_number)
-        if resumes:
-            self.load_checkpoint()
-        self._start_engine()
+        self._start_parts(space, resumes=resumes)
         self.save_checkpoint()
         self.strategy.run()
         self.save_checkpoint()
 
-    def _start_engine(self) -> None:
-        """Start the engine; release everything if that fails, because the port is in use, say."""
+    def _start_parts(self, space: ExecutableModelSpace, *, resumes: bool) -> None:
+        """Start strategy and engine; release everything if that fails, because of a port, say.
+
+        The checkpoint that could not be loaded stays as it is: nothing is saved over it.
+        """
         assert self._engine is not None
+        assert self._canonical is not None
         try:
+            self._initialize_strategy(space)
+            if not self.strategy.is_one_shot:  # its trainer shows the epochs
+                self._progress = SearchProgress(sys.stderr, self._canonical.max_trial_number)
+            if resumes:
+                self.load_checkpoint()
             self._engine.start()
         except BaseException:
-            self.stop()
+            self._end(saves=False)
             raise
 
     def _prepare(self, *, port: int = 0, debug: bool = False) -> ExecutableModelSpace:
@@ -377,12 +380,15 @@ class NasExperiment(TrialQueries):
         The strategy ends before its next model if it runs in another thread.
         """
         self._close_page()
-        if not self._is_running:
-            return
+        if self._is_running:
+            self._end(saves=True)
+
+    def _end(self, *, saves: bool) -> None:
         self._is_running = False
         atexit.unregister(self.stop)
         self._close_progress()
-        self.save_checkpoint()
+        if saves:
+            self.save_checkpoint()
         self._manifest.set_stopped(self.id, _now_ms())
         if self._engine is not None:
             self._engine.shutdown()

@@ -208,7 +208,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
 def _checked_shape(shape: Sequence[int]) -> list[int]:
     """Return the shape of an input if it is one."""
     sizes = list(shape)
-    if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
+    if not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError(
             f"dummy_input must be a shape: positive integers, such as [1, 3, 32, 32]; got {shape!r}"
         )

@@ -365,6 +365,26 @@ def test_search_of_a_killed_process_is_resumed(make: Make, tmp_path: Path) -> No
     assert len(resumed.strategy.list_models()) == 18
 
 
+def test_checkpoint_that_cannot_be_loaded_is_not_overwritten(make: Make, tmp_path: Path) -> None:
+    first = make(max_trial_number=4)
+    first.run()
+    first.stop()
+    state = tmp_path / first.id / "checkpoint" / "state.ckpt.torch"
+    saved = state.read_bytes()
+
+    class Unlike(GridSearch):
+        def load_state_dict(self, state_dict: object) -> None:
+            raise KeyError(state_dict)
+
+    other = make(None, Unlike(), first.id)
+    with pytest.raises(KeyError):
+        other.resume()
+    other.stop()
+
+    assert state.read_bytes() == saved
+    assert entry_of(other)["status"] == "STOPPED"
+
+
 def test_spent_budget_is_not_spent_again(make: Make) -> None:
     first = make(max_trial_number=4)
     first.run()
