@@ -1,6 +1,7 @@
 # The agent: docker build --file deploy/docker/trial-runner.Dockerfile .
 # Trials can import only packages of the image: derive an image with those that yours need. Steps of
-# compression jobs need --build-arg EXTRA=compression, which adds torch and safetensors.
+# compression jobs need --build-arg EXTRA=compression, which adds torch and safetensors; models of
+# architecture searches EXTRA=nas, which adds Lightning, too.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /source
 RUN python -m venv /opt/nni
@@ -9,6 +10,7 @@ RUN python -m venv /opt/nni
 # authorities of this network, of which the image keeps nothing.
 COPY services/trial-runner/requirements.txt requirements.txt
 COPY services/trial-runner/requirements-compression.txt requirements-compression.txt
+COPY services/trial-runner/requirements-nas.txt requirements-nas.txt
 ARG EXTRA=
 RUN --mount=type=secret,id=pip-settings,target=/etc/pip.conf \
     --mount=type=secret,id=authority,target=/etc/ssl/certs/ca-certificates.crt \

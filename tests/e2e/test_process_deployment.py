@@ -267,7 +267,7 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
     servers = [f"demo-nats-{number}" for number in range(3)]
     ports = [f"{one}.demo-nats:{port}" for one in servers for port in (4222, 6222)]
     addresses = Addresses([*ALONE, *ports, *(f"{one}:8222" for one in servers)])
-    for name in ("dispatcher:7502", "compressor:7504", "manager:7501"):
+    for name in ("dispatcher:7502", "compressor:7504", "nas:7505", "manager:7501"):
         addresses.put(f"demo-{name}", addresses.of(name))
     listening(addresses)
     (folder := tmp_path / "bus").mkdir()

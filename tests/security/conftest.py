@@ -97,7 +97,10 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
     (folder / "client").mkdir()
     authority = Authority(folder / "certificates")
     addresses = Addresses(
-        ["bus:4222", "dispatcher:7502", "compressor:7504", "manager:7501", "manager:8080"]
+        [
+            *("bus:4222", "dispatcher:7502", "compressor:7504", "nas:7505"),
+            *("manager:7501", "manager:8080"),
+        ]
     )
     write_users(folder / "bus", ["local"], {})
     own = authority.sign("service", "localhost", "127.0.0.1")
@@ -120,14 +123,16 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
         "NNI_EXPERIMENT_ROOTS": str(folder / "client" / "nni-experiments"),
         "NNI_DISPATCHER_GRPC": "0.0.0.0:7502",
         "NNI_COMPRESSOR_GRPC": "0.0.0.0:7504",
+        "NNI_NAS_GRPC": "0.0.0.0:7505",
     }
-    for name in ("dispatcher:7502", "compressor:7504"):
+    for name in ("dispatcher:7502", "compressor:7504", "nas:7505"):
         port = name.rpartition(":")[2]
         addresses.put(f"0.0.0.0:{port}", f"0.0.0.0:{addresses.port(name)}")
     parts = [
         Part("nats", ["nats-server", "-c", str(_bus_config(folder, authority, addresses))], {}),
         Part("dispatcher", _module("svc_dispatcher"), {**common, **_login(folder, "dispatcher")}),
         Part("compressor", _module("svc_compressor"), {**common, **_login(folder, "compressor")}),
+        Part("nas", _module("svc_nas"), {**common, **_login(folder, "nas")}),
         Part(
             "manager",
             _module("svc_manager"),
@@ -136,6 +141,7 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
                 **_login(folder, "manager"),
                 "NNI_DISPATCHER_GRPC": f"localhost:{addresses.port('dispatcher:7502')}",
                 "NNI_COMPRESSOR_GRPC": f"localhost:{addresses.port('compressor:7504')}",
+                "NNI_NAS_GRPC": f"localhost:{addresses.port('nas:7505')}",
                 "NNI_MANAGER_GRPC": f"0.0.0.0:{addresses.port('manager:7501')}",
                 "NNI_MANAGER_HTTP": f"0.0.0.0:{addresses.port('manager:8080')}",
             },
@@ -152,7 +158,7 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
         made = Fortress(folder, authority, addresses, deployment)
         made.passwords = [
             _login(folder, user)["NNI_NATS_PASSWORD"]
-            for user in ("manager", "dispatcher", "compressor", "pool-local")
+            for user in ("manager", "dispatcher", "compressor", "nas", "pool-local")
         ]
         yield made
 

@@ -21,6 +21,7 @@ from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
     manager_user,
+    nas_user,
     runner_user,
 )
 from tests.support.bus_users import connected, login
@@ -37,6 +38,7 @@ USERS = {
     "pool-shared": runner_user("pool-shared", "shared"),
     "dispatcher": dispatcher_user(),
     "compressor": compressor_user(),
+    "nas": nas_user(),
 }
 POOLS = ("local", "shared", "gpu")
 CONSUMERS = tuple(subjects.pool_consumer(pool) for pool in POOLS)
@@ -304,7 +306,7 @@ async def test_subject_of_another_user_is_refused(world: World, name: str) -> No
         "CONSUMER.DURABLE.CREATE.EXPERIMENTS.x",
     ],
 )
-@pytest.mark.parametrize("name", ["dispatcher", "compressor"])
+@pytest.mark.parametrize("name", ["dispatcher", "compressor", "nas"])
 async def test_consumer_of_a_service_cannot_be_aimed_at_a_log(
     world: World, operation: str, name: str
 ) -> None:

@@ -24,10 +24,11 @@ from tests.support.stores import S3_ACCESS_KEY, S3_SECRET_KEY, S3Server, redis_s
 from tests.support.tls_proxy import tls_proxy
 
 TOKEN = SECRETS["NNI_TOKEN"]
-ORDER = ("dispatcher", "compressor", "manager", "trial-runner")
+ORDER = ("dispatcher", "compressor", "nas", "manager", "trial-runner")
 ALONE = (
     "dispatcher:7502",
     "compressor:7504",
+    "nas:7505",
     "manager:7501",
     "manager:8080",
     "trial-runner:7503",

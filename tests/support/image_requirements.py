@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-SERVICES = ("compressor", "dispatcher", "manager", "trial-runner")
-EXTRAS = (("trial-runner", "compression"),)
+SERVICES = ("compressor", "dispatcher", "manager", "nas", "trial-runner")
+EXTRAS = (("nas", "nas"), ("trial-runner", "compression"), ("trial-runner", "nas"))
 """Images that a build argument gives the packages of an extra of the library."""
 HEADER = "# Made by ./dev pins from pyproject.toml and constraints.txt.\n"
 _SIBLINGS = {"nni": "sdk", "nni-proto": "proto", "nni-svc-common": "services/common"}

@@ -18,6 +18,7 @@ from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
     manager_user,
+    nas_user,
     runner_user,
     users_block,
 )
@@ -68,6 +69,8 @@ DATA_POOL = {
         {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
     ],
 }
+CALLED = ("DISPATCHER", "COMPRESSOR", "NAS")
+"""Services that the manager calls."""
 POD = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
 VARIANTS: dict[str, dict[str, Any]] = {
     "least": {"s3": STORE},
@@ -236,7 +239,7 @@ def test_addresses_are_those_of_the_services(values: dict[str, Any]) -> None:
             url.rpartition("/")[2].partition(".")[2] or url.rpartition("/")[2] for url in buses
         ]
         if workload["metadata"]["name"].endswith("-manager"):
-            addresses += [variables["NNI_DISPATCHER_GRPC"], variables["NNI_COMPRESSOR_GRPC"]]
+            addresses += [variables[f"NNI_{one}_GRPC"] for one in CALLED]
         if "NNI_REDIS_URL" in variables:
             addresses.append(urlsplit(variables["NNI_REDIS_URL"]).netloc.rpartition("@")[2])
         for address in addresses:
@@ -332,6 +335,7 @@ def test_certificate_of_the_chart_holds_for_the_names_of_its_services(tmp_path: 
         "manager": {"demo-manager", "demo-manager.prod.svc", "nni.example.org"},
         "dispatcher": {"demo-dispatcher"},
         "compressor": {"demo-compressor"},
+        "nas": {"demo-nas"},
         "redis": {"demo-redis"},
         "nats": {"demo-nats-0.demo-nats", "demo-nats-2.demo-nats"},
     }
@@ -353,8 +357,8 @@ def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
 
     keys = {name: secret_items(pod, "tls").get("tls.key") for name, pod in pods.items()}
 
-    own = {name: f"{name}.key" for name in ("manager", "dispatcher", "compressor", "nats", "redis")}
-    assert keys == {**own, "trial-runner": None}
+    certified = ("manager", "dispatcher", "compressor", "nas", "nats", "redis")
+    assert keys == {**{name: f"{name}.key" for name in certified}, "trial-runner": None}
 
 
 def test_services_may_have_certificates_of_different_secrets() -> None:
@@ -392,6 +396,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
                 (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
                 (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
                 (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
+                (nas_user(), "$NNI_NATS_NAS_PASSWORD"),
                 (runner_user("pool-local", "local"), "$NNI_NATS_POOL_0_PASSWORD"),
                 (runner_user("pool-gpu", "gpu"), "$NNI_NATS_POOL_1_PASSWORD"),
             ]
@@ -528,7 +533,8 @@ def test_nothing_may_call_an_agent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "port"), [("redis", 6379), ("dispatcher", 7502), ("compressor", 7504)]
+    ("component", "port"),
+    [("redis", 6379), ("dispatcher", 7502), ("compressor", 7504), ("nas", 7505)],
 )
 def test_only_the_manager_calls_the_other_services(component: str, port: int) -> None:
     policies = named(chart_objects(VARIANTS["least"]), "NetworkPolicy")
@@ -554,6 +560,32 @@ def test_compressor_calls_the_bus_alone_and_holds_no_key_of_the_byte_store() -> 
     assert not [one for one in container(workload)["env"] if "S3" in one["name"]]
 
 
+def test_nas_service_calls_the_bus_and_what_is_outside_and_no_other_pod() -> None:
+    objects = chart_objects(VARIANTS["least"])
+    policy = named(objects, "NetworkPolicy")["demo-nas-egress"]
+    workload = named(objects, "Deployment")["demo-nas"]
+
+    _names, bus, outside = policy["spec"]["egress"]
+
+    assert peers_of(bus, "to") == ["nats"]
+    assert {tuple(peer) for peer in outside["to"]} == {("ipBlock",)}
+    keys = {"token", "nats-nas-password", "s3-access-key", "s3-secret-key"}
+    assert set(secret_items(workload, "secrets").values()) == keys
+
+
+def test_strategies_have_the_image_data_sets_and_variables_of_the_values() -> None:
+    values = {key: DATA_POOL[key] for key in ("volumes", "volumeMounts", "env")}
+    objects = chart_objects({"s3": STORE, "nas": {"image": "lab/strategies:1", **values}})
+    workload = named(objects, "Deployment")["demo-nas"]
+    one = container(workload)
+
+    assert one["image"] == "lab/strategies:1"
+    assert DATA_POOL["volumes"][0] in workload["spec"]["template"]["spec"]["volumes"]
+    assert DATA_POOL["volumeMounts"][0] in one["volumeMounts"]
+    assert all(variable in one["env"] for variable in DATA_POOL["env"])
+    assert "imagenet" not in json.dumps(named(objects, "Deployment")["demo-dispatcher"])
+
+
 @pytest.mark.parametrize(
     ("component", "outside"),
     [
@@ -562,6 +594,7 @@ def test_compressor_calls_the_bus_alone_and_holds_no_key_of_the_byte_store() -> 
         ("manager", True),
         ("dispatcher", True),
         ("compressor", False),
+        ("nas", True),
         ("trial-runner", True),
     ],
 )

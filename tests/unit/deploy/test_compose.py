@@ -20,6 +20,7 @@ from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
     manager_user,
+    nas_user,
     runner_user,
     users_block,
 )
@@ -39,8 +40,10 @@ SCHEMA = json.loads((Path(__file__).parent / "compose.schema.json").read_text())
 ADDRESSES = ("NNI_NATS_URL", "NNI_REDIS_URL", "NNI_S3_ENDPOINT")
 SERVICES: dict[str, Any] = read_compose()["services"]
 OVERRIDES = sorted(path.name for path in DEPLOY.glob("compose.*.yaml"))
-CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "manager")
+CERTIFIED = ("nats", "redis", "s3", "dispatcher", "compressor", "nas", "manager")
 """Services that show a certificate."""
+CALLED = {"NNI_DISPATCHER_GRPC", "NNI_COMPRESSOR_GRPC", "NNI_NAS_GRPC"}
+"""Addresses that the manager calls."""
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +173,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
             (manager_user(), "$NNI_NATS_MANAGER_PASSWORD"),
             (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
             (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
+            (nas_user(), "$NNI_NATS_NAS_PASSWORD"),
             (runner_user("pool-local", "local"), "$NNI_NATS_POOL_PASSWORD"),
         ]
     )
@@ -205,7 +209,7 @@ def test_each_service_has_a_key_of_its_own_and_agents_have_none() -> None:
 
 
 def test_secrets_are_closed_to_other_users_where_user_code_runs(made: Path) -> None:
-    for service in ("dispatcher", "trial-runner"):
+    for service in ("dispatcher", "nas", "trial-runner"):
         assert "--code-user" in read_image(IMAGES[service]).entrypoint
         for inside, file in compose_secrets(service, made / "certs").items():
             if not inside.endswith(".crt"):
@@ -241,13 +245,19 @@ def test_compressor_reaches_the_bus_alone_and_stores_nothing() -> None:
     assert not [name for name in compose_environment("compressor") if "S3" in name]
 
 
-def test_agent_is_built_with_the_extra_that_is_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("service", "variable", "extra"),
+    [("nas", "NAS_EXTRA", "nas"), ("trial-runner", "RUNNER_EXTRA", "compression")],
+)
+def test_image_of_user_code_is_built_with_the_extra_that_is_asked_for(
+    service: str, variable: str, extra: str
+) -> None:
     built = [
-        read_compose(variables)["services"]["trial-runner"]["build"]["args"]
-        for variables in (SECRETS, {**SECRETS, "RUNNER_EXTRA": "compression"})
+        read_compose(variables)["services"][service]["build"]["args"]
+        for variables in (SECRETS, {**SECRETS, variable: extra})
     ]
 
-    assert built == [{"EXTRA": ""}, {"EXTRA": "compression"}]
+    assert built == [{"EXTRA": ""}, {"EXTRA": extra}]
 
 
 def test_names_of_an_older_certificate_are_kept_for_the_manager(tmp_path: Path) -> None:
@@ -273,6 +283,7 @@ def test_each_service_is_its_own_user_of_the_bus() -> None:
         "manager": "manager",
         "dispatcher": "dispatcher",
         "compressor": "compressor",
+        "nas": "nas",
         "trial-runner": "pool-local",
     }
 
@@ -401,7 +412,7 @@ def test_code_of_this_machine_is_the_same_folder_for_all_who_check_or_run_it() -
 
     with_code = {name for name, volumes in mounts.items() if "../examples:/code:ro" in volumes}
 
-    assert with_code == {"manager", "dispatcher", "trial-runner"}
+    assert with_code == {"manager", "dispatcher", "nas", "trial-runner"}
 
 
 def test_clients_get_the_published_port_of_grpc() -> None:
@@ -447,7 +458,7 @@ def test_services_reach_the_servers_that_their_environment_names(name: str) -> N
         one.rpartition("//")[2].rpartition("@")[2].partition("/")[0].partition(":")[0]
         for key, one in environment.items()
         if key in {"NNI_NATS_URL", "NNI_S3_ENDPOINT", "NNI_REDIS_URL"}
-        or (name == "manager" and key in {"NNI_DISPATCHER_GRPC", "NNI_COMPRESSOR_GRPC"})
+        or (name == "manager" and key in CALLED)
     }
 
     assert hosts

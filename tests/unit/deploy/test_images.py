@@ -15,8 +15,10 @@ from tests.support.image_requirements import (
 )
 from tests.support.ports import free_port
 
-WITHOUT_IMAGE = {"common", "standalone", "nas"}
-"""Packages that no container runs; searches of the NAS service run in the local shape only."""
+WITHOUT_IMAGE = {"common", "standalone"}
+"""Packages that no container runs."""
+USER_CODE = {"dispatcher": "65531", "nas": "65530", "trial-runner": "65533"}
+"""Services that start user code, and its user."""
 
 
 def test_every_service_has_an_image() -> None:
@@ -144,7 +146,7 @@ def test_image_runs_as_a_user_that_does_not_own_its_code(service: str) -> None:
     entry = " ".join(image.entrypoint)
     starts_as_root = image.user == "0:0"
 
-    assert starts_as_root == (service in {"dispatcher", "trial-runner"})
+    assert starts_as_root == (service in USER_CODE)
     assert image.user == "65532:65532" or "svc_common.entry_point --user 65532:65532" in entry
     assert "COPY --from=build /opt/nni /opt/nni\n" in text, "the code belongs to root"
 
@@ -170,13 +172,13 @@ def test_entry_point_reads_the_secrets_of_every_service(service: str) -> None:
 
 def test_user_code_has_users_of_its_own() -> None:
     users = {}
-    for service in ("dispatcher", "trial-runner"):
+    for service in USER_CODE:
         entry = read_image(IMAGES[service]).entrypoint
         uid, gid = entry[entry.index("--code-user") + 1].split(":")
         users[service] = uid
         assert f"useradd --uid {uid} --gid {gid}" in IMAGES[service].read_text()
 
-    assert users == {"dispatcher": "65531", "trial-runner": "65533"}
+    assert users == USER_CODE
     for service in ("compressor", "manager"):
         assert "--code-user" not in read_image(IMAGES[service]).entrypoint
 
@@ -215,15 +217,26 @@ def test_packages_of_others_are_pinned_by_hash_at_the_versions_of_the_tests(
     assert "--require-hashes" in IMAGES[service].read_text()
 
 
-def test_agent_has_the_packages_of_compression_jobs_if_its_build_argument_says_so() -> None:
-    text = IMAGES["trial-runner"].read_text()
+@pytest.mark.parametrize(
+    ("service", "extra", "package"),
+    [
+        ("nas", "nas", "pytorch-lightning"),
+        ("trial-runner", "compression", "safetensors"),
+        ("trial-runner", "nas", "pytorch-lightning"),
+    ],
+)
+def test_image_of_user_code_has_torch_if_its_build_argument_says_so(
+    service: str, extra: str, package: str
+) -> None:
+    text = IMAGES[service].read_text()
     files = {
-        extra: (ROOT / "services/trial-runner" / f"requirements{extra}.txt").read_text()
-        for extra in ("", "-compression")
+        name: (ROOT / "services" / service / f"requirements{name}.txt").read_text()
+        for name in ("", f"-{extra}")
     }
 
     assert "ARG EXTRA=\n" in text, "the image is small unless more is asked for"
     assert '--requirement "requirements${EXTRA:+-$EXTRA}.txt"' in text
-    assert "\ntorch==" in files["-compression"]
-    assert "\nsafetensors==" in files["-compression"]
+    assert f"COPY services/{service}/requirements-{extra}.txt" in text
+    assert "\ntorch==" in files[f"-{extra}"]
+    assert f"\n{package}==" in files[f"-{extra}"]
     assert "\ntorch==" not in files[""]

@@ -115,7 +115,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "nni.tlsEntries" -}}
 {{- $root := .root -}}
 {{- $kept := .kept -}}
-{{- $services := list "manager" "dispatcher" "compressor" "redis" "nats" -}}
+{{- $services := list "manager" "dispatcher" "compressor" "nas" "redis" "nats" -}}
 {{- /* An earlier version had fewer services; a certificate cannot be added, for no key of the authority is kept. */ -}}
 {{- $complete := not $root.Values.tls.renew -}}
 {{- range $one := $services -}}
@@ -197,8 +197,8 @@ securityContext:
   runAsGroup: 65532
   fsGroup: 65532
   fsGroupChangePolicy: OnRootMismatch
-  # Groups of algorithm hosts and trials, whose files the manager reads and deletes.
-  supplementalGroups: [65531, 65533]
+  # Groups of strategies, algorithm hosts and trials, whose files the manager reads and deletes.
+  supplementalGroups: [65530, 65531, 65533]
   seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -260,7 +260,7 @@ livenessProbe:
 
 {{/* Keys of the passwords of all users of the bus, as JSON. */}}
 {{- define "nni.busUsers" -}}
-{{- $keys := list "nats-manager-password" "nats-dispatcher-password" "nats-compressor-password" -}}
+{{- $keys := list "nats-manager-password" "nats-dispatcher-password" "nats-compressor-password" "nats-nas-password" -}}
 {{- range $pool := .Values.runnerPools -}}
 {{- $keys = append $keys (printf "nats-pool-%s-password" $pool.name) -}}
 {{- end -}}
@@ -327,6 +327,24 @@ accounts {
         permissions: {
           publish: {allow: ["nni.inbox.*.compressor", "nni.api.STREAM.INFO.EXPERIMENTS", "nni.api.STREAM.MSG.GET.EXPERIMENTS", "nni.api.DIRECT.GET.EXPERIMENTS", "_INBOX.compressor.>"]}
           subscribe: {allow: ["nni.copy.*", "_INBOX.compressor.>"]}
+        }
+      }
+    ]
+  }
+  "user-nas" {
+    imports: [
+      {service: {account: "NNI", subject: "nni.inbox.*.nas"}}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.INFO.EXPERIMENTS"}, to: "nni.api.STREAM.INFO.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}, to: "nni.api.STREAM.MSG.GET.EXPERIMENTS"}
+      {service: {account: "NNI", subject: "$JS.API.DIRECT.GET.EXPERIMENTS"}, to: "nni.api.DIRECT.GET.EXPERIMENTS"}
+      {stream: {account: "NNI", subject: "nni.copy.*"}}
+    ]
+    users: [
+      {
+        user: "nas", password: $NNI_NATS_NAS_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.inbox.*.nas", "nni.api.STREAM.INFO.EXPERIMENTS", "nni.api.STREAM.MSG.GET.EXPERIMENTS", "nni.api.DIRECT.GET.EXPERIMENTS", "_INBOX.nas.>"]}
+          subscribe: {allow: ["nni.copy.*", "_INBOX.nas.>"]}
         }
       }
     ]
