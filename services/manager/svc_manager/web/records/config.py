@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from google.protobuf.message import Message
+
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import InvalidArgumentError
@@ -165,8 +167,12 @@ def _write_field(config: config_pb2.ExperimentConfig, key: str, value: object) -
 def _set_plain(config: config_pb2.ExperimentConfig, name: str, key: str, value: object) -> None:
     if name in _PATHS and not (isinstance(value, str) and PurePosixPath(value).is_absolute()):
         raise InvalidArgumentError(key, "must be an absolute path", value)
+    _set_checked(config, name, key, value)
+
+
+def _set_checked(message: Message, name: str, key: str, value: object) -> None:
     try:
-        setattr(config, name, value)
+        setattr(message, name, value)
     except (TypeError, ValueError):
         raise InvalidArgumentError(key, "has the wrong type or is out of range", value) from None
 
@@ -226,24 +232,21 @@ def _write_compression(config: config_pb2.ExperimentConfig, value: object) -> No
 
 
 def _write_nas(config: config_pb2.ExperimentConfig, value: object) -> None:
-    given = _mapping(value, "nas")
-    texts = {
-        "documentSha256": config.nas.document.sha256,
-        "strategy": config.nas.strategy,
-        "evaluator": config.nas.evaluator,
-        "modelFormat": config.nas.model_format,
+    document = config.nas.document
+    document.SetInParent()
+    targets: dict[str, tuple[Message, str]] = {
+        "documentSha256": (document, "sha256"),
+        "documentBytes": (document, "size_bytes"),
+        "strategy": (config.nas, "strategy"),
+        "evaluator": (config.nas, "evaluator"),
+        "modelFormat": (config.nas, "model_format"),
     }
-    for key in given.keys() - texts.keys() - {"documentBytes"}:
-        raise InvalidArgumentError(f"nas.{key}", "is not a field of an exploration")
-    size = given.get("documentBytes", 0)
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise InvalidArgumentError("nas.documentBytes", "must be an integer", size)
-    texts |= {key: str(text) for key, text in given.items() if key in texts}
-    config.nas.document.sha256 = texts["documentSha256"]
-    config.nas.document.size_bytes = size
-    config.nas.strategy = texts["strategy"]
-    config.nas.evaluator = texts["evaluator"]
-    config.nas.model_format = texts["modelFormat"]
+    for key, item in _mapping(value, "nas").items():
+        if key not in targets:
+            raise InvalidArgumentError(f"nas.{key}", "is not a field of an exploration")
+        _set_checked(*targets[key], f"nas.{key}", item)
+    if document.size_bytes < 0:
+        raise InvalidArgumentError("nas.documentBytes", "must be >= 0", document.size_bytes)
 
 
 def _nas_to_json(nas: config_pb2.NasConfig) -> dict[str, Any]:

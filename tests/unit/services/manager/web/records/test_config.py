@@ -111,7 +111,14 @@ def test_exploration_comes_back_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     ("exploration", "field"),
-    [({"space": 1}, "nas.space"), ({"documentBytes": "1"}, "nas.documentBytes")],
+    [
+        ({"space": 1}, "nas.space"),
+        ({"documentBytes": "1"}, "nas.documentBytes"),
+        ({"documentBytes": -1}, "nas.documentBytes"),
+        ({"documentBytes": 2**70}, "nas.documentBytes"),
+        ({"strategy": {"name": "Random"}}, "nas.strategy"),
+        ({"strategy": "\ud800"}, "nas.strategy"),
+    ],
 )
 def test_exploration_with_a_wrong_field_is_refused(exploration: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidArgumentError) as refusal:
