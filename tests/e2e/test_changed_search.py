@@ -207,8 +207,8 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
     assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
     diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
     # The experiment is DONE when its trials have ended; the tuner is notified later.
-    wait.until(diary.exists, 20, "the tuner's diary")
-    assert diary.read_text("utf-8") == "end 0\n"
+    written = wait.until(lambda: diary.exists() and diary.read_text("utf-8"), 30, "the diary")
+    assert written == "end 0\n"
 
 
 def test_batch_goes_on_around_own_trials(nnictl: Nnictl, tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ import stat
 import urllib.request
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.support.experiments import PATIENT, write_experiment
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
 from tests.support.ports import free_port
-from tests.support.processes import tree
+from tests.support.processes import alive, tree
 from tests.support.wait import until
 
 
@@ -44,21 +43,23 @@ def test_down_ends_experiments_and_every_process(nnictl: Nnictl, tmp_path: Path)
     until(lambda: nnictl.trials(experiment_id), 20, "a trial")
     endpoint = nnictl.shape.home / "endpoint.json"
     assert stat.S_IMODE(endpoint.stat().st_mode) == 0o600
-    processes = tree(nnictl.shape.endpoint()["pid"])
+    pids = [process.pid for process in tree(nnictl.shape.endpoint()["pid"])]
 
     nnictl("down")
 
-    assert not psutil.wait_procs(processes, timeout=10)[1]
+    # A process that outlives its parent is reaped by the first one, which may never do it.
+    until(lambda: not list(alive(pids)), 30, "the end of all processes")
     assert not endpoint.exists()
     assert "not up" in nnictl("down").stdout
     assert nnictl.json("experiment", "list", "--all", "--json")[0]["status"] == "STOPPED"
 
 
 def test_up_on_a_taken_port_is_refused_and_starts_nothing(nnictl: Nnictl) -> None:
+    port = free_port()  # one that no outgoing connection gets before the second start
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
 
         refused = nnictl("up", "--port", port, expect=2)
 
@@ -72,10 +73,10 @@ def test_experiment_goes_on_after_everything_was_killed(nnictl: Nnictl, tmp_path
     config = write_experiment(tmp_path, PATIENT, trialConcurrency=1, maxTrialNumber=2)
     experiment_id = nnictl.create(config, port=port)
     until(lambda: nnictl.trials(experiment_id), 20, "a trial")
-    processes = tree(nnictl.shape.endpoint()["pid"])
+    pids = [process.pid for process in tree(nnictl.shape.endpoint()["pid"])]
 
     os.kill(nnictl.shape.endpoint()["pid"], signal.SIGKILL)
-    psutil.wait_procs(processes, timeout=10)
+    until(lambda: not list(alive(pids)), 30, "the end of all processes")
 
     assert nnictl.status(experiment_id)["status"] in {"RUNNING", "INITIALIZED"}
     assert f":{port}" in nnictl("webui", "url").stdout

@@ -76,9 +76,10 @@ def nnictl(shape: LocalShape) -> Nnictl:
 
 
 def lines(shape: LocalShape, service: str) -> list[dict[str, Any]]:
-    """Return the log lines of a service."""
+    """Return the whole log lines of a service; what follows the last one is being written."""
     text = (shape.home / "log" / f"{service}.log").read_text()
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    whole = text.rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
 
 def get(url: str) -> str:

@@ -74,6 +74,8 @@ class LocalShape:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:  # it has ended since
                 continue
+            if command == [""]:  # it has ended, and the supervisor does not know yet
+                continue
             name = next((part for part in command if part.startswith("svc_")), "nats")
             found[name.removeprefix("svc_").replace("_", "-")] = pid
         return found

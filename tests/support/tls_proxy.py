@@ -24,25 +24,44 @@ def tls_proxy(address: str, certificate: Path, key: Path) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, name="tls proxy")
     thread.start()
-    opened = asyncio.run_coroutine_threadsafe(_listen(address, context), loop).result(10)
+    proxy = _Proxy(address)
+    opened = asyncio.run_coroutine_threadsafe(proxy.listen(context), loop).result(30)
     try:
         yield f"127.0.0.1:{opened.sockets[0].getsockname()[1]}"
     finally:
-        asyncio.run_coroutine_threadsafe(_close(opened), loop).result(10)
+        asyncio.run_coroutine_threadsafe(proxy.close(opened), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _listen(address: str, context: ssl.SSLContext) -> asyncio.Server:
-    host, _, port = address.rpartition(":")
+class _Proxy:
+    """Both ends of every connection, so that all of them end with the proxy."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._behind = (host, int(port))
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def listen(self, context: ssl.SSLContext) -> asyncio.Server:
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+
+    async def close(self, server: asyncio.Server) -> None:
+        server.close()
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        for writer in list(self._writers):
+            writer.transport.abort()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         with suppress(OSError):
-            behind = await asyncio.open_connection(host, int(port))
-            await asyncio.gather(_copy(reader, behind[1]), _copy(behind[0], writer))
-
-    return await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+            answers, requests = await asyncio.open_connection(*self._behind)
+            self._writers.add(requests)
+            await asyncio.gather(_copy(reader, requests), _copy(answers, writer))
+            self._writers.discard(requests)
+        writer.close()
+        self._writers.discard(writer)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,11 +70,3 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(chunk)
             await writer.drain()
     writer.close()
-
-
-async def _close(server: asyncio.Server) -> None:
-    server.close()
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)

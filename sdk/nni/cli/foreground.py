@@ -39,9 +39,9 @@ def stay(client: ManagerClient, experiment_id: str) -> int:
     follower = threading.Thread(
         target=_show_log, args=(client.endpoint, experiment_id, display), daemon=True, name="log"
     )
-    follower.start()
     try:
         with _term_as_exit():
+            follower.start()  # only now: what it prints may be what a signal answers
             ended = _watch(client, experiment_id, display)
     except KeyboardInterrupt:
         display.close()
@@ -53,7 +53,8 @@ def stay(client: ManagerClient, experiment_id: str) -> int:
             messages.error(error)
         client.stop(experiment_id)
         return 1
-    follower.join(_LAST_LINES_S)
+    if follower.is_alive():  # false also where Ctrl-C came before its start
+        follower.join(_LAST_LINES_S)
     return 0
 
 

@@ -112,8 +112,10 @@ async def test_stop_ends_the_present_trial_only(
 
 
 async def test_time_limit_is_that_of_each_trial(manager: ManagerSide, code: Path) -> None:
-    first, _ = await ended(manager, "limit1", code, time_limit_s=0.5)
-    second, limited = await ended(manager, "limit2", code, "run", time_limit_s=0.5)
+    # Much longer than a process takes to start: the limit must not end the first trial. Both have
+    # the same one, since trials of two kinds share no process.
+    first, _ = await ended(manager, "limit1", code, time_limit_s=5)
+    second, limited = await ended(manager, "limit2", code, "run", time_limit_s=5)
 
     assert first == second
     assert limited.cause == report_pb2.EXIT_CAUSE_TIME_LIMIT
