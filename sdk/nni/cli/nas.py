@@ -51,7 +51,7 @@ def create(
     try:
         exploration_id = submit_search(search, port=port)
     except (TypeError, ValueError) as error:
-        raise ConfigError([Problem("search", str(error), target)]) from error
+        raise ConfigError([Problem(f"{target}:", str(error))]) from error
     messages = Messages()
     messages.info(f"Created exploration {exploration_id}")
     messages.info(f"Its best models: nnictl nas top {exploration_id}")

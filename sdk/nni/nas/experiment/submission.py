@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from nni.experiment.errors import ConfigError, Problem
 from nni.nas.execution.search_space import search_space_of
@@ -25,7 +27,8 @@ def load_search(target: str) -> NasExperiment:
             one. Modules are found from the working directory.
 
     Raises:
-        ConfigError: there is no such module or name, or it is no search.
+        ConfigError: there is no such module or name, it is no search, or the user's code raised an
+            error.
     """
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name.isidentifier():
@@ -33,21 +36,41 @@ def load_search(target: str) -> NasExperiment:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    module = _module(module_name, target)
+    if not hasattr(module, name):
+        raise _refusal(f"does not exist: module {module_name} has no {name}", target)
+    found: Any = getattr(module, name)
     try:
-        found = getattr(importlib.import_module(module_name), name)
-    except ModuleNotFoundError as error:
-        raise _refusal(
-            f"cannot be imported: {error}; call this where the module is", target
-        ) from error
-    except AttributeError as error:
-        raise _refusal(f"does not exist: {error}", target) from error
-    made = found() if callable(found) and not isinstance(found, NasExperiment) else found
+        made = found() if callable(found) and not isinstance(found, NasExperiment) else found
+    except Exception as error:
+        raise _refusal(f"raised {_cause(error)}", target) from error
     if not isinstance(made, NasExperiment):
         raise _refusal(
-            f"must be a NasExperiment or a function that returns one, not a {type(made).__name__}",
+            "must be a NasExperiment or a function that returns one, got an object of type "
+            f"{type(made).__name__}",
             target,
         )
     return made
+
+
+def _module(name: str, target: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        is_own = error.name is not None and f"{name}.".startswith(f"{error.name}.")
+        remedy = "call this where the module is" if is_own else "install it, or change the module"
+        raise _refusal(f"cannot be imported: {error}; {remedy}", target) from error
+    except Exception as error:
+        raise _refusal(f"cannot be imported: {_cause(error)}", target) from error
+
+
+def _cause(error: Exception) -> str:
+    """Return an error of the user's code in one line, with the place in the working directory."""
+    frames = traceback.extract_tb(error.__traceback__)
+    here = str(Path.cwd())
+    own = [one for one in frames if Path(one.filename).is_relative_to(here)]
+    place = f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _refusal(problem: str, target: str) -> ConfigError:

@@ -23,6 +23,14 @@ number = 3
 
 def build():
     return search()
+
+
+def broken():
+    return {}["data"]
+
+
+def needy(data):
+    return search()
 """
 
 
@@ -50,7 +58,9 @@ def test_search_and_function_that_builds_one_are_found(module: str) -> None:
     [
         ("", "must be a module, a colon and a name"),
         (":none", "does not exist"),
-        (":number", "must be a NasExperiment or a function that returns one, not a int"),
+        (":number", "a function that returns one, got an object of type int"),
+        (":broken", r"raised KeyError: 'data' at .*/searches_\w+\.py:12"),
+        (":needy", r"raised TypeError: needy\(\) missing 1 required positional argument"),
     ],
 )
 def test_other_names_are_refused(module: str, name: str, rule: str) -> None:
@@ -62,6 +72,23 @@ def test_module_that_is_not_there_is_refused(module: str) -> None:
     del module
     with pytest.raises(ConfigError, match="cannot be imported"):
         load_search("no_such_module:build")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("import no_such_package", "No module named 'no_such_package'; install it, or change the"),
+        ("def build(", r"cannot be imported: SyntaxError: .* line 1"),
+        ("\n1 / 0", r"cannot be imported: ZeroDivisionError: division by zero at .*\.py:2"),
+    ],
+)
+def test_module_that_cannot_be_imported_is_refused(
+    module: str, tmp_path: Path, text: str, rule: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text(text)
+
+    with pytest.raises(ConfigError, match=rule):
+        load_search(f"{module}:build")
 
 
 def test_search_in_this_process_only_is_refused_before_anything_is_started() -> None:
