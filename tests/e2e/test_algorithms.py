@@ -234,8 +234,8 @@ def test_deferred_requests_survive_a_kill(
     experiment = prepared(tmp_path, 20, 12, SLOW, **{section: KILLED[section]})
     experiment.start(0)
     try:
-        wait.until(lambda: ended(experiment) >= 6, 30, "6 trials")
-        wait.until(lambda: "dispatcher" in shared_shape.pids(), 30, "a dispatcher")
+        wait.until(lambda: ended(experiment) >= 6, 60, "6 trials")
+        wait.until(lambda: "dispatcher" in shared_shape.pids(), 60, "a dispatcher")
         shared_shape.kill("dispatcher")
         assert experiment.wait_completion()
         jobs = experiment.list_trial_jobs()

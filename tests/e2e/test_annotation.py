@@ -21,7 +21,7 @@ def example(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXAMPLE, tmp_path / "example", ignore=ignored))
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.claim("hpo", 19)
 def test_annotated_example_is_tuned_in_a_copy(local_shape: LocalShape, example: Path) -> None:
     original = (example / "trial.py").read_bytes()
@@ -54,7 +54,7 @@ def test_annotated_example_is_tuned_in_a_copy(local_shape: LocalShape, example: 
     assert not copy.exists()
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_mistake_is_reported_with_its_line_before_anything_starts(
     local_shape: LocalShape, example: Path
 ) -> None:

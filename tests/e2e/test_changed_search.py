@@ -19,7 +19,7 @@ from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 TRIAL = """\
 import signal
@@ -86,7 +86,7 @@ def in_order(experiment: Experiment) -> list[TrialJob]:
 
 def wait_for_trials(experiment: Experiment, trials: int) -> None:
     """Return when there are so many, and all have ended."""
-    wait.until(lambda: len(experiment.list_trial_jobs()) == trials, 40, f"{trials} trials")
+    wait.until(lambda: len(experiment.list_trial_jobs()) == trials, 60, f"{trials} trials")
     assert experiment.wait_completion()
 
 
@@ -179,7 +179,7 @@ def waiting(experiment: Experiment) -> str:
         running = (j.trialJobId for j in experiment.list_trial_jobs() if j.status == "RUNNING")
         return next(running, "")
 
-    return wait.until(found, 30, "a trial that waits")
+    return wait.until(found, 60, "a trial that waits")
 
 
 def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_own_trials_count_and_are_shown_but_not_learnt(nnictl: Nnictl, tmp_path:
     assert [job.finalMetricData[0].data for job in own] == [9.0, 7.0]
     diary = nnictl.shape.root / experiment.id / "log" / "diary.txt"
     # The experiment is DONE when its trials have ended; the tuner is notified later.
-    written = wait.until(lambda: diary.exists() and diary.read_text("utf-8"), 30, "the diary")
+    written = wait.until(lambda: diary.exists() and diary.read_text("utf-8"), 60, "the diary")
     assert written == "end 0\n"
 
 

@@ -27,7 +27,7 @@ def created(local_shape: LocalShape, example: Path, *words: str) -> str:
     return found.group(1)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_documented_command_lines_work_as_written(
     local_shape: LocalShape, example: Path, tmp_path: Path
 ) -> None:
@@ -70,7 +70,7 @@ def test_documented_command_lines_work_as_written(
     assert run("--version").stdout.strip()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_documented_snippet_runs_an_experiment_from_python(
     local_shape: LocalShape, example: Path
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.nnictl import shared_shape
 
 __all__ = ["shared_shape"]  # a fixture
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 TRIAL = """\
 import pathlib

@@ -60,7 +60,7 @@ def test_digits_finds_a_good_classifier(local_shape: LocalShape, example: Path) 
     assert {result["parameter"]["model"]["_name"] for result in results} <= {"svm", "forest", "mlp"}
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("example", ["quadratic"], indirect=True)
 def test_quadratic_exports_what_it_computed(local_shape: LocalShape, example: Path) -> None:
     results = run_to_end(local_shape, example / "config.yml")
@@ -71,7 +71,7 @@ def test_quadratic_exports_what_it_computed(local_shape: LocalShape, example: Pa
         assert result["value"] == pytest.approx((x - 1) ** 2 + (y + 2) ** 2)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("example", ["quadratic"], indirect=True)
 def test_quadratic_runs_from_python(local_shape: LocalShape, example: Path) -> None:
     script = example / "run.py"
@@ -82,7 +82,7 @@ def test_quadratic_runs_from_python(local_shape: LocalShape, example: Path) -> N
     assert re.search(r"best value \d+\.\d+ at \{'x': ", done.stdout), done.stdout + done.stderr
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.skipif(shutil.which("awk") is None, reason="awk is not installed")
 @pytest.mark.parametrize("example", ["shell"], indirect=True)
 def test_shell_trials_report_without_python(local_shape: LocalShape, example: Path) -> None:
@@ -93,7 +93,7 @@ def test_shell_trials_report_without_python(local_shape: LocalShape, example: Pa
     assert all(one["value"] < 1e-6 for one in newton)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", ["config.yml", "advisor.yml"])
 @pytest.mark.parametrize("example", ["custom-tuner"], indirect=True)
 def test_algorithms_of_ones_own_tune(local_shape: LocalShape, example: Path, name: str) -> None:
@@ -103,7 +103,7 @@ def test_algorithms_of_ones_own_tune(local_shape: LocalShape, example: Path, nam
     assert all(0.01 <= result["parameter"]["rate"] <= 1.2 for result in results)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("example", ["grpc-client"], indirect=True)
 def test_contracts_alone_drive_an_experiment(local_shape: LocalShape, example: Path) -> None:
     local_shape.nnictl("up")

@@ -103,7 +103,7 @@ def test_connected_experiment_is_the_same_one(tmp_path: Path, nnictl: Nnictl) ->
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT), port=port)
 
     experiment = Experiment.connect(port)
-    wait.until(lambda: experiment.get_status() == "RUNNING", 30, "the algorithm")
+    wait.until(lambda: experiment.get_status() == "RUNNING", 60, "the algorithm")
 
     assert experiment.id == experiment_id
 
@@ -115,7 +115,7 @@ def test_connected_experiment_is_the_same_one(tmp_path: Path, nnictl: Nnictl) ->
         unchanged = before | {"execDuration": 0} == after | {"execDuration": 0}
         return (before, rest) if unchanged else None
 
-    read = wait.until(both_read, 30, "two readings without a change between them")
+    read = wait.until(both_read, 60, "two readings without a change between them")
     assert read is not None
     profile, rest = read
     assert profile | {"execDuration": 0} == rest | {"execDuration": 0}
@@ -132,7 +132,7 @@ def test_connected_experiment_is_the_same_one(tmp_path: Path, nnictl: Nnictl) ->
 def test_results_metrics_and_trials_have_the_documented_fields(tmp_path: Path) -> None:
     experiment = configured(tmp_path)
     experiment.start(free_port())
-    until(lambda: experiment.get_status() == "DONE", 30, "the experiment to be done")
+    until(lambda: experiment.get_status() == "DONE", 60, "the experiment to be done")
 
     results = experiment.export_data()
     metrics = experiment.get_job_metrics()
@@ -175,7 +175,7 @@ def test_viewed_and_resumed_experiments_are_returned(tmp_path: Path) -> None:
     resumed = Experiment.resume(experiment.id, free_port(), wait_completion=False)
     assert isinstance(resumed, Experiment)
     resumed.update_max_trial_number(12)
-    until(lambda: len(resumed.export_data()) == 12, 30, "two more results")
+    until(lambda: len(resumed.export_data()) == 12, 60, "two more results")
 
 
 @pytest.mark.claim("platform", 33)
@@ -186,7 +186,7 @@ def test_experiment_of_python_can_be_resumed_by_nnictl(tmp_path: Path, nnictl: N
     nnictl("resume", experiment.id, "--port", free_port())
 
     nnictl("update", "trialnum", experiment.id, "-v", 11)
-    until(lambda: nnictl.status(experiment.id)["status"] == "DONE", 30, "the end of one more trial")
+    until(lambda: nnictl.status(experiment.id)["status"] == "DONE", 60, "the end of one more trial")
     assert [trial["status"] for trial in nnictl.trials(experiment.id)] == ["SUCCEEDED"] * 11
 
 
@@ -288,14 +288,14 @@ def test_interrupted_run_stops_the_experiment(tmp_path: Path, nnictl: Nnictl) ->
         text=True,
     )
     assert process.stdout is not None
-    until(lambda: nnictl.json("experiment", "list", "--json"), 30, "the experiment")
+    until(lambda: nnictl.json("experiment", "list", "--json"), 60, "the experiment")
     for line in process.stdout:
         if "trials" in line:
             break
 
     process.send_signal(signal.SIGINT)
 
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=60)
     assert "Experiment stopped" in rest
     assert nnictl.json("experiment", "list", "--json") == []
 
@@ -304,7 +304,7 @@ def test_services_that_were_killed_come_back_with_their_experiments(
     tmp_path: Path, nnictl: Nnictl
 ) -> None:
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT, trialConcurrency=1))
-    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    until(lambda: nnictl.trials(experiment_id), 60, "a trial")
 
     os.kill(nnictl.shape.endpoint()["pid"], signal.SIGKILL)
 

@@ -21,7 +21,7 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import write_value
 from svc_common.messaging.limits import ACK_WAIT_S
 from tests.integration.manager.harness import TOKEN, Process, site_on
-from tests.integration.manager.sharing import TAKE_OVER_S, Client, Shared, until
+from tests.integration.manager.sharing import Client, Shared, until
 from tests.integration.trial_runner.harness import AgentProcess, is_alive, until_dead
 from tests.support.servers import NatsServer
 from tests.support.stores import redis_server
@@ -240,7 +240,7 @@ async def test_a_stop_does_not_wait_for_an_agent_that_has_vanished(scene: Scene)
     assert time.monotonic() - began_s < ACK_WAIT_S / 2
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_agent_obeys_no_manager_that_was_frozen_while_another_took_over(
     scene: Scene,
 ) -> None:
@@ -251,7 +251,7 @@ async def test_agent_obeys_no_manager_that_was_frozen_while_another_took_over(
     await until(lambda: started(scene, 2))
 
     process.process.send_signal(signal.SIGSTOP)
-    await until(lambda: two.owns(experiment_id), TAKE_OVER_S)
+    await until(lambda: two.owns(experiment_id))
     # Trials that the frozen manager knows nothing of: it will want the agent to drop them.
     await two.update(experiment_id, 4)
     await until(lambda: started(scene, 4))
@@ -288,7 +288,7 @@ async def test_managers_killed_frozen_and_terminated_in_turn_lose_and_double_not
         await until(partial(reached, scene, 8 * number + 4), 60)
         (process, client), other = managers
         process.process.send_signal(fault)
-        await until(partial(other[1].owns, experiment_id), 2 * TAKE_OVER_S)
+        await until(partial(other[1].owns, experiment_id))
         if frozen is not None:
             frozen[0].process.send_signal(signal.SIGCONT)
             await until(partial(gone, frozen[1], experiment_id))

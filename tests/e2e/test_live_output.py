@@ -40,7 +40,7 @@ def shape(tmp_path: Path) -> Iterator[LocalShape]:
 def test_output_travels_while_a_trial_runs(shape: LocalShape, tmp_path: Path) -> None:
     nnictl = Nnictl(shape)
     experiment = nnictl.create(write_experiment(tmp_path / "code", TRIAL, maxTrialNumber=1))
-    trial = until(lambda: nnictl.trials(experiment), 30, "a trial")[0]["trialJobId"]
+    trial = until(lambda: nnictl.trials(experiment), 60, "a trial")[0]["trialJobId"]
     following = nnictl.start("log", "trial", experiment, "--trial_id", trial, "--follow")
     base = f"{shape.endpoint()['http']}/api/v1/nni/experiments/{experiment}"
     with build_opener(ProxyHandler({})).open(f"{base}/trials/{trial}/log?stream=stderr") as events:
@@ -53,6 +53,6 @@ def test_output_travels_while_a_trial_runs(shape: LocalShape, tmp_path: Path) ->
             nnictl("trial", "kill", experiment, "--trial_id", trial)
 
             assert following.stdout.read() == ""
-        assert following.wait(30) == 0
+        assert following.wait(60) == 0
         assert json.loads(data.removeprefix("data: ")) == {"offset": 0, "text": "oh\n"}
         assert "event: end\n" in [line.decode() for line in events]

@@ -11,7 +11,7 @@ from tests.support.nnictl import Nnictl, nnictl, shared_shape
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 LOOP = """\
 import nni

@@ -26,7 +26,7 @@ def folder(nnictl: Nnictl, experiment_id: str) -> Path:
 
 
 def get(url: str) -> str:
-    with build_opener(ProxyHandler({})).open(url, timeout=10) as answer:
+    with build_opener(ProxyHandler({})).open(url, timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 
@@ -160,7 +160,7 @@ def test_killed_trial_is_user_canceled_and_cannot_be_killed_again(
 ) -> None:
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT, trialConcurrency=1))
     trial = until(
-        lambda: [t for t in nnictl.trials(experiment_id) if t["status"] == "RUNNING"], 20
+        lambda: [t for t in nnictl.trials(experiment_id) if t["status"] == "RUNNING"], 60
     )[0]["trialJobId"]
 
     nnictl("trial", "kill", experiment_id, "--trial_id", trial)
@@ -168,7 +168,7 @@ def test_killed_trial_is_user_canceled_and_cannot_be_killed_again(
     def killed() -> bool:
         return bool(nnictl.trials(experiment_id)[0]["status"] == "USER_CANCELED")
 
-    until(killed, 20, "the trial to be cancelled")
+    until(killed, 60, "the trial to be cancelled")
     again = nnictl("trial", "kill", experiment_id, "-T", trial, expect=1)
     assert "ERROR: " in again.stderr
 
@@ -210,7 +210,7 @@ def test_resumed_experiment_goes_on(nnictl: Nnictl, tmp_path: Path) -> None:
     nnictl("resume", experiment_id, "--port", free_port())
     nnictl("update", "trialnum", experiment_id, "-v", 7)
 
-    until(lambda: len(nnictl.trials(experiment_id)) == 7, 30, "two more trials")
+    until(lambda: len(nnictl.trials(experiment_id)) == 7, 60, "two more trials")
     assert [trial["sequenceId"] for trial in nnictl.trials(experiment_id)] == list(range(7))
 
 
@@ -242,7 +242,7 @@ def test_copied_folder_can_be_viewed_and_resumed_elsewhere(nnictl: Nnictl, tmp_p
     nnictl("resume", experiment_id, "-p", free_port(), "-e", copy)
 
     nnictl("update", "trialnum", experiment_id, "-v", 6)
-    until(lambda: len(nnictl.trials(experiment_id)) == 6, 30, "one more trial")
+    until(lambda: len(nnictl.trials(experiment_id)) == 6, 60, "one more trial")
 
 
 @pytest.mark.claim("platform", 54)
@@ -258,7 +258,7 @@ def test_top_refreshes_until_interrupted(nnictl: Nnictl, tmp_path: Path) -> None
 
     process.send_signal(signal.SIGINT)
 
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 
@@ -278,7 +278,7 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
 
     process.send_signal(signal.SIGINT)
 
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     assert "stopped" in rest
     assert any("trials" in line and "running" in line for line in [*seen, *rest.splitlines()])
@@ -290,7 +290,7 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
     def ended() -> bool:
         return not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
 
-    until(ended, 30, "the end of all processes of the experiment")
+    until(ended, 60, "the end of all processes of the experiment")
 
 
 def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_pat
 
     process.send_signal(signal.SIGTERM)
 
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert [one["status"] for one in nnictl.json("experiment", "list", "--json")] == ["RUNNING"]
 
@@ -354,7 +354,7 @@ def test_page_addresses_configuration_and_runners_are_printed(
     assert shown["id"] == experiment_id
     assert shown["config"]["trialCodeDirectory"] == str(tmp_path)
     assert nnictl("config", "show").stdout.startswith(f"id: {experiment_id}")
-    runner = until(lambda: nnictl.json("runner", "list", "--json"), 20)[0]
+    runner = until(lambda: nnictl.json("runner", "list", "--json"), 60)[0]
     assert nnictl.json("runner", "show", runner["id"], "--json")["id"] == runner["id"]
     nnictl("runner", "show", "nope", expect=1)
 
@@ -478,5 +478,5 @@ def test_trial_that_the_assessor_dislikes_is_stopped_and_frees_its_slot(
     heard = tmp_path / "heard"
     # The experiment is DONE when its trials have ended; the tuner is notified later.
     until(
-        lambda: heard.exists() and heard.read_text() == "False False ", 30, "the tuner to hear it"
+        lambda: heard.exists() and heard.read_text() == "False False ", 60, "the tuner to hear it"
     )

@@ -49,7 +49,7 @@ def test_best_and_worst_trials_are_those_that_ended_with_a_result(
 @pytest.mark.claim("platform", 46)
 def test_running_trials_are_neither_best_nor_worst(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT))
-    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    until(lambda: nnictl.trials(experiment_id), 60, "a trial")
 
     assert nnictl.json("trial", "ls", "--head", 3, "--json") == []
 
@@ -108,7 +108,7 @@ def test_trial_with_own_parameters_runs_with_them(nnictl: Nnictl, tmp_path: Path
     config = write_experiment(tmp_path, PATIENT, trialConcurrency=1, maxTrialNumber=3)
     experiment_id = nnictl.create(config)
     first = until(
-        lambda: [t for t in nnictl.trials(experiment_id) if t["status"] == "RUNNING"], 20
+        lambda: [t for t in nnictl.trials(experiment_id) if t["status"] == "RUNNING"], 60
     )[0]["trialJobId"]
 
     nnictl("trial", "add", experiment_id, "--parameters", '{"x": 0.125}')
@@ -122,7 +122,7 @@ def test_trial_with_own_parameters_runs_with_them(nnictl: Nnictl, tmp_path: Path
             and trial["status"] == "RUNNING"
         ]
 
-    (trial,) = until(own, 20, "the trial of our own to run")
+    (trial,) = until(own, 60, "the trial of our own to run")
     assert trial["hyperParameters"][0]["parameter_source"] == "customized"
     states = {one["trialJobId"]: one["status"] for one in nnictl.trials(experiment_id)}
     assert states[first] == "USER_CANCELED"

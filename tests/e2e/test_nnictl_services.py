@@ -40,7 +40,7 @@ def test_two_first_commands_at_once_share_one_set_of_services(
 
 def test_down_ends_experiments_and_every_process(nnictl: Nnictl, tmp_path: Path) -> None:
     experiment_id = nnictl.create(write_experiment(tmp_path, PATIENT))
-    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    until(lambda: nnictl.trials(experiment_id), 60, "a trial")
     endpoint = nnictl.shape.home / "endpoint.json"
     assert stat.S_IMODE(endpoint.stat().st_mode) == 0o600
     pids = [process.pid for process in tree(nnictl.shape.endpoint()["pid"])]
@@ -48,7 +48,7 @@ def test_down_ends_experiments_and_every_process(nnictl: Nnictl, tmp_path: Path)
     nnictl("down")
 
     # A process that outlives its parent is reaped by the first one, which may never do it.
-    until(lambda: not list(alive(pids)), 30, "the end of all processes")
+    until(lambda: not list(alive(pids)), 60, "the end of all processes")
     assert not endpoint.exists()
     assert "not up" in nnictl("down").stdout
     assert nnictl.json("experiment", "list", "--all", "--json")[0]["status"] == "STOPPED"
@@ -72,11 +72,11 @@ def test_experiment_goes_on_after_everything_was_killed(nnictl: Nnictl, tmp_path
     port = free_port()
     config = write_experiment(tmp_path, PATIENT, trialConcurrency=1, maxTrialNumber=2)
     experiment_id = nnictl.create(config, port=port)
-    until(lambda: nnictl.trials(experiment_id), 20, "a trial")
+    until(lambda: nnictl.trials(experiment_id), 60, "a trial")
     pids = [process.pid for process in tree(nnictl.shape.endpoint()["pid"])]
 
     os.kill(nnictl.shape.endpoint()["pid"], signal.SIGKILL)
-    until(lambda: not list(alive(pids)), 30, "the end of all processes")
+    until(lambda: not list(alive(pids)), 60, "the end of all processes")
 
     assert nnictl.status(experiment_id)["status"] in {"RUNNING", "INITIALIZED"}
     assert f":{port}" in nnictl("webui", "url").stdout
@@ -103,7 +103,7 @@ def test_port_of_an_experiment_is_never_free_while_the_manager_restarts(
         taken.append(can_bind(port))
         return nnictl.shape.pids().get("manager", before) != before
 
-    until(restarted, 30, "the manager")
+    until(restarted, 60, "the manager")
     # Connections wait in the supervisor's socket until the next manager accepts them.
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/nni/version", timeout=20) as page:
         shown = json.loads(page.read())

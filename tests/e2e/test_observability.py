@@ -83,7 +83,7 @@ def lines(shape: LocalShape, service: str) -> list[dict[str, Any]]:
 
 
 def get(url: str) -> str:
-    with build_opener(ProxyHandler({})).open(url, timeout=10) as answer:
+    with build_opener(ProxyHandler({})).open(url, timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 
@@ -123,7 +123,7 @@ def test_every_service_shows_its_figures(shape: LocalShape, done: str) -> None:
     assert found["manager"]["nni_trial_duration_seconds_count"] >= 3
     assert found["manager"]["nni_decision_seconds_count"] > 5
     # On a busy machine the agent's presence may be late.
-    until(lambda: metrics_of(shape, "manager").get("nni_agents") == 1, 30)
+    until(lambda: metrics_of(shape, "manager").get("nni_agents") == 1, 60)
     assert found["dispatcher"]["nni_parameters_generated_total"] >= 3
     assert found["dispatcher"]["nni_algorithm_ask_seconds_count"] >= 1
     assert found["trial-runner"]["nni_tasks_pulled_total"] >= 3
@@ -153,7 +153,7 @@ def test_each_trial_is_one_trace_through_all_services(
         traces = [spans for spans in collector.traces().values() if set(wanted) <= set(spans)]
         return traces if len(traces) == 3 else []
 
-    for spans in until(complete, 20, "three whole traces"):
+    for spans in until(complete, 60, "three whole traces"):
         found = {name: (spans[name][0], parent_of(spans[name][1], spans)) for name in wanted}
         assert found == wanted
         whole = spans["trial"][1]
@@ -237,7 +237,7 @@ def test_a_trial_that_waits_for_a_gpu_says_so(nnictl: Nnictl, tmp_path: Path) ->
             if record["verdict"] == "WAITS" and record["reasons"][0]["kind"] == "GPU"
         ]
 
-    (record,) = until(waiting, 20, "a trial that waits for the GPU")
+    (record,) = until(waiting, 60, "a trial that waits for the GPU")
     text = nnictl("trial", "why", record["trialJobId"]).stdout
 
     assert "waiting for 1 GPU" in text
@@ -248,7 +248,7 @@ def test_a_trial_that_waits_for_a_gpu_says_so(nnictl: Nnictl, tmp_path: Path) ->
 def test_output_is_followed_while_a_trial_runs(nnictl: Nnictl, tmp_path: Path) -> None:
     config = write_experiment(tmp_path, TALKING_TRIAL, maxTrialNumber=1)
     experiment = nnictl.create(config)
-    trial = until(lambda: nnictl.trials(experiment), 20, "a trial")[0]["trialJobId"]
+    trial = until(lambda: nnictl.trials(experiment), 60, "a trial")[0]["trialJobId"]
     following = nnictl.start("log", "trial", experiment, "--trial_id", trial, "--follow")
 
     assert following.stdout is not None
@@ -256,6 +256,6 @@ def test_output_is_followed_while_a_trial_runs(nnictl: Nnictl, tmp_path: Path) -
     nnictl("trial", "kill", experiment, "--trial_id", trial)
 
     with following.stdout:
-        assert following.wait(20) == 0
+        assert following.wait(60) == 0
     refused = nnictl("log", "trial", experiment, "--follow", expect=2)
     assert "--trial_id" in refused.stderr

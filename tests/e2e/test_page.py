@@ -211,7 +211,7 @@ def test_custom_trial_is_validated_and_run_and_a_live_one_is_killed(
     browser: Browser, shown: Shown, tmp_path: Path
 ) -> None:
     own = create_waiting(shown.shape, tmp_path / "code")
-    done = wait.until(own.judged, 30, "a trial is done")[0]
+    done = wait.until(own.judged, 60, "a trial is done")[0]
     page = browser.new_page()
     page.open(own.address("detail", trial=done["trialJobId"]))
     page.click("dialog button", "Edit and run again")
@@ -221,8 +221,8 @@ def test_custom_trial_is_validated_and_run_and_a_live_one_is_killed(
     page.fill(".form-grid label:nth-child(2) input", "2")
     page.click("button.primary", "Run")
 
-    made = wait.until(lambda: own.in_state("SUCCEEDED", source="customized"), 20, "it has run")
-    waiting = wait.until(lambda: own.in_state("RUNNING"), 20, "a trial waits")[0]
+    made = wait.until(lambda: own.in_state("SUCCEEDED", source="customized"), 60, "it has run")
+    waiting = wait.until(lambda: own.in_state("RUNNING"), 60, "a trial waits")[0]
     page.open(own.address("detail", trial=waiting["trialJobId"]))
     page.click("dialog [role=tab]", "Logs")
     page.until_text("waiting", ".log-text")
@@ -313,7 +313,7 @@ def test_summary_download_is_json_with_everything(
     page.click("button", "More")
     page.click(".menu-item", "Download a summary")
     path = tmp_path / f"experiment-{shown.experiment}.json"
-    wait.until(path.exists, 20, "download")
+    wait.until(path.exists, 60, "download")
     summary = json.loads(path.read_text())
 
     assert summary["experimentParameters"]["params"]["trialCommand"]
@@ -438,7 +438,7 @@ def publish_agent_presence(shown: Shown, version: str) -> None:
             bus.signals.publish(presence_subject("box-9"), presence.SerializeToString())
 
     asyncio.run(publish())
-    wait.until(lambda: shown.installation("version")["otherVersions"], 20, "its presence")
+    wait.until(lambda: shown.installation("version")["otherVersions"], 60, "its presence")
 
 
 @pytest.mark.claim("platform", 80)

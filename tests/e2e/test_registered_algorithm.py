@@ -29,7 +29,7 @@ def shape(tmp_path: Path) -> Iterator[LocalShape]:
 
 @pytest.mark.claim("hpo", 46)
 @pytest.mark.claim("platform", 56)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_demo_package_is_registered_listed_run_and_unregistered(shape: LocalShape) -> None:
     shape.nnictl("algo", "register", "--meta", DEMO / "meta_file.yml")
 

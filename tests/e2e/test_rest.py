@@ -67,7 +67,7 @@ def refuse_bare_words(word: str) -> object:
 
 @pytest.mark.claim("platform", 26)
 @pytest.mark.claim("hpo", 8)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_metrics_of_all_kinds_arrive_in_order_and_as_valid_json(
     local_shape: LocalShape, config: Path, client: httpx.Client
 ) -> None:
@@ -92,7 +92,7 @@ def test_metrics_of_all_kinds_arrive_in_order_and_as_valid_json(
 
 
 @pytest.mark.claim("platform", 31)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_viewed_experiment_can_be_read_but_not_changed(
     local_shape: LocalShape, config: Path, client: httpx.Client
 ) -> None:
@@ -119,7 +119,7 @@ def test_viewed_experiment_can_be_read_but_not_changed(
     assert [changed.status_code, killed.status_code] == [409, 409]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_nonsense_never_breaks_the_real_manager(
     local_shape: LocalShape, config: Path, client: httpx.Client
 ) -> None:
@@ -165,7 +165,7 @@ def addresses(path: str, words: list[str], experiment: str) -> Iterator[str]:
             yield root + filled
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_point_that_may_not_be_tried_first_is_refused_at_creation(
     local_shape: LocalShape, tmp_path: Path, client: httpx.Client
 ) -> None:

@@ -90,7 +90,7 @@ def answers(experiment: Experiment) -> Any:
     return ""
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_experiment_runs_on_s3_and_redis_and_outlives_redis(
     shared_s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +101,7 @@ def test_experiment_runs_on_s3_and_redis_and_outlives_redis(
         monkeypatch.setenv("NNI_HOME", str(shape.home))
         experiment = experiment_of(shape, tmp_path / "code")
         experiment.start(shape.free_port())
-        wait.until(lambda: asyncio.run(kept(redis, experiment.id))[1], 30, "presences are kept")
+        wait.until(lambda: asyncio.run(kept(redis, experiment.id))[1], 60, "presences are kept")
         wait.until(lambda: running(experiment), 60, "trials run")
         redis.kill()
         open_gate(tmp_path / "code")
@@ -112,7 +112,7 @@ def test_experiment_runs_on_s3_and_redis_and_outlives_redis(
         experiment.stop()
 
         view_kept = wait.until(
-            lambda: asyncio.run(kept(redis, experiment.id))[0], 30, "the view is kept"
+            lambda: asyncio.run(kept(redis, experiment.id))[0], 60, "the view is kept"
         )
 
         assert len(results) == TRIALS

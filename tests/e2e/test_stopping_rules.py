@@ -15,7 +15,7 @@ from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(240)
 
 BEST_FIRST = """\
 import pathlib
@@ -52,7 +52,7 @@ def test_no_improvement_is_counted_on_after_a_resume(nnictl: Nnictl, tmp_path: P
     first_port, second_port = free_port(), free_port()
     nnictl.create(config, port=first_port)
     experiment = Experiment.connect(first_port)
-    wait.until(lambda: succeeded(experiment) == 4, 30, "4 results")
+    wait.until(lambda: succeeded(experiment) == 4, 60, "4 results")
     experiment.stop()
     (tmp_path / "go").touch()
 

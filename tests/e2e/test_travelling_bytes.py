@@ -157,7 +157,7 @@ def is_done(client: ManagerClient, experiment_id: str) -> bool:
     return state == experiment_pb2.EXPERIMENT_STATE_DONE
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_trials_wait_for_room_and_go_on_when_there_is_some(tmp_path: Path) -> None:
     with (
         byte_deployment(tmp_path, {"NNI_EXPERIMENT_QUOTA_BYTES": "1000000"}) as running,

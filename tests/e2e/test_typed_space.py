@@ -32,7 +32,7 @@ def python(*words: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(240)
 def test_type_is_tuned_from_python(local_shape: LocalShape, example: Path) -> None:
     script = example / "run.py"
     text = script.read_text().replace("8080", str(free_port()))

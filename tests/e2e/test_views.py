@@ -43,7 +43,7 @@ def pages(address: str, **query: object) -> Iterator[list[dict[str, Any]]]:
             answer = client.get(httpx.URL(address).join(answer.links["next"]["url"]))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_every_trial_is_on_exactly_one_page_in_every_order(opened: str) -> None:
     for order, descending in itertools.product(ORDERS, (False, True)):
         found = list(pages(opened, order=order, descending=descending))
@@ -52,7 +52,7 @@ def test_every_trial_is_on_exactly_one_page_in_every_order(opened: str) -> None:
         assert len({trial["trialJobId"] for page in found for trial in page}) == TRIALS, order
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_best_trials_come_first(opened: str) -> None:
     (first, *_) = pages(opened, order="metric")
 
@@ -61,7 +61,7 @@ def test_best_trials_come_first(opened: str) -> None:
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_both_ways_of_showing_a_profile_say_the_same(nnictl: Nnictl) -> None:
     quick = nnictl("experiment", "show", EXPERIMENT, PYTHONPROFILEIMPORTTIME="1")
     ordinary = nnictl("experiment", "show", EXPERIMENT, "--json", PYTHONPROFILEIMPORTTIME="1")
@@ -80,7 +80,7 @@ def imported(listing: str) -> set[str]:
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_an_export_holds_every_trial_with_all_that_it_reported(
     nnictl: Nnictl, shared_shape: LocalShape
 ) -> None:

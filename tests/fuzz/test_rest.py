@@ -25,7 +25,7 @@ from tests.support.fuzzing.site import Site
 API: Final = "/api/v1/nni"
 CASES: Final = 10
 """Cases per operation in a usual run."""
-CALL_TIMEOUT_S: Final = 20.0
+CALL_TIMEOUT_S: Final = 60.0
 
 
 def _valid(result: Any) -> Any:

@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,48 @@ class Attacker(Tuner):
     def receive_trial_result(self, parameter_id, parameters, value, **kwargs):
         pass
 """
+SEARCH = """\
+import json, os, pathlib
+import attack
+import nni
+from torch import nn
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.experiment import NasExperimentConfig
+from nni.nas.experiment.engines import create_space
+from nni.nas.experiment.explorations import create_exploration
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace
+from nni.nas.strategy import Random
+
+
+class Net(ModelSpace):
+    def __init__(self):
+        super().__init__()
+        self.layer = LayerChoice([nn.ReLU(), nn.Tanh(), nn.Identity()], label="layer")
+
+    def forward(self, inputs):
+        return self.layer(inputs)
+
+
+def evaluate(model):
+    nni.report_final_result(1.0)
+
+
+class Attacker(Random):
+    def _run(self):
+        log = pathlib.Path(os.environ["NNI_LOG_DIRECTORY"])
+        here = str(pathlib.Path(__file__).parent)
+        folders = [str(log.parent), str(log.parent / "db"), str(log.parent / "trials"), here]
+        (log / "attack.json").write_text(json.dumps(attack.attack(folders)))
+        super()._run()
+
+
+def create():
+    space, evaluator, strategy = Net(), FunctionalEvaluator(evaluate), Attacker(seed=0)
+    config = NasExperimentConfig(
+        "ts", "simplified", "local", trial_concurrency=1, max_trial_number=2
+    ).canonical(space, evaluator, strategy)
+    return create_exploration(config, create_space(config, space, evaluator), strategy)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +158,33 @@ def experiment(deployment: ComposeDeployment, code: Path) -> str:
     return made
 
 
+@pytest.fixture(scope="module")
+def search(deployment: ComposeDeployment, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Finished search, created on another machine, whose strategy attacks."""
+    code = tmp_path_factory.mktemp("search")
+    (code / "search.py").write_text(SEARCH)
+    shutil.copy(ATTACK, code)
+    processes = deployment.processes
+    variables = {
+        **processes.client_variables(TOKEN),
+        "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
+    }
+    command = [sys.executable, "-c", "import search; print('made', search.create())"]
+    done = subprocess.run(
+        command, cwd=code, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    made = done.stdout.split()[-1]
+
+    def state() -> str:
+        return str(processes.call("GET", f"/experiments/{made}/check-status", TOKEN)["status"])
+
+    wait.until(lambda: state() in {"DONE", "ERROR"}, 120, "the end of the search")
+    log = folder_of(deployment, made) / "log" / "strategy.log"
+    assert state() == "DONE", log.read_text() if log.exists() else deployment.processes.log("nas")
+    return made
+
+
 def folder_of(deployment: ComposeDeployment, experiment: str) -> Path:
     return deployment.processes.folder / "nni-experiments" / experiment
 
@@ -141,6 +213,16 @@ def test_algorithm_hosts_run_as_another_user_and_every_attack_fails(
 
     assert found["succeeded"] == []
     assert (found["uid"], found["gid"]) == (65531, 65531)
+    assert 1 in found["processes"]
+
+
+def test_strategies_of_other_machines_run_as_another_user_and_every_attack_fails(
+    deployment: ComposeDeployment, search: str
+) -> None:
+    (found,) = attacks(folder_of(deployment, search).parent / search)
+
+    assert found["succeeded"] == []
+    assert (found["uid"], found["gid"]) == (65530, 65530)
     assert 1 in found["processes"]
 
 
@@ -202,7 +284,7 @@ def test_daemons_of_ended_trials_are_ended(deployment: ComposeDeployment, experi
             if shown_of(pid, "cmdline").startswith(b"sleep")
         ]
 
-    wait.until(lambda: not daemons(), 20, "the end of daemons")
+    wait.until(lambda: not daemons(), 60, "the end of daemons")
 
     assert daemons() == []
 
@@ -212,10 +294,10 @@ def test_health_needs_no_token(deployment: ComposeDeployment, name: str) -> None
     check = deployment.processes.health_port(name)
 
     for path in ("livez", "readyz"):
-        with urlopen(f"http://127.0.0.1:{check}/{path}", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{check}/{path}", timeout=60) as answer:
             assert answer.read() == b"OK\n"
     with pytest.raises(HTTPError, match="404"):
-        urlopen(f"http://127.0.0.1:{check}/metrics", timeout=5)
+        urlopen(f"http://127.0.0.1:{check}/metrics", timeout=60)
 
 
 def test_manager_deletes_the_folders_of_trials(

@@ -33,7 +33,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     port = await server.serve(dependencies(manager))
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     async with httpx.AsyncClient(
-        base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False
+        base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False, timeout=60
     ) as made:
         yield made
     await server.aclose()
@@ -72,7 +72,7 @@ async def test_body_without_an_end_is_refused_and_hung_up_on(client: httpx.Async
 
     answer = asyncio.ensure_future(reader.read(64))
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with suppress(OSError):
             while True:
                 writer.write(piece)
@@ -134,7 +134,7 @@ async def stub() -> AsyncIterator[Any]:
 
 async def refusal(call: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await call
     return caught.value.code()
 
@@ -142,7 +142,7 @@ async def refusal(call: Any) -> grpc.StatusCode:
 async def test_message_that_is_too_large_is_refused(stub: Any) -> None:
     large = pb.GetTrialRequest(trial_id="x" * (GRPC_MESSAGE_LIMIT_BYTES + 1))
 
-    code = await refusal(stub.GetTrial(large, metadata=token_metadata(TOKEN), timeout=20))
+    code = await refusal(stub.GetTrial(large, metadata=token_metadata(TOKEN), timeout=60))
 
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -150,7 +150,7 @@ async def test_message_that_is_too_large_is_refused(stub: Any) -> None:
 async def test_metadata_that_is_too_large_is_refused(stub: Any) -> None:
     large = (*token_metadata(TOKEN), ("x", "y" * 100_000))
 
-    code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=large, timeout=20))
+    code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=large, timeout=60))
 
     assert code in {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE}
 
@@ -158,7 +158,7 @@ async def test_metadata_that_is_too_large_is_refused(stub: Any) -> None:
 async def test_long_token_is_nobodys(stub: Any) -> None:
     long = token_metadata("x" * 4_000)
 
-    code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=long, timeout=20))
+    code = await refusal(stub.GetTrial(pb.GetTrialRequest(), metadata=long, timeout=60))
 
     assert code is grpc.StatusCode.UNAUTHENTICATED
 
@@ -172,7 +172,7 @@ async def test_refused_request_whose_body_comes_late_does_not_cost_the_connectio
     )
     follow = f"GET {API}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         writer.write(head.encode())
         refused = await reader.readuntil(b"\r\n")
         writer.write(b"{}" + follow.encode())

@@ -40,7 +40,7 @@ def files_with(folder: Path, secret: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_secrets_are_in_the_files_for_them_and_nowhere_else(tmp_path: Path) -> None:
     require_binary("nats-server")
     canary = "canary-of-a-remote-installation-41c7"

@@ -29,7 +29,7 @@ def start(folder: Path, module: str, variables: dict[str, str]) -> tuple[int, st
         pass_fds=(writer,),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     os.close(writer)

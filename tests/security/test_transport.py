@@ -54,7 +54,7 @@ async def test_bus_is_reached_over_tls(tmp_path: Path, authority: Authority, fir
     security = replace(security, bus=replace(security.bus, tls_first=first))
     with nats_server(tmp_path / "bus", TOKEN, authority.nats_tls(handshake_first=first)) as server:
         settings = NatsSettings.of(server.url, security, token=TOKEN, name="test")
-        async with asyncio.timeout(20), NatsBus(settings) as bus:
+        async with asyncio.timeout(60), NatsBus(settings) as bus:
             await bus.tasks.publish("p", b"x" * 3_000_000, message_id="1")
             feed = await bus.tasks.pull("p")
             feed.grant(1)
@@ -75,7 +75,7 @@ async def test_certificate_of_another_authority_is_refused(
     with nats_server(tmp_path / "bus", TOKEN, authority.nats_tls()) as server:
         settings = NatsSettings.of(server.url, other, token=TOKEN, name="test")
         with pytest.raises(FailedPreconditionError, match=r"cannot be trusted.*NNI_TLS_CA_FILE"):
-            async with asyncio.timeout(20), NatsBus(settings):
+            async with asyncio.timeout(60), NatsBus(settings):
                 pass
 
 
@@ -87,7 +87,7 @@ async def test_certificate_for_another_name_is_refused(
     with nats_server(tmp_path / "bus", TOKEN, block) as server:
         settings = NatsSettings.of(server.url, authority.security(), token=TOKEN, name="test")
         with pytest.raises(FailedPreconditionError, match="cannot be trusted"):
-            async with asyncio.timeout(20), NatsBus(settings):
+            async with asyncio.timeout(60), NatsBus(settings):
                 pass
 
 
@@ -107,7 +107,7 @@ async def test_no_secret_goes_to_a_bus_that_does_not_encrypt(
         f"nats://127.0.0.1:{port}", authority.security(), token=TOKEN, name="test"
     )
     with pytest.raises(FailedPreconditionError, match="does not offer encryption"):
-        async with asyncio.timeout(20), NatsBus(settings):
+        async with asyncio.timeout(60), NatsBus(settings):
             pass
     server.close()
 
@@ -120,7 +120,7 @@ async def test_bus_that_demands_encryption_says_what_to_set(
     with nats_server(tmp_path / "bus", TOKEN, authority.nats_tls()) as server:
         settings = NatsSettings.of(server.url, ON_LOOPBACK, token=TOKEN, name="test")
         with pytest.raises(FailedPreconditionError, match="demands encryption; set NNI_TLS_CA_FIL"):
-            async with asyncio.timeout(20), NatsBus(settings):
+            async with asyncio.timeout(60), NatsBus(settings):
                 pass
 
 
@@ -138,7 +138,7 @@ async def grpc_server(security: SecuritySettings, host: str = "127.0.0.1") -> As
 async def health(address: str, transport: Transport) -> int:
     async with open_channel(address, transport) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its types name no method
-        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=60)
         return int(answer.status)
 
 
@@ -193,7 +193,7 @@ def browser(authority: Authority, chain: tuple[str, str] | None = None) -> httpx
     context = ssl.create_default_context(cafile=str(authority.ca))
     if chain is not None:
         context.load_cert_chain(*chain)
-    return httpx.AsyncClient(verify=context, trust_env=False, timeout=10)
+    return httpx.AsyncClient(verify=context, trust_env=False, timeout=60)
 
 
 async def test_http_is_encrypted_and_its_cookie_stays_so(

@@ -20,7 +20,7 @@ from typing import Any, Final
 from tests.support import wait
 from tests.support.chromium import require_chromium
 
-ANSWER_TIMEOUT_S: Final = 30.0
+ANSWER_TIMEOUT_S: Final = 60.0
 _SHOWN: Final = 2000
 """Maximum number of characters of its log in the error about an unexpected exit."""
 _FLAGS: Final = (
@@ -175,7 +175,7 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
 
-    def until(self, script: str, timeout_s: float = 20.0) -> Any:
+    def until(self, script: str, timeout_s: float = 60.0) -> Any:
         """Wait until an expression is true and return its value."""
         whether = f"(() => {{ const it = ({script}); return it instanceof Node ? true : it; }})()"
         return wait.until(lambda: self.run(whether), timeout_s, script)
@@ -184,7 +184,7 @@ class Page:
         """Return the visible text of an element."""
         return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
-    def until_text(self, words: str, selector: str = "body", timeout_s: float = 20.0) -> None:
+    def until_text(self, words: str, selector: str = "body", timeout_s: float = 60.0) -> None:
         """Wait until an element contains the visible text `words`."""
         found = f"(document.querySelector({json.dumps(selector)})?.innerText ?? '')"
         self.until(f"{found}.includes({json.dumps(words)})", timeout_s)

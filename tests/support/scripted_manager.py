@@ -15,7 +15,7 @@ from nni_proto.trial.v1 import trial_pb2
 from nni_wire.values import from_value, to_value
 from svc_common.messaging.ports import Bus
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 def named(name: str, **class_args: Any) -> config_pb2.AlgorithmConfig:

@@ -35,7 +35,7 @@ async def connection(shared_nats: NatsServer) -> Connection:
 
 async def test_right_token_is_accepted(tmp_path: Path) -> None:
     with nats_server(tmp_path, TOKEN) as server:
-        async with asyncio.timeout(10), NatsBus(NatsSettings(server.url, TOKEN)) as bus:
+        async with asyncio.timeout(60), NatsBus(NatsSettings(server.url, TOKEN)) as bus:
             assert bus.connected
 
 
@@ -44,7 +44,7 @@ async def test_wrong_token_is_refused_at_once(tmp_path: Path, token: str | None)
     with nats_server(tmp_path, TOKEN) as server:
         bus = NatsBus(NatsSettings(server.url, token))
         with pytest.raises(UnauthenticatedError, match="refuses the credentials"):
-            async with asyncio.timeout(10), bus:
+            async with asyncio.timeout(60), bus:
                 pass
 
 
@@ -58,7 +58,7 @@ async def test_opening_waits_for_an_unreachable_server(tmp_path: Path) -> None:
 
     await asyncio.to_thread(server.start)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await opening
     assert bus.connected
     await bus.aclose()
@@ -91,7 +91,7 @@ async def test_password_is_not_in_the_error_of_a_bad_address() -> None:
 async def test_second_server_is_used_if_the_first_is_unreachable(shared_nats: NatsServer) -> None:
     connection = Connection(NatsSettings(f"nats://127.0.0.1:9,{shared_nats.url}"))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await connection.open()
 
     assert connection.connected
@@ -139,7 +139,7 @@ async def test_calls_after_the_close_are_refused(connection: Connection) -> None
 @asynccontextmanager
 async def connected(settings: NatsSettings) -> AsyncIterator[Connection]:
     connection = Connection(settings)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await connection.open()
         try:
             yield connection
@@ -299,7 +299,7 @@ async def test_only_server_in_lame_duck_mode_is_used_until_it_ends(own_nats: Nat
         own_nats.send_signal(signal.SIGUSR2)
         log = own_nats.folder / "nats.log"
         await asyncio.to_thread(
-            wait.until, lambda: "lame duck mode" in log.read_text(), 10, "lame duck mode"
+            wait.until, lambda: "lame duck mode" in log.read_text(), 60, "lame duck mode"
         )
         await connection.flush()
 

@@ -130,7 +130,7 @@ async def test_urls_work_without_credentials_until_they_expire(
     store: S3BlobStore, settings: S3Settings
 ) -> None:
     await store.put_named("k/1", b"there")
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         written = await client.put(await store.put_url("k/2", HOUR), content=b"from a runner")
         read = await client.get(await store.get_url("k/1", HOUR))
         other_method = await client.put(await store.get_url("k/1", HOUR), content=b"no")
@@ -151,7 +151,7 @@ async def test_lifetime_of_a_url_is_bounded(store: S3BlobStore, lifetime: timede
 async def test_upload_through_a_url_under_a_wrong_hash_is_data_loss(store: S3BlobStore) -> None:
     key = f"sha256/{'0' * 64}"
     await store.put(b"the bucket exists")
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         await client.put(await store.put_url(key, HOUR), content=b"malice")
 
     with pytest.raises(DataLossError):
@@ -160,7 +160,7 @@ async def test_upload_through_a_url_under_a_wrong_hash_is_data_loss(store: S3Blo
 
 async def put(url: str, data: bytes, **headers: str) -> int:
     """PUT as agents do; return the status."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         return (await client.put(url, content=data, headers=headers)).status_code
 
 

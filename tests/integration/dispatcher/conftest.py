@@ -100,7 +100,7 @@ def code(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-async def soon(look: Callable[[], object], timeout_s: float = 20.0) -> None:
+async def soon(look: Callable[[], object], timeout_s: float = 60.0) -> None:
     """Wait for a condition outside this process that cannot be awaited."""
     async with asyncio.timeout(timeout_s):
         while not look():  # noqa: ASYNC110 - see above

@@ -31,7 +31,7 @@ from tests.unit.services.manager.world import (
 )
 
 TOKEN = "the-token"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class Agreeing(algorithm_service_pb2_grpc.AlgorithmServiceServicer):

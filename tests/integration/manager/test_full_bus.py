@@ -55,7 +55,7 @@ async def test_an_experiment_waits_visibly_for_room_and_loses_nothing(world: Wor
     change = asyncio.ensure_future(
         world.experiments.update(experiment_id, ConfigChange(max_trial_number=3))
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             view = (await world.experiments.get(experiment_id)).experiment
             if "out of room" in view.waiting_for:

@@ -158,7 +158,7 @@ async def test_the_port_of_an_experiment_is_opened_again(site: Site, agent: Scri
 
     async with site.manager(agent) as world:
         await world.experiments.wait(experiment_id, [DONE])
-        await asyncio.wait_for(site.listeners.opened.wait(), 10)
+        await asyncio.wait_for(site.listeners.opened.wait(), 60)
 
     assert site.listeners.open == {experiment_id: (8080, "")}
 

@@ -158,7 +158,7 @@ async def test_a_manager_that_was_frozen_steps_back_and_harms_nothing(shared: Sh
     held = await shared.site.agent.holds(2)
 
     process.process.send_signal(signal.SIGSTOP)
-    await until(lambda: two.owns(experiment_id), TAKE_OVER_S)
+    await until(lambda: two.owns(experiment_id))
     await two.update(experiment_id, 3)
     for trial in held:
         await shared.site.agent.result(trial, 0.5)

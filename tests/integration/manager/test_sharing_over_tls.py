@@ -20,7 +20,7 @@ from nni_wire.metadata import bearer
 from svc_common.access.delegation import ON_BEHALF_KEY
 from svc_common.access.transport import Transport
 from tests.integration.manager.harness import TIMEOUT_S, Process, site_on
-from tests.integration.manager.sharing import TAKE_OVER_S, Client, Shared, until
+from tests.integration.manager.sharing import Client, Shared, until
 from tests.support.certificates import Authority
 from tests.support.servers import nats_server
 from tests.support.stores import redis_server
@@ -154,7 +154,7 @@ async def test_a_killed_manager_has_a_successor_over_tls_too(keep: Keep) -> None
     assert await two.update(experiment_id, 3) == 3
 
     process.process.kill()
-    await until(lambda: two.owns(experiment_id), TAKE_OVER_S)
+    await until(lambda: two.owns(experiment_id))
 
     assert await two.update(experiment_id, 4) == 4
 

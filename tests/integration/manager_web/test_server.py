@@ -43,7 +43,7 @@ async def web(manager: InMemoryManager) -> AsyncIterator[WebServer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as made:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as made:
         yield made
 
 
@@ -159,9 +159,9 @@ async def test_client_that_leaves_a_stream_leaves_nothing_behind(
         await anext(answer.aiter_lines())
     await web.close_listener(EXPERIMENT)
 
-    async with asyncio.timeout(5) as limit:
-        await web.aclose(grace_s=4)
-    assert not limit.expired()
+    # Much sooner than the grace is over, which a forgotten stream would use up.
+    async with asyncio.timeout(60):
+        await web.aclose(grace_s=600)
 
 
 async def test_viewed_experiment_is_shown_but_not_changed(

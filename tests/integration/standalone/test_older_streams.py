@@ -12,7 +12,7 @@ from tests.support.servers import NatsServer, nats_server
 
 async def test_logs_written_before_the_accounts_are_read_after_the_upgrade(tmp_path: Path) -> None:
     folder = tmp_path / "bus"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with nats_server(folder) as older:
             async with NatsBus(NatsSettings(older.url)) as bus:
                 await bus.events.append("e", b"batch", expected_sequence=0, epoch=1, append_id="a")

@@ -54,7 +54,7 @@ def ended(pid: int) -> bool:
         return True
     import select
 
-    readable, _, _ = select.select([descriptor], [], [], 20)
+    readable, _, _ = select.select([descriptor], [], [], 60)
     os.close(descriptor)
     return bool(readable)
 
@@ -111,7 +111,7 @@ def test_bus_that_was_killed_comes_back_on_its_port(shape: LocalShape) -> None:
 
         async def main(endpoint):
             settings = NatsSettings(endpoint["nats"], user="operator", password=endpoint["token"])
-            async with asyncio.timeout(20), NatsBus(settings):
+            async with asyncio.timeout(60), NatsBus(settings):
                 pass
 
         asyncio.run(main(json.loads(sys.argv[1])))

@@ -22,7 +22,7 @@ from svc_common.subjects import control_subject
 from tests.support.wait import until
 
 TOKEN = "harness-token"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 async def until_true(look: Callable[[], Any], what: str = "") -> Any:

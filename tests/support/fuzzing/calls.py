@@ -19,7 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import ERROR_DETAILS_KEY, bearer
 
-CALL_TIMEOUT_S: Final = 20.0
+CALL_TIMEOUT_S: Final = 60.0
 """Time-out of a call; a longer one counts as hanging."""
 WAITING_CALL_TIMEOUT_S: Final = 0.03
 """Time-out of calls that wait for an event: long enough for a defect to show."""
