@@ -23,6 +23,8 @@ _DEFAULT: Final = "default"
 PAUSED: Final = "PAUSED"
 """State of an exploration whose concurrency is 0."""
 _OVER: Final = frozenset({"STOPPED", "ERROR", "VIEWED"})
+_DONE: Final = "DONE"
+"""State of an exploration whose limit is reached; a larger one continues it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,10 @@ class RemoteExploration:
         """Start no more trials; those that run go on. A paused exploration stays as it is.
 
         Raises:
-            WrongStateError: it was stopped, or has failed.
+            WrongStateError: it was stopped, has failed, or has reached its limit.
         """
         found = self.status()
-        if found.state in _OVER:
+        if found.state in _OVER | {_DONE}:
             raise WrongStateError(
                 f"exploration {self.id} is {found.state} and starts no trials; nothing to pause"
             )
@@ -151,7 +153,11 @@ class RemoteExploration:
                 )
             )
         elif found.concurrency > 0:
-            raise WrongStateError(f"exploration {self.id} is {found.state}, not paused or stopped")
+            remedy = f"; raise its limit with nnictl update trialnum {self.id} --value N"
+            raise WrongStateError(
+                f"exploration {self.id} is {found.state}, not paused or stopped"
+                f"{remedy if found.state == _DONE else ''}"
+            )
         if found.concurrency == 0:
             self._client.update(self.id, trial_concurrency=self._concurrency_before())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nni.cli.main import DONE, FAILED, main
-from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from tests.support.in_memory_manager import STOPPED, InMemoryManager
 
 SEARCH = "abcd1234"
@@ -120,6 +120,20 @@ def test_stopped_exploration_is_resumed_and_has_nothing_to_pause(
 
     assert stopped in STOPPED
     assert "nothing to pause" in capsys.readouterr().err
+
+
+def test_exploration_that_has_reached_its_limit_needs_a_larger_one(
+    exploration: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exploration.known[SEARCH].state = experiment_pb2.EXPERIMENT_STATE_DONE
+
+    assert main(["nas", "pause", SEARCH]) == FAILED
+    assert main(["nas", "resume", SEARCH]) == FAILED
+
+    shown = capsys.readouterr().err
+    assert "is DONE and starts no trials; nothing to pause" in shown
+    assert f"nnictl update trialnum {SEARCH} --value N" in shown
+    assert exploration.known[SEARCH].config.trial_concurrency == 3
 
 
 def test_search_that_runs_alone_needs_no_id(
