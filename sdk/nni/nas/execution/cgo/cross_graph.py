@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import nni
 from nni.nas.evaluator.pytorch import Lightning
 from nni.nas.execution.base import ExecutionEngine, Middleware
-from nni.nas.execution.cgo.grouping import grouped, metrics_by_model
+from nni.nas.execution.cgo.grouping import MergedMetrics, grouped, metrics_by_model
 from nni.nas.execution.cgo.merging import can_share_inputs, merged_model
 from nni.nas.execution.cgo.multi_model import MultiModelLightningModule, _MultiModelTrainer
 from nni.nas.execution.events import (
@@ -52,7 +52,8 @@ class CrossGraphOptimization(Middleware):
     """Middleware that merges models which share their batches, and trains them in one trial.
 
     Models wait until as many are there as fit in a trial, or until the oldest has waited for
-    `batch_waiting_time`. If a merged trial fails, each of its models is trained alone. Models are
+    `batch_waiting_time`. If a merged trial fails, each of its models is trained alone. Models that
+    still wait when the budget of the engine ends, or its experiment, are interrupted. Models are
     in the graph format, and their evaluator is a `Lightning` with a `MultiModelLightningModule`
     and a `MultiModelTrainer`. A search cannot be resumed.
 
@@ -131,19 +132,31 @@ class CrossGraphOptimization(Middleware):
     def _stop_waiting(self) -> None:
         """Train the queued models although others may follow."""
         with self._lock:
-            self._is_overdue = True
+            self._is_overdue = bool(self._queue)
         self._start_trials()
 
     def _start_trials(self) -> None:
         while True:
+            # A closed engine refuses models, and its events are no place for that error.
+            if not self.engine.budget_available():
+                self._interrupt_waiting()
+                return
             with self._lock:
                 group = self._next_group()
                 if not group:
                     return
-                trial = group[0] if len(group) == 1 else merged_model(group)
+                trial = group[0] if len(group) == 1 else _merged(group)
                 trial.status = ModelStatus.Frozen
                 self._running[id(trial)] = (trial, group)
             self.engine.submit_models(trial)
+
+    def _interrupt_waiting(self) -> None:
+        with self._lock:
+            waiting = [*self._alone, *self._queue]
+            self._alone, self._queue = [], []
+            self._end_waiting_time()
+        for model in waiting:
+            self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Interrupted))
 
     def _next_group(self) -> list[GraphModelSpace]:
         """Take the models of the next trial off the queue; none if they wait; with the lock."""
@@ -158,11 +171,15 @@ class CrossGraphOptimization(Middleware):
         group = grouped(self._queue[:size], size, _fit)[0]
         self._queue = [one for one in self._queue if not any(one is taken for taken in group)]
         if not self._queue:
-            self._is_overdue = False
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._end_waiting_time()
         return group
+
+    def _end_waiting_time(self) -> None:
+        """Cancel the timer of the queue, which is empty; with the lock."""
+        self._is_overdue = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def receive_event(self, event: ModelEvent) -> None:
         """Send the event of a merged trial to each of its models.
@@ -222,10 +239,14 @@ class CrossGraphOptimization(Middleware):
 
         Args:
             *models: the models; none for all that were submitted.
+
+        Raises:
+            RuntimeError: the engine below has failed.
         """
         self._stop_waiting()
-        wanted: Iterable[ExecutableModelSpace] = models or self.list_models()
-        self.wait_until(lambda: all(one.status.completed() for one in wanted))
+        wanted = models or tuple(self.list_models())
+        if wanted:  # of none, the engine below would wait for its trials
+            self.engine.wait_models(*wanted)
 
     def can_stop_models(self) -> bool:
         """Return false: a model cannot be stopped without those that it is trained with.
@@ -259,9 +280,7 @@ class CrossGraphOptimization(Middleware):
     def shutdown(self) -> None:
         """Cancel the timer, and shut the engine below down."""
         with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._end_waiting_time()
         super().shutdown()
 
 
@@ -283,6 +302,12 @@ def _checked(model: ExecutableModelSpace) -> GraphModelSpace:
             f"and a MultiModelTrainer, got {type(evaluator).__name__}"
         )
     return model
+
+
+def _merged(group: list[GraphModelSpace]) -> GraphModelSpace:
+    trial = merged_model(group)
+    trial.metrics = MergedMetrics(models=group)
+    return trial
 
 
 def _fit(one: GraphModelSpace, other: GraphModelSpace) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from nni.nas.space import ExecutableModelSpace, Metrics
+
 T = TypeVar("T")
 
 
@@ -63,3 +65,31 @@ def metrics_by_model(metrics: Any, count: int) -> list[Any]:  # noqa: ANN401 - w
             f"a trial of {count} models must report a list of {count} metrics, got {metrics!r:.200}"
         )
     return list(metrics)
+
+
+class MergedMetrics(Metrics):
+    """Metrics of a trial of several models: none, because each model has its own.
+
+    Args:
+        strict: as for `Metrics`.
+        models: models of the trial, whose metrics are removed with those of the trial: the engine
+            removes the metrics of an attempt that was lost with its machine.
+
+    Examples:
+        >>> MergedMetrics().intermediates
+        []
+    """
+
+    def __init__(
+        self,
+        strict: bool = True,  # noqa: FBT001, FBT002 - as in the base
+        models: Sequence[ExecutableModelSpace] = (),
+    ) -> None:
+        super().__init__(strict)
+        self._models = tuple(models)
+
+    def clear(self) -> None:
+        """Remove all metrics, as before another evaluation."""
+        super().clear()
+        for model in self._models:
+            model.metrics.clear()

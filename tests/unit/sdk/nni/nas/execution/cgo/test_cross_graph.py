@@ -14,15 +14,18 @@ from nni.nas.execution import (
     IntermediateMetricEvent,
     SequentialExecutionEngine,
     TrainingEndEvent,
+    TrainingServiceExecutionEngine,
 )
 from nni.nas.execution.cgo import (
     CrossGraphOptimization,
     MultiModelLightningModule,
     MultiModelTrainer,
 )
+from nni.nas.execution.trial_platform import CandidateLost, CandidateMetric, PlatformClosed
 from nni.nas.space import GraphModelSpace, ModelStatus, RawFormatModelSpace
 from nni.nas.space.graph_op import Operation
 from nni.nas.strategy import GridSearch
+from tests.support.in_memory_trials import InMemoryTrials
 from tests.support.lightning_tasks import QUIET, loader
 from tests.unit.sdk.nni.nas.graph_models import AnchorNet, OperationMutator, linear
 
@@ -197,6 +200,15 @@ def test_oldest_model_waits_for_the_time_of_the_configuration(below: Waiting) ->
     assert timer.cancelled == 1
 
 
+def test_a_wait_without_models_does_not_hurry_later_ones(below: Waiting) -> None:
+    engine = merging(below, 2)
+
+    engine.wait_models()
+    engine.submit_models(models()[0])
+
+    assert below.trials == []
+
+
 def test_models_of_different_evaluators_are_not_merged(below: Waiting) -> None:
     accuracy = torchmetrics.Accuracy(task="multiclass", num_classes=4)
     longer = Lightning(
@@ -261,6 +273,50 @@ def test_shutdown_cancels_the_timer(below: Waiting) -> None:
     engine.shutdown()
 
     assert timer.cancelled == 1
+
+
+def test_metrics_of_an_attempt_that_was_lost_are_removed_from_each_model() -> None:
+    trials = InMemoryTrials()
+    engine = merging(TrainingServiceExecutionEngine(trials), 2)
+    submitted = models(*GOOD[:2])
+
+    engine.submit_models(*submitted)
+    (key,) = trials.log.parameters
+    trials.log.append(CandidateMetric(key, [0.1, 0.2], is_final=False), CandidateLost(key))
+    trials.log.append(CandidateMetric(key, [0.3, 0.4], is_final=False))
+    trials.log.finish(key, [0.5, 0.6])
+    engine.wait_models()
+    engine.shutdown()
+
+    assert [one.metrics.intermediates for one in submitted] == [[0.3], [0.4]]
+    assert [one.metric for one in submitted] == [0.5, 0.6]
+
+
+def test_models_that_wait_when_the_experiment_is_stopped_are_interrupted() -> None:
+    trials = InMemoryTrials()
+    engine = merging(TrainingServiceExecutionEngine(trials), 2)
+    submitted = models()
+
+    engine.submit_models(*submitted)
+    trials.log.append(PlatformClosed("it was stopped", is_final=True))
+    engine.wait_models()
+    engine.shutdown()
+
+    assert len(trials.log.parameters) == 1
+    assert {one.status for one in submitted} == {ModelStatus.Interrupted}
+
+
+def test_report_that_is_refused_ends_the_wait_with_its_error() -> None:
+    trials = InMemoryTrials()
+    engine = merging(TrainingServiceExecutionEngine(trials), 2)
+
+    engine.submit_models(*models(*GOOD[:2]))
+    (key,) = trials.log.parameters
+    trials.log.finish(key, 0.5)
+
+    with pytest.raises(RuntimeError, match=r"must report a list of 2 metrics, got 0\.5"):
+        engine.wait_models()
+    engine.shutdown()
 
 
 @pytest.mark.parametrize(
