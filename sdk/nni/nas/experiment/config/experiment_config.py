@@ -143,7 +143,7 @@ class NasExperimentConfig(ExperimentConfig):
             config.training_service = default.training_service or LocalConfig()
         config.trial_concurrency = config.trial_concurrency or 1
         if isinstance(config.execution_engine, CgoEngineConfig):
-            _complete_cgo(config.execution_engine, config.training_service)
+            _complete_cgo(config, config.execution_engine)
         if isinstance(config.execution_engine, ServiceEngineConfig):
             _check_hosted(config.model_format, strategy)
         return config
@@ -194,13 +194,14 @@ def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineCo
         engine.max_duration = duration_seconds(duration)
 
 
-def _complete_cgo(engine: CgoEngineConfig, training_service: object) -> None:
-    engine.training_service = engine.training_service or training_service
+def _complete_cgo(config: NasExperimentConfig, engine: CgoEngineConfig) -> None:
+    engine.training_service = engine.training_service or config.training_service
     platform = getattr(engine.training_service, "platform", None)
     if platform != "remote":
         raise TypeError(
             f"training_service of the engine 'cgo' must be that of remote machines, got {platform}"
         )
+    config.training_service = engine.training_service
 
 
 def _check_hosted(model_format: ModelFormatConfig, strategy: Strategy) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from nni.experiment import RemoteConfig
 from nni.experiment.errors import ConfigError
 from nni.nas.experiment.config import (
     CgoEngineConfig,
@@ -173,6 +174,15 @@ def test_cgo_needs_remote_machines() -> None:
     with pytest.raises(TypeError, match="must be that of remote machines, got local"):
         canonical(local)
     assert canonical(remote).execution_engine.training_service.platform == "remote"
+
+
+def test_remote_machines_of_the_cgo_engine_are_those_of_the_experiment() -> None:
+    engine = CgoEngineConfig(training_service=RemoteConfig(machine_list=[]))
+
+    made = canonical(NasExperimentConfig(engine, "graph"))
+
+    assert made.training_service == made.execution_engine.training_service
+    assert made.training_service.platform == "remote"
 
 
 def test_configuration_survives_a_file(tmp_path: Path) -> None:
