@@ -11,6 +11,7 @@ from nni.cli import (
     algo,
     analysis,
     compress,
+    convert,
     create,
     data,
     doctor,
@@ -106,6 +107,7 @@ analysis.register(experiment.app)
 top.register(app)
 app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")
+convert.register(show.config_app)
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(compress.app, name="compress")
 app.add_typer(nas.app, name="nas")

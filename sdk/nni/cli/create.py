@@ -43,7 +43,10 @@ def register(app: typer.Typer) -> None:
 def create(
     *,
     config: Annotated[
-        Path, typer.Option("--config", "-c", show_default=False, help="YAML file, schema v2.")
+        Path,
+        typer.Option(
+            "--config", "-c", show_default=False, help="YAML file; one of NNI 1.x is converted."
+        ),
     ],
     port: Port = DEFAULT_PORT,
     debug: Debug = False,
@@ -59,7 +62,7 @@ def create(
     from nni.experiment.preflight import check_start
 
     messages = Messages()
-    experiment_config = ExperimentConfig.load(config)
+    experiment_config = ExperimentConfig.load(config, warn=messages.warning)
     if debug:
         experiment_config.debug = True
     check_start(experiment_config, port)

@@ -15,7 +15,9 @@ from nni_wire.page_login import login_code
 if TYPE_CHECKING:
     from nni.experiment.endpoint import Endpoint
 
-config_app = typer.Typer(help="Print the configuration of an experiment.", no_args_is_help=True)
+config_app = typer.Typer(
+    help="Print the configuration of an experiment, or convert a file.", no_args_is_help=True
+)
 webui_app = typer.Typer(help="Print the addresses of an experiment's page.", no_args_is_help=True)
 
 

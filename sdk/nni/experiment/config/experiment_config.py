@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,6 +12,7 @@ from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.base import paths_relative_to
 from nni.experiment.config.experiment_fields import ExperimentFields
 from nni.experiment.config.legacy import refuse_legacy
+from nni.experiment.config.schema_v1 import convert_v1, is_v1
 from nni.experiment.config.yaml_file import read_yaml, require_text_keys, to_yaml
 from nni.experiment.errors import ConfigError, Problem
 
@@ -36,27 +39,34 @@ class ExperimentConfig(ExperimentFields):
     """
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the configuration in a YAML file.
+    def load(cls, path: str | Path, *, warn: Callable[[str], None] | None = None) -> Self:
+        """Return the configuration in a YAML file; one of schema v1 is converted.
 
         Args:
             path: the file; relative paths in it count from its folder.
+            warn: receives the one warning about a file of schema v1, which names the fields that
+                have no meaning any more; `None`: it is a `UserWarning`.
 
         Returns:
             The configuration; not yet validated as a whole.
 
         Raises:
-            ConfigError: the file cannot be read, is no YAML, has the v1 schema, or a field is
+            ConfigError: the file cannot be read, is no YAML, mixes both schemas, or a field is
                 unknown or wrong.
         """
         file = Path(path).expanduser()
         document = read_yaml(file, "--config")
         try:
-            _require_fields(document)
+            fields, warning = _fields_of(document, str(path))
             with paths_relative_to(file.resolve().parent):
-                return cls(**document)
+                config = cls(**fields)
         except ConfigError as error:
             raise error.within(str(path)) from error
+        if warning and warn is not None:
+            warn(warning)
+        elif warning:
+            warnings.warn(warning, UserWarning, stacklevel=2)
+        return config
 
     def save(self, path: str | Path) -> None:
         """Write a YAML file that `load` reads back to an equal object; paths are absolute.
@@ -119,9 +129,15 @@ class ExperimentConfig(ExperimentFields):
     __hash__ = None  # type: ignore[assignment]  # it can be changed
 
 
-def _require_fields(document: object) -> None:
+def _fields_of(document: object, source: str) -> tuple[dict[str, Any], str]:
+    """Return the fields of schema v2 in a document, and the warning about one of schema v1."""
     if not isinstance(document, dict):
         rule = "must be a mapping of fields to values"
         raise ConfigError([Problem("the file", rule, document)])
+    if is_v1(document):
+        require_text_keys(document)
+        converted = convert_v1(document)
+        return converted.document, converted.warning(source)
     refuse_legacy(document)
     require_text_keys(document)
+    return document, ""

@@ -1,4 +1,7 @@
-"""Refusal of schema v1 files, with the v2 name of each field."""
+"""Refusal of fields of schema v1 in a file of schema v2, with the v2 name of each field.
+
+A file that has schema v1 as a whole is converted by `nni.experiment.config.schema_v1`.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +146,7 @@ _ROLES: Final = ("worker", "ps", "master", "taskRoles")
 
 
 def refuse_legacy(document: Mapping[object, object]) -> None:
-    """Raise ConfigError if a document has a field of schema v1.
+    """Raise ConfigError if a document that is not of schema v1 as a whole has a field of it.
 
     Raises:
         ConfigError: one problem for each field that has another name now.
@@ -152,8 +155,10 @@ def refuse_legacy(document: Mapping[object, object]) -> None:
     if not problems:
         return
     mixed = "trainingService" in document or "training_service" in document
-    what = "mixes the old schema (v1) with v2" if mixed else "has the old schema (v1)"
-    head = Problem("the file", f"{what}, which is no longer read; rename its fields")
+    what = "mixes the old schema (v1) with v2; rename its fields"
+    if not mixed:
+        what = "has the old schema (v1) without trainingServicePlatform; add it, or rename all"
+    head = Problem("the file", what)
     raise ConfigError([head, *problems])
 
 

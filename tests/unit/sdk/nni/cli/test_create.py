@@ -8,6 +8,7 @@ from nni_wire.values import from_value
 from tests.support.endpoint_files import write_endpoint
 from tests.support.in_memory_manager import InMemoryManager
 from tests.support.ports import free_port
+from tests.support.schema_v1_samples import sample
 
 CONFIG = """\
 searchSpace: {x: {_type: uniform, _value: [0, 1]}}
@@ -48,6 +49,32 @@ def test_create_sends_configuration_environment_and_port(
     shown = capsys.readouterr().out
     assert "The experiment id is new00001" in shown
     assert f"The Web UI urls are: http://127.0.0.1:{port}" in shown
+
+
+def test_file_of_schema_v1_is_created_as_schema_v2_with_one_warning(
+    manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sample("local_assessor", tmp_path)
+
+    assert main(["create", "-c", str(path), "--port", str(free_port())]) == DONE
+
+    (request,) = manager.created
+    assert request.config.trial_command == "python3 mnist.py"
+    assert request.config.tuner.name == "TPE"
+    shown = capsys.readouterr().err
+    assert shown.count("WARNING") == 1
+    assert f"{path} has the schema of NNI 1.x (v1)" in shown
+    assert "Without meaning here: authorName." in shown
+    assert f"nnictl config convert {path}" in shown
+
+
+def test_file_of_schema_v1_for_a_platform_that_is_not_there_is_refused_by_its_name(
+    manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["create", "-c", str(sample("remote", tmp_path))]) == REFUSED
+
+    assert "platform remote is not available yet" in capsys.readouterr().err
+    assert not manager.created
 
 
 def test_output_is_kept_with_the_experiment(config: Path, manager: InMemoryManager) -> None:

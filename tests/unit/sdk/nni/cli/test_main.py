@@ -16,8 +16,9 @@ COMMANDS = [
     "trial why",
     "experiment", "experiment show", "experiment status", "experiment list", "experiment delete",
     "experiment export", "experiment import", "top", "log", "log stdout", "log stderr",
-    "log trial", "config", "config show", "webui", "webui url", "runner", "runner list",
-    "runner show", "runner drain", "token", "token create", "token ls", "token rm",
+    "log trial", "config", "config show", "config convert", "webui", "webui url",
+    "runner", "runner list", "runner show", "runner drain",
+    "token", "token create", "token ls", "token rm",
     "ss_gen", "up", "down", "doctor",
 ]  # fmt: skip
 

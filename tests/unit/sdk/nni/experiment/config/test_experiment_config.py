@@ -24,6 +24,7 @@ from nni.experiment.config.experiment_fields import DEFAULT_WORKING_DIRECTORY
 from nni.experiment.errors import ConfigError
 from nni.hpo import Uniform
 from tests.support.experiment_configs import MINIMAL, SPACE, complete, write
+from tests.support.schema_v1_samples import sample
 
 
 def test_minimal_file_is_complete(tmp_path: Path) -> None:
@@ -53,6 +54,35 @@ def test_folder_of_the_code_is_that_of_the_file_unless_said(tmp_path: Path) -> N
 
     assert config.trial_code_directory == tmp_path
     assert config.experiment_working_directory == Path(DEFAULT_WORKING_DIRECTORY).expanduser()
+
+
+def test_file_of_schema_v1_is_converted_with_one_warning(tmp_path: Path) -> None:
+    path = sample("local_assessor", tmp_path)
+
+    with pytest.warns(UserWarning, match="has the schema of NNI 1.x") as caught:
+        config = ExperimentConfig.load(path)
+
+    assert [warning.filename for warning in caught] == [__file__]
+    assert config.search_space_file == tmp_path / "search_space.json"
+    config.validate()
+
+
+def test_wrong_file_of_schema_v1_is_refused_by_its_name_without_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yml", "trainingServicePlatform: local")
+
+    with pytest.raises(ConfigError, match=r"trial\.command must be given") as raised:
+        ExperimentConfig.load(path)
+
+    assert raised.value.source == str(path)
+
+
+def test_null_in_a_file_of_schema_v1_is_a_field_that_is_not_given(tmp_path: Path) -> None:
+    old = write(tmp_path / "old.yml", sample("pai", tmp_path).read_text() + "logDir:\n")
+
+    config = ExperimentConfig.load(old, warn=lambda _: None)
+
+    root = Path(DEFAULT_WORKING_DIRECTORY).expanduser()
+    assert config.experiment_working_directory == root
 
 
 @pytest.mark.claim("platform", 4)

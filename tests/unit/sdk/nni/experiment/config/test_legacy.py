@@ -49,6 +49,11 @@ def test_both_schemas_in_one_file_are_refused() -> None:
         refuse_legacy({**OLD, "trainingService": {"platform": "local"}})
 
 
+def test_fields_of_the_old_schema_without_its_platform_are_refused() -> None:
+    with pytest.raises(ConfigError, match="without trainingServicePlatform; add it, or rename"):
+        refuse_legacy({"trialConcurrency": 1, "trial": {"command": "c"}})
+
+
 def test_new_schema_passes() -> None:
     document: dict[object, object] = {"trialCommand": "c", "trainingService": {"platform": "local"}}
 
