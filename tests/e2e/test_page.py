@@ -19,6 +19,7 @@ from tests.support.browser import Browser, Page
 from tests.support.experiments import write_experiment
 from tests.support.page_experiment import (
     TRIALS,
+    WAITING_LR,
     Shown,
     browser,
     create_shown,
@@ -222,7 +223,7 @@ def test_custom_trial_is_validated_and_run_and_a_live_one_is_killed(
     page.click("button.primary", "Run")
 
     made = wait.until(lambda: own.in_state("SUCCEEDED", source="customized"), 60, "it has run")
-    waiting = wait.until(lambda: own.in_state("RUNNING"), 60, "a trial waits")[0]
+    waiting = wait.until(lambda: waiting_in(own), 60, "a trial waits")[0]
     page.open(own.address("detail", trial=waiting["trialJobId"]))
     page.click("dialog [role=tab]", "Logs")
     page.until_text("waiting", ".log-text")
@@ -231,10 +232,15 @@ def test_custom_trial_is_validated_and_run_and_a_live_one_is_killed(
     page.until_text("killed", "dialog")
 
     assert [one["parameters"]["layers"] for one in made] == [2]
-    killed = [one["trialJobId"] for one in own.in_state("USER_CANCELED")]
-    assert killed == [waiting["trialJobId"]]
+    killed = wait.until(lambda: own.in_state("USER_CANCELED"), 60, "it is killed")
+    assert [one["trialJobId"] for one in killed] == [waiting["trialJobId"]]
     assert page.problems() == []
     shown.shape.nnictl("stop", own.experiment)
+
+
+def waiting_in(shown: Shown) -> list[dict[str, Any]]:
+    """Return the running trials that end only when they are killed."""
+    return [one for one in shown.in_state("RUNNING") if one["parameters"]["lr"] == WAITING_LR]
 
 
 @pytest.mark.claim("platform", 66)
@@ -313,8 +319,8 @@ def test_summary_download_is_json_with_everything(
     page.click("button", "More")
     page.click(".menu-item", "Download a summary")
     path = tmp_path / f"experiment-{shown.experiment}.json"
-    wait.until(path.exists, 60, "download")
-    summary = json.loads(path.read_text())
+    text = wait.until(lambda: path.read_text() if path.exists() else "", 60, "download")
+    summary = json.loads(text)
 
     assert summary["experimentParameters"]["params"]["trialCommand"]
     assert len(summary["trialMessage"]) == len(shown.trials())

@@ -190,8 +190,19 @@ class Page:
         self.until(f"{found}.includes({json.dumps(words)})", timeout_s)
 
     def click(self, selector: str, words: str = "") -> None:
-        """Wait for the first matching element that contains `words`, and click on it."""
-        place = self.until(_CENTRE % (json.dumps(selector), json.dumps(words)))
+        """Wait until the first matching element that contains `words` stays, and click on it.
+
+        While a page loads, what comes later moves what is there.
+        """
+        centre = _CENTRE % (json.dumps(selector), json.dumps(words))
+        before: Any = None
+
+        def at_rest() -> Any:
+            nonlocal before
+            last, before = before, self.run(centre)
+            return before if before == last else None
+
+        place = wait.until(at_rest, 60.0, f"{selector} {words} at rest")
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, place["x"], place["y"])
 
