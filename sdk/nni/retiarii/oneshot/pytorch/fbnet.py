@@ -77,11 +77,13 @@ class LookUpTable:
         layer_num: number of layers.
 
     Raises:
-        ValueError: the table that is read has other layers or operators.
+        ValueError: the configuration has an unknown value, or lacks one; or the table that is read
+            has other layers or operators.
     """
 
     def __init__(self, config: NASConfig, primitives: Mapping[str, Primitive]) -> None:
         warn_once("oneshot.pytorch.LookUpTable", "nni.nas.profiler.pytorch.LatencyTable")
+        _check_config(config)
         space = config.search_space
         self.config = config
         self._shapes = [tuple(shape) for shape in space["input_shape"]]
@@ -261,6 +263,24 @@ class FBNetTrainer(SupernetTrainer):
         self.fit()
         if self._arch_path is not None:
             Path(self._arch_path).write_text(nni.dump(self.export()), "utf-8")
+
+
+def _check_config(config: NASConfig) -> None:
+    """Raise ValueError unless the configuration has all that a table needs."""
+    for name, value, known in (
+        ("perf_metric", config.perf_metric, ("flops", "latency")),
+        ("mode", config.mode, ("mul", "add")),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {known}, got {value!r}")
+    if config.lut_load and config.model_dir is None:
+        raise ValueError("model_dir must be given with lut_load=True, got None")
+    for name in ("input_shape", "channel_size", "strides"):
+        if name not in config.search_space:
+            raise ValueError(
+                f"search_space must have {name!r} with an entry for each layer, got "
+                f"{sorted(config.search_space)}"
+            )
 
 
 def _operator(

@@ -62,6 +62,20 @@ def test_table_has_the_operations_of_each_operator() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"perf_metric": "time"}, "perf_metric must be one of"),
+        ({"mode": "sum"}, "mode must be one of"),
+        ({"lut_load": True}, "model_dir must be given with lut_load=True"),
+        ({"search_space": {"input_shape": []}}, "search_space must have 'channel_size'"),
+    ],
+)
+def test_wrong_configuration_is_refused(fields: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        LookUpTable(NASConfig(**{"search_space": SPACE, **fields}), PRIMITIVES)
+
+
 def test_table_of_latencies_is_measured() -> None:
     table = LookUpTable(config(perf_metric="latency"), PRIMITIVES)
 
