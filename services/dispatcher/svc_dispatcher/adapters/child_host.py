@@ -60,7 +60,10 @@ class _HostLines:
         self._sink = sink
 
     def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Pass the outputs on; those before an invalid line count, least of all to be blamed."""
+        """Pass the outputs on, up to an invalid line.
+
+        Those before it count, too: a command that was handled is no cause of the host's end.
+        """
         outputs: list[answers.Output] = []
         try:
             for line in lines:
