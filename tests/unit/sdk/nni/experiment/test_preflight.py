@@ -10,6 +10,7 @@ import pytest
 from nni.experiment.config import AlgorithmConfig, ExperimentConfig, LocalConfig
 from nni.experiment.errors import ConfigError, RefusedError
 from nni.experiment.preflight import check_folders, check_port, check_start
+from tests.support.ports import free_port
 
 
 @pytest.fixture
@@ -29,11 +30,7 @@ def test_taken_port_is_refused_with_its_holder(taken_port: int) -> None:
 
 
 def test_free_port_and_no_port_pass() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-
-    check_port(port)
+    check_port(free_port())
     check_port(0)
 
 
