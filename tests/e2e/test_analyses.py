@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.experiments import write_experiment
 from tests.support.nnictl import Nnictl, nnictl, shared_shape
+from tests.support.ports import free_port
 
 __all__ = ["nnictl", "shared_shape"]  # fixtures
 
@@ -76,7 +77,7 @@ def test_constraints_that_allow_nothing_are_refused_at_once(nnictl: Nnictl, tmp_
     space = {**SPACE, "_constraints": ["width > 100"]}
     config = write_experiment(tmp_path, TRADE_OFF, searchSpace=space)
 
-    refused = nnictl("create", "--config", config, expect=2)
+    refused = nnictl("create", "--config", config, "--port", free_port(), expect=2)
 
     assert "none of 10000 draws keeps all constraints" in refused.stderr
 

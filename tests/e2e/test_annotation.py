@@ -62,7 +62,8 @@ def test_mistake_is_reported_with_its_line_before_anything_starts(
     line = text[: text.index("@nni.variable(nni.choice")].count("\n") + 1
     (example / "trial.py").write_text(text.replace("    decay = 0\n", "    other = 0\n"))
 
-    done = local_shape.nnictl("create", "--config", example / "config.yml", check=False)
+    port = ("--port", str(local_shape.free_port()))
+    done = local_shape.nnictl("create", "--config", example / "config.yml", *port, check=False)
 
     assert done.returncode == 2
     assert f"trial.py:{line}: @nni.variable(..., name=decay) must stand right before" in done.stderr

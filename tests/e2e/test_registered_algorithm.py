@@ -43,7 +43,8 @@ def test_demo_package_is_registered_listed_run_and_unregistered(shape: LocalShap
     config = shutil.copytree(DEMO, shape.folder / "example") / "config.yml"
     wrong = config.with_name("wrong.yml")
     wrong.write_text(config.read_text().replace("optimize_mode: minimize", "optimize_mode: small"))
-    stopped = shape.nnictl("create", "--config", wrong, check=False)
+    port = ("--port", str(shape.free_port()))
+    stopped = shape.nnictl("create", "--config", wrong, *port, check=False)
     assert stopped.returncode == 2
     assert "optimize_mode" in stopped.stderr
     assert json.loads(shape.nnictl("experiment", "list", "--all", "--json").stdout) == []

@@ -80,7 +80,7 @@ class Fortress:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=150,
             check=False,
         )
 
@@ -188,7 +188,7 @@ def experiment(fortress: Fortress) -> str:
         said = fortress.nnictl("experiment", "status", found[1]).stdout
         return '"DONE"' in said
 
-    wait.until(ended, 60, "the end of the experiment")
+    wait.until(ended, 150, "the end of the experiment")
     return found[1]
 
 

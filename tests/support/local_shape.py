@@ -97,7 +97,7 @@ class LocalShape:
         os.kill(self.pids()[service], signal.SIGKILL)
 
     def run(
-        self, command: Sequence[str | Path], *, timeout_s: float = 60.0, check: bool = True
+        self, command: Sequence[str | Path], *, timeout_s: float = 150.0, check: bool = True
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command that uses these services; its output is captured."""
         done = subprocess.run(
@@ -117,7 +117,7 @@ class LocalShape:
         return done
 
     def nnictl(
-        self, *arguments: str | Path, timeout_s: float = 90.0, check: bool = True
+        self, *arguments: str | Path, timeout_s: float = 150.0, check: bool = True
     ) -> "subprocess.CompletedProcess[str]":
         """Run `nnictl` with these services; `create` starts them."""
         program = Path(sys.executable).parent / "nnictl"
@@ -137,7 +137,7 @@ class LocalShape:
         found = re.search(r'"status":\s*"(\w+)"', done.stdout)
         return found.group(1) if found else ""
 
-    def wait_for(self, experiment: str, *states: str, timeout_s: float = 90.0) -> str:
+    def wait_for(self, experiment: str, *states: str, timeout_s: float = 150.0) -> str:
         """Wait until an experiment is in one of `states`, and return it."""
 
         def reached() -> str:

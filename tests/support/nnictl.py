@@ -16,7 +16,7 @@ from tests.support.local_shape import LocalShape
 from tests.support.ports import free_port
 from tests.support.servers import require_binary
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 150.0
 
 
 class Nnictl:

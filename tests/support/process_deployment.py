@@ -24,8 +24,8 @@ from tests.support.container import contained, reason_without
 from tests.support.ports import free_port
 from tests.support.servers import require_binary
 
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
 _IMAGE_HOME = "/var/lib/nni"
 _SERVICE = (65532, 65532)
 """User of the services in their images."""
@@ -163,7 +163,7 @@ class Deployment:
         )
         try:
             context = None if self.ca is None else ssl.create_default_context(cafile=str(self.ca))
-            with urlopen(request, timeout=30, context=context) as answer:
+            with urlopen(request, timeout=60, context=context) as answer:
                 return json.loads(answer.read() or b"null")
         except HTTPError as error:
             raise AssertionError(f"{error.code}: {error.read().decode()}") from error
@@ -190,7 +190,7 @@ class Deployment:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=150,
             check=False,
         )
 

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.processes import alive
 from tests.support.scripted_manager import ScriptedManager
 
 
@@ -18,5 +19,5 @@ def host_pid(manager: ScriptedManager) -> int:
 
 
 def pid_exists(pid: int) -> bool:
-    """Return whether a process exists."""
-    return Path(f"/proc/{pid}").exists()
+    """Return whether a process runs; one that nobody has reaped does not."""
+    return bool(list(alive([pid])))

@@ -147,6 +147,7 @@ async def test_host_ends_with_its_experiment(
     await manager.create(SPACE, tuner=named("Random"))
     await manager.received("algorithm_started")
     pid = host_pid(manager)
+    assert pid
 
     await manager.append(experiment_ended())
 
@@ -227,6 +228,7 @@ async def test_search_space_that_the_tuner_refuses_ends_the_experiment(
 async def kill_host(manager: ScriptedManager) -> None:
     """Kill the host and wait for the next one."""
     pid = host_pid(manager)
+    assert pid, "0 would be this process and its group"
     os.kill(pid, signal.SIGKILL)
     await soon(lambda: host_pid(manager) not in {0, pid})
 
