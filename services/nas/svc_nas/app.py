@@ -1,6 +1,8 @@
 """Composition root of the NAS service: opens bus and blobs, follows explorations, serves gRPC."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from nni_proto.nas.v1 import nas_service_pb2, nas_service_pb2_grpc
 from svc_common import environment, subjects
@@ -11,6 +13,7 @@ from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
+from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.large_values import LargeValues
 from svc_common.telemetry.metrics import Registry, process_registry
@@ -22,6 +25,9 @@ from svc_nas.sessions.progress_reader import ProgressReader
 from svc_nas.settings import Settings, read_settings
 from svc_nas.stored_documents import StoredDocuments
 from svc_nas.telemetry import Telemetry
+
+CODE_FOLDER: Final = Path("work", "code")
+"""Cache of code archives below the folder of state; strategies may read it."""
 
 
 async def build(service: Service) -> Mapping[str, str]:
@@ -38,12 +44,14 @@ async def build(service: Service) -> Mapping[str, str]:
     servicer = NasServicer(StoredDocuments(blobs), ProgressReader(bus.events, LargeValues(blobs)))
     address = await _serve_grpc(service, settings, guard, registry, servicer)
     facts = {"grpc": address, **await serve_metrics(service, registry, guard)}
+    clock = SystemClock()
+    archives = CodeArchives(blobs, settings.home / CODE_FOLDER, clock)
     dependencies = Dependencies(
         events=bus.events,
         inbox=bus.inbox,
         blobs=blobs,
-        launcher=ChildStrategyLauncher(settings.inherited, settings.code_user),
-        clock=SystemClock(),
+        launcher=ChildStrategyLauncher(settings.inherited, archives, settings.code_user),
+        clock=clock,
         telemetry=Telemetry(registry),
     )
     sessions = exploration_sessions(dependencies)

@@ -22,6 +22,7 @@ from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
+from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.own_files import private_folder
 from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
@@ -216,7 +217,7 @@ async def _open_dependencies(
     service.adapters.callback(sockets.close)
     environments = FileEnvironments(environment.for_user_code(), sys.executable)
     code = CachedCodeStore(
-        opened.blobs, settings.work_directory / "code", clock, code_user=code_user
+        CodeArchives(opened.blobs, settings.work_directory / "code", clock), code_user
     )
     return AttemptDependencies(
         clock=clock,

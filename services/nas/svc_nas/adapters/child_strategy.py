@@ -12,6 +12,7 @@ from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
 from svc_common.line_process import LineProcess, ProcessPlan, start_process
 from svc_common.process_log import ProcessLog
+from svc_common.storage.code_archives import CodeArchives, CodeError
 from svc_nas.converters.process_lines import first_line, line_of, output_of
 from svc_nas.domain.strategy_lines import StrategyInput, StrategyOutput
 from svc_nas.ports import StrategySink, StrategyStart
@@ -74,16 +75,21 @@ class ChildStrategyLauncher:
 
     Args:
         inherited: environment for explorations whose client's is unknown.
+        archives: code of clients on other machines.
         code_user: account of the processes.
     """
 
-    def __init__(self, inherited: dict[str, str], code_user: CodeUser = SAME_USER) -> None:
+    def __init__(
+        self, inherited: dict[str, str], archives: CodeArchives, code_user: CodeUser = SAME_USER
+    ) -> None:
         self._inherited = inherited
+        self._archives = archives
         self._code_user = code_user
 
     async def launch(self, start: StrategyStart, sink: StrategySink) -> ChildStrategy:
         """Open log and environment of an exploration; start its strategy with the document."""
         directory = Path(start.directory) / "log"
+        code_directory = await self._code_directory(start)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._code_user.share(directory, sticky=True)
@@ -102,16 +108,27 @@ class ChildStrategyLauncher:
             shared=(directory,),
         )
         process = await start_process(plan, _StrategyOutputs(sink), self._code_user)
-        process.send(first_line(_first_fields(start)))
+        process.send(first_line(_first_fields(start, code_directory)))
         return ChildStrategy(process)
 
+    async def _code_directory(self, start: StrategyStart) -> str:
+        """Return the folder from which modules are imported; unpack an archive at first use."""
+        if not start.setup.code_archive:
+            return start.setup.code_directory
+        try:
+            return str(await self._archives.unpacked(start.setup.code_archive))
+        except CodeError as error:
+            raise FailedPreconditionError(
+                f"{_LABEL} cannot be started: {error.message}; create the exploration again"
+            ) from error
 
-def _first_fields(start: StrategyStart) -> dict[str, object]:
+
+def _first_fields(start: StrategyStart, code_directory: str) -> dict[str, object]:
     return {
         "op": "initialize",
         "experiment_id": start.experiment_id,
         "document": start.document,
-        "code_directory": start.setup.code_directory,
+        "code_directory": code_directory,
         "concurrency": start.concurrency,
         "seed": start.setup.seed,
         "log_level": start.setup.log_level,

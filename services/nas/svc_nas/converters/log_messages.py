@@ -156,6 +156,7 @@ def _created(created: event_pb2.ExperimentCreated) -> events.ExplorationCreated:
         concurrency=config.trial_concurrency,
         seed=config.seed,
         log_level=config.log_level or "info",
+        code_archive=config.code_archive.sha256,
     )
 
 

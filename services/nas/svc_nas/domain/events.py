@@ -47,6 +47,8 @@ class ExplorationCreated:
     """Most concurrent trials."""
     seed: int
     log_level: str = "info"
+    code_archive: str = ""
+    """Hash of the archive of that folder, where the client is on another machine; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

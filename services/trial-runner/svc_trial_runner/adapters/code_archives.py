@@ -1,70 +1,33 @@
-"""Cache of code archives: fetched by content hash, checked, unpacked once."""
+"""Code of trials: folders of unpacked archives, and a copy for each trial."""
 
 import asyncio
-import hashlib
-import os
 import shutil
-import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
-from svc_common.clock import Clock
 from svc_common.code_user import SAME_USER, CodeUser
-from svc_common.durable_files import sync_folder, sync_tree
-from svc_common.errors import ServiceError
-from svc_common.storage.archives import ArchiveLimits, extract
-from svc_common.storage.ports import CONTENT_KIND, BlobExchange
+from svc_common.storage.code_archives import CodeArchives, CodeError
 from svc_trial_runner.domain.tasks import BlobKey
 from svc_trial_runner.ports import LaunchError
 
-KEPT_S: Final = 7 * 24 * 3600.0
-"""Time after which unused code is removed."""
-CODE_LIMITS: Final = ArchiveLimits(files=2000, size_bytes=300 * 1024 * 1024)
-"""Documented limits of a code directory, checked again here: the archive is untrusted."""
-
 
 class CachedCodeStore:
-    """Cache of unpacked code archives in folders by hash, shared by the machine's agents.
+    """`CodeStore` over the cache of unpacked archives.
 
     Args:
-        blobs: source of the archives.
-        folder: of the cache; created if missing.
-        clock: measures the time since the last use.
-        limits: limits of an archive; a larger one is refused.
+        archives: the cache.
         code_user: account of trials, which copies belong to.
     """
 
-    def __init__(
-        self,
-        blobs: BlobExchange,
-        folder: Path,
-        clock: Clock,
-        *,
-        limits: ArchiveLimits = CODE_LIMITS,
-        code_user: CodeUser = SAME_USER,
-    ) -> None:
+    def __init__(self, archives: CodeArchives, code_user: CodeUser = SAME_USER) -> None:
+        self._archives = archives
         self._code_user = code_user
-        self._blobs = blobs
-        self._folder = folder
-        self._clock = clock
-        self._limits = limits
-        self._used: set[str] = set()
-        """Archives in use by this agent."""
-        self._locks: dict[str, asyncio.Lock] = {}
 
     async def materialise(self, archive: BlobKey) -> Path:
         """Return the folder of an unpacked code archive; download and unpack it at first use."""
-        place = self._folder / archive.sha256
-        self._used.add(archive.sha256)
-        if place.is_dir():
-            os.utime(place)
-            return place
-        async with self._locks.setdefault(archive.sha256, asyncio.Lock()):
-            if not place.is_dir():
-                await asyncio.to_thread(self._forget_old)
-                await self._unpack(archive, place)
-        return place
+        try:
+            return await self._archives.unpacked(archive.sha256)
+        except CodeError as error:
+            raise LaunchError(error.message) from error
 
     async def copy(self, place: Path, target: Path) -> None:
         """Copy the code into a trial's folder, replacing the copy of an earlier attempt."""
@@ -73,41 +36,9 @@ class CachedCodeStore:
         except OSError as error:
             raise LaunchError(f"the code cannot be copied to {target}: {error}") from error
 
-    def _forget_old(self) -> None:
-        """Delete the folders of code archives that were not used for `KEPT_S` seconds."""
-        if not self._folder.is_dir():
-            return
-        before_s = self._clock.now().timestamp() - KEPT_S
-        for place in self._folder.iterdir():
-            with suppress(FileNotFoundError):  # another archive has just been unpacked
-                if place.name not in self._used and place.stat().st_mtime < before_s:
-                    shutil.rmtree(place, ignore_errors=True)
-
-    async def _unpack(self, archive: BlobKey, place: Path) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self._folder, prefix=".new-") as name:
-                draft = Path(name)
-                await self._blobs.fetch(f"{CONTENT_KIND}/{archive.sha256}", draft / "archive")
-                await asyncio.to_thread(_check, draft / "archive", archive)
-                await asyncio.to_thread(extract, draft / "archive", draft / "code", self._limits)
-                await asyncio.to_thread(sync_tree, draft / "code")
-                os.rename(draft / "code", place)  # noqa: PTH104 - the folder appears whole
-                sync_folder(self._folder)
-        except (OSError, ServiceError) as error:
-            raise LaunchError(f"the code {archive.sha256} cannot be had: {error}") from error
-
 
 def _copy(place: Path, target: Path, code_user: CodeUser) -> None:
     with code_user.acting():
         if target.exists():
             shutil.rmtree(target)
         shutil.copytree(place, target, symlinks=True)
-
-
-def _check(path: Path, archive: BlobKey) -> None:
-    """Raise LaunchError unless a downloaded archive's SHA-256 is the expected one."""
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != archive.sha256:
-        raise LaunchError(f"the code {archive.sha256} is damaged: its hash is {found}")

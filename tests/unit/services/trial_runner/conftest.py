@@ -20,6 +20,7 @@ from svc_common.clock import SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.messaging.ports import Task
+from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.tasks import TaskOwner
@@ -156,7 +157,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         dependencies = AttemptDependencies(
             clock=SystemClock(),
             plans=LaunchPlans(
-                CachedCodeStore(blobs, tmp_path / "code", SystemClock()),
+                CachedCodeStore(CodeArchives(blobs, tmp_path / "code", SystemClock())),
                 FileEnvironments({"PATH": os.environ["PATH"]}, sys.executable),
                 tmp_path / "tools",
                 tmp_path / "root",

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from svc_common.client_environment import ClientSide
+from svc_common.clock import SystemClock
 from svc_common.errors import FailedPreconditionError
+from svc_common.storage.archives import pack
+from svc_common.storage.code_archives import CodeArchives
+from svc_common.storage.memory import InMemoryBlobStore
 from svc_nas.adapters.child_strategy import (
     ChildStrategy,
     ChildStrategyLauncher,
@@ -19,7 +23,7 @@ from svc_nas.adapters.child_strategy import (
     strategy_environment,
 )
 from svc_nas.domain import events
-from svc_nas.domain.strategy_lines import Lost, Ready, StopWanted, StrategyOutput
+from svc_nas.domain.strategy_lines import Failed, Lost, Ready, StopWanted, StrategyOutput
 from svc_nas.ports import StrategyStart
 
 PRELUDE = """#!{python} -S
@@ -52,19 +56,37 @@ class Sink:
         return self.end
 
 
-def start(folder: Path, interpreter: str) -> StrategyStart:
+def archives_of(folder: Path, blobs: InMemoryBlobStore | None = None) -> CodeArchives:
+    return CodeArchives(blobs or InMemoryBlobStore(), folder / "archives", SystemClock())
+
+
+def start(folder: Path, interpreter: str, code_archive: str = "") -> StrategyStart:
     setup = events.ExplorationCreated(
-        "0" * 64, "Random", "E", "simplified", interpreter, "/code", 2, seed=3
+        "0" * 64,
+        "Random",
+        "E",
+        "simplified",
+        interpreter,
+        "/code",
+        2,
+        seed=3,
+        code_archive=code_archive,
     )
     return StrategyStart("exp", str(folder / "exp"), setup, '{"a": "b"}', 2)
 
 
-async def launched(folder: Path, script: str, sink: Sink) -> ChildStrategy:
+async def launched(
+    folder: Path,
+    script: str,
+    sink: Sink,
+    archives: CodeArchives | None = None,
+    code_archive: str = "",
+) -> ChildStrategy:
     path = folder / "interpreter"
     path.write_text(PRELUDE.format(python=sys.executable) + script)
     path.chmod(0o755)
-    launcher = ChildStrategyLauncher({"PATH": os.defpath})
-    return await launcher.launch(start(folder, str(path)), sink)
+    launcher = ChildStrategyLauncher({"PATH": os.defpath}, archives or archives_of(folder))
+    return await launcher.launch(start(folder, str(path), code_archive), sink)
 
 
 async def test_first_line_has_the_document_and_what_the_strategy_needs(tmp_path: Path) -> None:
@@ -77,6 +99,31 @@ async def test_first_line_has_the_document_and_what_the_strategy_needs(tmp_path:
     (failed,) = sink.outputs
     for part in ('"document": "{\\"a\\": \\"b\\"}"', '"concurrency": 2', '"seed": 3', "/code"):
         assert part in str(failed.reason)  # type: ignore[union-attr] # the script sends no other
+
+
+async def test_code_of_another_machine_is_unpacked_for_the_strategy(tmp_path: Path) -> None:
+    blobs = InMemoryBlobStore()
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "space.py").write_text("WIDTH = 3")
+    pack(tmp_path / "code", tmp_path / "code.tar")
+    archive = (await blobs.put((tmp_path / "code.tar").read_bytes())).removeprefix("sha256/")
+    sink = Sink()
+    script = """
+for name in os.listdir(first["code_directory"]):
+    say(failed=name + open(os.path.join(first["code_directory"], name)).read())
+"""
+    await launched(tmp_path, script, sink, archives_of(tmp_path, blobs), archive)
+
+    await sink.until_end()
+
+    assert sink.outputs == [Failed("space.pyWIDTH = 3")]
+
+
+async def test_code_that_is_not_stored_is_a_failure_with_the_remedy(tmp_path: Path) -> None:
+    launcher = ChildStrategyLauncher({}, archives_of(tmp_path))
+
+    with pytest.raises(FailedPreconditionError, match=r"cannot be had.*create the expl"):
+        await launcher.launch(start(tmp_path, "", "0" * 64), Sink())
 
 
 async def test_events_reach_the_strategy_and_the_end_of_the_log_is_marked(tmp_path: Path) -> None:
@@ -119,7 +166,7 @@ async def test_closed_strategy_reports_no_end(tmp_path: Path) -> None:
 
 
 async def test_missing_interpreter_is_named(tmp_path: Path) -> None:
-    launcher = ChildStrategyLauncher({})
+    launcher = ChildStrategyLauncher({}, archives_of(tmp_path))
 
     with pytest.raises(FailedPreconditionError, match="/none/python"):
         await launcher.launch(start(tmp_path, "/none/python"), Sink())
@@ -130,7 +177,7 @@ async def test_damaged_environment_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "exp/environment.json").write_text("[]")
 
     with pytest.raises(FailedPreconditionError, match="check the folder"):
-        await ChildStrategyLauncher({}).launch(start(tmp_path, ""), Sink())
+        await ChildStrategyLauncher({}, archives_of(tmp_path)).launch(start(tmp_path, ""), Sink())
 
 
 def test_command_runs_under_the_interpreter_of_the_client() -> None:

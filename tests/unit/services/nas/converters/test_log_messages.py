@@ -42,6 +42,7 @@ def test_creation_has_what_the_process_of_the_strategy_needs() -> None:
         trial_code_directory="/code",
         trial_concurrency=3,
         seed=5,
+        code_archive=value_pb2.BlobRef(sha256="cd"),
         nas=config_pb2.NasConfig(
             document=value_pb2.BlobRef(sha256="ab"), strategy="Random", model_format="simplified"
         ),
@@ -51,7 +52,7 @@ def test_creation_has_what_the_process_of_the_strategy_needs() -> None:
     (event,) = log_messages.events_of(batch(event_pb2.Event(experiment_created=created)))
 
     assert event == events.ExplorationCreated(
-        "ab", "Random", "", "simplified", "/python", "/code", 3, seed=5
+        "ab", "Random", "", "simplified", "/python", "/code", 3, seed=5, code_archive="cd"
     )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.clock import SystemClock
+from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -15,7 +16,7 @@ from svc_trial_runner.ports import LaunchError
 
 def plans(folder: Path) -> LaunchPlans:
     return LaunchPlans(
-        CachedCodeStore(InMemoryBlobStore(), folder / "code", SystemClock()),
+        CachedCodeStore(CodeArchives(InMemoryBlobStore(), folder / "code", SystemClock())),
         FileEnvironments({"PATH": "/bin"}, "/py/bin/python3"),
         folder / "tools",
         folder / "root",
