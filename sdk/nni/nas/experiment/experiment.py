@@ -69,7 +69,7 @@ class NasExperiment(TrialQueries):
         id: id of the experiment.
 
     Raises:
-        TypeError: `strategy` is no strategy.
+        TypeError: `strategy` is no strategy, or `evaluator` has no method `evaluate`.
         ValueError: the id has other characters, or too many.
 
     Examples:
@@ -121,6 +121,7 @@ class NasExperiment(TrialQueries):
                 "strategy must be an object of a class of nni.nas.strategy, such as Random(); "
                 f"got {strategy!r:.200}{closest(strategy) if isinstance(strategy, str) else ''}"
             )
+        _check_evaluator(evaluator, model_space)
         self.model_space = model_space
         self.evaluator = evaluator
         self.strategy = strategy
@@ -456,7 +457,8 @@ class NasExperiment(TrialQueries):
             One item for each model.
 
         Raises:
-            ValueError: the formatter is unknown, or the models have no such form.
+            ValueError: `top_k` is negative, the formatter is unknown, or the models have no such
+                form.
             TypeError: a keyword is unknown.
             RuntimeError: the search was not started.
         """
@@ -469,6 +471,8 @@ class NasExperiment(TrialQueries):
                 stacklevel=2,
             )
         check_formatter(formatter)
+        if top_k < 0:
+            raise ValueError(f"top_k must be >= 0, got {top_k}")
         return formatted(self.strategy.list_models(limit=top_k), formatter)
 
     # Checkpoints
@@ -592,6 +596,17 @@ class NasExperiment(TrialQueries):
                 self._saved_records = len(self._records)
         if is_due:
             self.save_checkpoint()
+
+
+def _check_evaluator(evaluator: object, model_space: object) -> None:
+    """Raise TypeError unless an evaluator can evaluate; a space of graphs may have its own."""
+    if evaluator is None:
+        evaluator = getattr(model_space, "evaluator", None)
+    if isinstance(evaluator, type) or not callable(getattr(evaluator, "evaluate", None)):
+        raise TypeError(
+            "evaluator must be an object with the method evaluate(model), such as "
+            f"FunctionalEvaluator(train); got {evaluator!r:.200}"
+        )
 
 
 def _new_id() -> str:

@@ -96,6 +96,12 @@ def test_strategy_of_another_type_is_refused(wrong: Any) -> None:
 
 
 @pytest.mark.claim("nas", 70)
+@pytest.mark.parametrize("wrong", [None, Evaluating, max])
+def test_evaluator_of_another_type_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"evaluator must be an object with the method evaluate\("):
+        NasExperiment(space(), wrong, GridSearch())
+
+
 def test_generated_ids_are_valid(make: Make) -> None:
     ids = {make().id for _ in range(20)}
 
@@ -160,6 +166,8 @@ def test_wrong_exports_are_refused_and_old_keywords_warn(make: Make) -> None:
     experiment = make()
     experiment.run()
 
+    with pytest.raises(ValueError, match="top_k must be >= 0, got -1"):
+        experiment.export_top_models(-1)
     with pytest.raises(ValueError, match="formatter must be one of"):
         experiment.export_top_models(formatter="xml")
     with pytest.raises(ValueError, match="needs models in the graph format"):
