@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.local_shape import LocalShape, running_shape
+from tests.support.searched_files import content_of
 from tests.support.servers import require_binary
 
 CONFIG = """\
@@ -35,7 +36,7 @@ def files_with(folder: Path, secret: str) -> list[str]:
     return sorted(
         str(path.relative_to(folder))
         for path in folder.rglob("*")
-        if path.is_file() and secret.encode() in path.read_bytes()
+        if secret.encode() in content_of(path)
     )
 
 
