@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_manager.ports import Listeners, PortTakenError
 from svc_manager.web.dependencies import WebDependencies
 from svc_manager.web.listeners.server import WebServer
+from tests.support.ports import free_port
 from tests.unit.services.manager.world import InMemoryListeners, world_on
 
 
@@ -30,11 +30,8 @@ async def listeners(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 @pytest.fixture
 def port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    """A port that is free."""
+    return free_port()
 
 
 async def test_opening_the_same_listener_again_changes_nothing(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nni_wire.local_peers import ForeignOwnerError, check_owner
+from tests.support.ports import free_port
 
 OTHER = 65534
 
@@ -45,10 +46,7 @@ def test_own_listener_is_accepted() -> None:
 
 
 def test_free_port_is_accepted() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-    check_owner(port)
+    check_owner(free_port())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

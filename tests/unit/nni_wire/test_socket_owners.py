@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from nni_wire.socket_owners import owners_at
+from tests.support.ports import free_port
 from tests.unit.nni_wire.test_local_peers import OTHER, listener_of
 
 
@@ -33,10 +34,7 @@ def test_listener_is_found_at_each_address(host: str) -> None:
 
 
 def test_free_port_has_no_owner() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-    assert owners_at(port) == []
+    assert owners_at(free_port()) == []
 
 
 @AS_ROOT

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 import pytest
 
 from svc_common.kept_listeners import KeptListeners, ListenerKeeper
+from tests.support.ports import free_port
 
 NextRun = Callable[[], Awaitable[KeptListeners]]
 
@@ -39,7 +40,8 @@ def next_run(keeper: ListenerKeeper) -> Iterator[NextRun]:
 def listening() -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind(("127.0.0.1", 0))
+    # Not a port of outgoing connections: one to itself would find a port open that is closed.
+    bound.bind(("127.0.0.1", free_port()))
     bound.listen()
     return bound
 
