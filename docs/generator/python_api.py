@@ -22,6 +22,7 @@ PUBLIC_MODULES: Final = (
     "nni.compression.utils",
     "nni.experiment",
     "nni.experiment.config",
+    "nni.feature_engineering",
     "nni.mutable",
     "nni.nas",
     "nni.nas.evaluator",

@@ -200,6 +200,13 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "nni.algorithms.compression.pytorch.quantization": _QUANTIZERS,
     "nni.algorithms.compression.pytorch.quantization.quantizers": _QUANTIZERS,
+    "nni.algorithms.feature_engineering.gbdt_selector": (
+        "nni.feature_engineering.gbdt_selector:GBDTSelector",
+    ),
+    "nni.algorithms.feature_engineering.gradient_selector": (
+        "nni.feature_engineering.gradient_selector:FeatureGradientSelector",
+        "nni.feature_engineering.gradient_selector:GradientFeatureSelector",
+    ),
     "nni.algorithms.hpo.batch_tuner": ("nni.hpo.tuners.batch:BatchTuner",),
     "nni.algorithms.hpo.bohb_advisor": ("nni.hpo.advisors.bohb:BOHB",),
     "nni.algorithms.hpo.curvefitting_assessor": (

@@ -32,6 +32,7 @@ MODULES = (
     "nni.compression.speedup",
     "nni.compression.utils",
     "nni.common.serializer",
+    "nni.feature_engineering",
     "nni.hpo",
     "nni.mutable",
     "nni.nas",

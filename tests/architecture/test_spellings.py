@@ -46,6 +46,10 @@ TABLE = {
     ),
     "nni.algorithms.compression.v2.pytorch.pruning": PRUNERS,
     "nni.algorithms.compression.v2.pytorch.pruning.tools": TASKS,
+    "nni.algorithms.feature_engineering.gbdt_selector": "GBDTSelector",
+    "nni.algorithms.feature_engineering.gradient_selector": (
+        "FeatureGradientSelector GradientFeatureSelector"
+    ),
     "nni.algorithms.hpo.batch_tuner": "BatchTuner",
     "nni.algorithms.hpo.bohb_advisor": "BOHB",
     "nni.algorithms.hpo.curvefitting_assessor": "CurvefittingAssessor",
