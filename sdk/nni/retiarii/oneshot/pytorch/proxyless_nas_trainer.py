@@ -10,7 +10,6 @@ from torch import nn
 from torch.optim import Optimizer
 
 import nni
-from nni.common.serializer.pickles import load_torch_file
 from nni.nas.strategy.oneshot import OneShotStrategy, Proxyless
 from nni.retiarii.deprecation import warn_once
 from nni.retiarii.oneshot.pytorch.supernet_trainer import LossModule, SupernetTrainer
@@ -45,6 +44,7 @@ class ProxylessNasTrainer(SupernetTrainer):
 
     Raises:
         ValueError: an argument is unknown, or `ckpt_path` is missing.
+        pickle.UnpicklingError: the file of the weights holds something else.
     """
 
     def __init__(  # noqa: PLR0913 - documented signature
@@ -80,11 +80,12 @@ class ProxylessNasTrainer(SupernetTrainer):
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}")
-        if load_ckpt and ckpt_path is None:
-            raise ValueError("ckpt_path must be given with load_ckpt=True, got None")
         if load_ckpt:
-            assert ckpt_path is not None
-            model.load_state_dict(load_torch_file(Path(ckpt_path)))
+            if ckpt_path is None:
+                raise ValueError("ckpt_path must be given with load_ckpt=True, got None")
+            # Weights alone: a file of others may hold code.
+            weights = torch.load(Path(ckpt_path), map_location="cpu", weights_only=True)
+            model.load_state_dict(weights)
         for group in model_optim.param_groups:
             group["lr"] = init_lr
         loss = nn.CrossEntropyLoss(label_smoothing=label_smoothing)

@@ -1,5 +1,6 @@
 """Trainer of ProxylessNAS of NAS 1.0."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ def test_architecture_and_weights_are_saved(tmp_path: Path) -> None:
         torch.equal(one, other)
         for one, other in zip(made.model.parameters(), loaded.model.parameters(), strict=True)
     )
+
+
+def test_file_of_weights_that_holds_code_is_not_opened(tmp_path: Path) -> None:
+    torch.save(Path("an object of a class"), tmp_path / "weights.pth")
+
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        trainer(load_ckpt=True, ckpt_path=tmp_path / "weights.pth")
 
 
 def test_arguments_reach_optimizer_and_strategy() -> None:
