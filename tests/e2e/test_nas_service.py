@@ -14,6 +14,7 @@ import pytest
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.local_shape import running_endpoint
+from nni.nas.experiment.remote_exploration import RemoteExploration
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
 from tests.support.local_shape import LocalShape
@@ -91,6 +92,56 @@ best = search.export_top_models(top_k=2, formatter="dict")
 counted = len(search.strategy.list_models(sort=False))
 search.stop()
 print(json.dumps({"best": best, "counted": counted}))
+"""
+ONE_SHOT = """\
+import os, pathlib, signal
+import pytorch_lightning, torch
+from torch import nn
+import nni
+from nni.nas.evaluator.pytorch import Classification, DataLoader
+from nni.nas.experiment import NasExperiment, NasExperimentConfig
+from nni.nas.nn.pytorch import LayerChoice, ModelSpace
+from nni.nas.strategy import DARTS
+
+EPOCHS = pathlib.Path(__file__).parent / "epochs"
+
+
+class Net(ModelSpace):
+    def __init__(self):
+        super().__init__()
+        layers = {"line": nn.Linear(4, 2), "plain": nn.Linear(4, 2, bias=False)}
+        self.branch = LayerChoice(layers, label="branch")
+
+    def forward(self, inputs):
+        return self.branch(inputs)
+
+
+@nni.trace
+class Points(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        return torch.full((4,), index / 16), index % 2
+
+
+@nni.trace
+class KilledOnce(pytorch_lightning.Callback):
+    def on_train_epoch_start(self, trainer, module):
+        with EPOCHS.open("a") as file:
+            file.write(f"{trainer.current_epoch}\\n")
+        if EPOCHS.read_text() == "0\\n1\\n":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def build():
+    evaluator = Classification(
+        train_dataloaders=DataLoader(Points(), 8), val_dataloaders=DataLoader(Points(), 8),
+        num_classes=2, max_epochs=3, callbacks=[KilledOnce()], accelerator="cpu", logger=False,
+        enable_checkpointing=False, enable_progress_bar=False,
+    )
+    config = NasExperimentConfig("service", retry_failed_trials=1)
+    return NasExperiment(Net(), evaluator, DARTS(), config)
 """
 TIMEOUT_S = 120.0
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
@@ -207,3 +258,24 @@ def test_search_goes_on_without_its_client_which_resumes_it(
     found = json.loads(output.splitlines()[-1])
     assert found["counted"] == 8
     assert found["best"][0]["width"] >= found["best"][1]["width"]
+
+
+@pytest.mark.timeout(600)
+def test_killed_one_shot_search_goes_on_after_its_last_epoch(
+    shared_shape: LocalShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_HOME", str(shared_shape.home))
+    (tmp_path / "search.py").write_text(ONE_SHOT)
+    command = f"cd {tmp_path} && nnictl nas create search:build"
+
+    written = shared_shape.run(["bash", "-c", command], timeout_s=2 * TIMEOUT_S).stdout
+    found = re.search(r"exploration (\w+)", written)
+    assert found is not None, written
+    with ManagerClient(running_endpoint()) as client:
+        ended = client.wait(found[1], (DONE, experiment_pb2.EXPERIMENT_STATE_ERROR))
+        (best,) = RemoteExploration(found[1], client).top()
+
+    assert ended.state == DONE
+    assert best.sample["branch"] in {"line", "plain"}
+    # Epoch 1 was interrupted by the kill, and only this one was trained again.
+    assert (tmp_path / "epochs").read_text().split() == ["0", "1", "1", "2"]

@@ -98,6 +98,28 @@ def reports_to(
         bring_back()
 
 
+def present_reporter() -> Callable[[MetricType, object], None]:
+    """Return the function that reports as now, also within a block of `reports_to`.
+
+    Examples:
+        >>> outer = []
+        >>> with reports_to({}, outer.append, outer.append):
+        ...     report = present_reporter()
+        ...     with reports_to({}, print, print):
+        ...         report("PERIODICAL", 0.5)
+        >>> outer
+        [0.5]
+    """
+    found: list[TrialChannel] = []
+
+    def note(channel: TrialChannel) -> TrialChannel:
+        found.append(channel)
+        return channel
+
+    wrap_channel(note)()
+    return found[0].report
+
+
 class _ChangedFinals:
     """Trial channel that changes results on their way to another channel."""
 

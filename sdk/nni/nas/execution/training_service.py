@@ -294,21 +294,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     def _catch_up(self) -> None:
         """Read what is in the log; hold the trials that an earlier process did not count."""
         past = list(self._platform.events(follow=False))
-        ended = {event.key for event in past if isinstance(event, CandidateEnded)}
-        retries: dict[str, list[CandidateAdded]] = {}
-        for event in past:
-            if isinstance(event, CandidateAdded):
-                self._keys[event.key] = None
-                retries.setdefault(_first_key(event.key), []).append(event)
-        for trials in retries.values():  # of one model each
-            sample = _sample_text(model_from(trials[0].parameters))
-            keys = [trial.key for trial in trials]
-            if keys[-1] in ended and self._restored[sample] > 0:
-                self._restored[sample] -= 1
-                self._ended.update(keys)
-            else:
-                self._held.update((key, []) for key in keys)
-                self._held_keys.setdefault(sample, []).extend(keys)
+        self._hold_uncounted(past)
         for event in past:
             match event:
                 case PlatformOpened():
@@ -319,6 +305,33 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._change_limits(event)
                 case _ if event.key in self._held:
                     self._held[event.key].append(event)
+
+    def _hold_uncounted(self, past: list[PlatformEvent]) -> None:
+        """Hold the trials of a log that an earlier process did not count."""
+        ended = {event.key for event in past if isinstance(event, CandidateEnded)}
+        retries: dict[str, list[CandidateAdded]] = {}
+        for event in past:
+            if isinstance(event, CandidateAdded):
+                self._keys[event.key] = None
+                retries.setdefault(_first_key(event.key), []).append(event)
+        results = {
+            event.key: event.value
+            for event in past
+            if isinstance(event, CandidateMetric) and event.is_final
+        }
+        for trials in retries.values():  # of one model each
+            model = model_from(trials[0].parameters)
+            sample = _sample_text(model)
+            keys = [trial.key for trial in trials]
+            if keys[-1] in results:
+                model.take_result(results[keys[-1]])
+            counted = _sample_text(model)  # another one if the model was a whole search
+            if keys[-1] in ended and self._restored[counted] > 0:
+                self._restored[counted] -= 1
+                self._ended.update(keys)
+            else:
+                self._held.update((key, []) for key in keys)
+                self._held_keys.setdefault(sample, []).extend(keys)
 
     def _follow(self) -> None:
         try:
@@ -376,8 +389,12 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._models[key].metrics.clear()
             case CandidateMetric(key, value, is_final):
                 if key in self._models:
-                    make = FinalMetricEvent if is_final else IntermediateMetricEvent
-                    self.dispatch_model_event(make(self._models[key], value))
+                    model = self._models[key]
+                    self.dispatch_model_event(
+                        FinalMetricEvent(model, model.take_result(value))
+                        if is_final
+                        else IntermediateMetricEvent(model, value)
+                    )
             case CandidateEnded(key, succeeded):
                 failed = ModelStatus.Interrupted if key in self._stopping else ModelStatus.Failed
                 self._end(key, ModelStatus.Trained if succeeded else failed)

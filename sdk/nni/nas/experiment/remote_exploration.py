@@ -20,6 +20,8 @@ from nni_wire.values import from_value
 
 _SAMPLE: Final = "sample"
 _DEFAULT: Final = "default"
+_ARCHITECTURE: Final = "architecture"
+"""Entry of the result of a one-shot search; see `nni.nas.execution.searched_architecture`."""
 PAUSED: Final = "PAUSED"
 """State of an exploration whose concurrency is 0."""
 _OVER: Final = frozenset({"STOPPED", "ERROR", "VIEWED"})
@@ -115,7 +117,7 @@ class RemoteExploration:
         """
         self._found()
         models = [
-            ExploredModel(item.trial_id, from_value(item.value), _sample(item.parameters))
+            explored_model(item.trial_id, from_value(item.value), _sample(item.parameters))
             for item in self._client.export(self.id)
         ]
         measured = [one for one in models if not math.isnan(one.value)]
@@ -209,6 +211,21 @@ def status_of(found: experiment_pb2.Experiment) -> ExplorationStatus:
         best=found.best_value if found.HasField("best_value") else None,
         errors=tuple(found.errors),
     )
+
+
+def explored_model(trial_id: str, metric: object, sample: Mapping[str, Any]) -> ExploredModel:
+    """Return the model of a trial; that of a one-shot search is in its result.
+
+    Args:
+        trial_id: id of the trial.
+        metric: its result.
+        sample: choices of its parameters; empty for a one-shot search.
+    """
+    found = metric.get(_ARCHITECTURE) if isinstance(metric, dict) and not sample else None
+    if not isinstance(metric, dict) or not isinstance(found, dict):
+        return ExploredModel(trial_id, metric, sample)
+    measured = {name: value for name, value in metric.items() if name != _ARCHITECTURE}
+    return ExploredModel(trial_id, measured, found)
 
 
 def _sample(parameters: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a message of the generated code

@@ -12,6 +12,7 @@ from nni.hpo.host.command_pipe import CommandPipe
 from nni.nas.execution.training_service import TrainingServiceExecutionEngine
 from nni.nas.host.document import ExplorationParts, load_exploration
 from nni.nas.host.pipe_trials import PipeTrials
+from nni.nas.strategy.base import Strategy
 
 _logger = logging.getLogger(__name__)
 
@@ -61,9 +62,21 @@ def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) 
     )
     # What the log holds already answers the first models.
     engine.load_state_dict({"experiment_id": first["experiment_id"]})
-    parts.strategy.initialize(parts.space, engine)
+    strategy = _submitting(parts.strategy)
+    strategy.initialize(parts.space, engine)
     engine.start()
-    parts.strategy.run()
+    strategy.run()
     is_exhausted = engine.budget_available()
-    parts.strategy.engine.wait_models()
+    strategy.engine.wait_models()
     return is_exhausted
+
+
+def _submitting(strategy: Strategy) -> Strategy:
+    """Return the strategy that runs here: a one-shot strategy runs in its trial instead."""
+    if not strategy.is_one_shot:
+        return strategy
+    from nni.nas.strategy.oneshot.base import OneShotStrategy
+    from nni.nas.strategy.oneshot.trial_search import OneTrialStrategy
+
+    assert isinstance(strategy, OneShotStrategy)
+    return OneTrialStrategy(strategy)

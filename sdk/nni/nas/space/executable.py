@@ -190,6 +190,19 @@ class ExecutableModelSpace(BaseModelSpace):
             )
         return self.evaluator.evaluate(self.executable_model())
 
+    def take_result(self, metric: object) -> object:
+        """Return the metric of a result that the model's trial has reported.
+
+        A model that is more than one network takes from it what it has found.
+
+        Args:
+            metric: as reported.
+
+        Returns:
+            A number, or a dict with `default`.
+        """
+        return metric
+
     def leaf_mutables(self, is_leaf: Callable[[Mutable], bool]) -> Iterable[LabeledMutable]:
         """Yield the leaves of the model, then those of the evaluator; none if frozen."""
         if self.sample is None:

@@ -10,6 +10,8 @@ _DEFAULT: Final = "default"
 """Entry of a metric with several numbers by which models are compared."""
 _SAMPLE: Final = "sample"
 """Entry of a candidate's parameters: the choices made, by label."""
+_ARCHITECTURE: Final = "architecture"
+"""Entry of the result of a trial that was a whole search: the choices that it has found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Progress:
                     self._live[trial_id] = self._samples.pop(parameter_id)
             case events.MetricReported(trial_id, value, True):
                 if trial_id in self._live:
-                    self._models[trial_id] = RankedModel(trial_id, self._live[trial_id], value)
+                    self._models[trial_id] = _ranked(trial_id, self._live[trial_id], value)
             case events.TrialEnded(trial_id, state):
                 if self._live.pop(trial_id, None) is not None:
                     self.succeeded += state == _SUCCEEDED
@@ -108,6 +110,14 @@ class Progress:
         """Return the best models, the largest metric first; without those that have no number."""
         measured = [one for one in self._models.values() if one.value == one.value]
         return sorted(measured, key=lambda one: one.value, reverse=True)[:limit]
+
+
+def _ranked(trial_id: str, sample: object, metric: object) -> RankedModel:
+    """Return the model of a trial; that of a one-shot search is in its result."""
+    if sample or not isinstance(metric, dict) or _ARCHITECTURE not in metric:
+        return RankedModel(trial_id, sample, metric)
+    measured = {name: value for name, value in metric.items() if name != _ARCHITECTURE}
+    return RankedModel(trial_id, metric[_ARCHITECTURE], measured)
 
 
 def _sample(parameters: object) -> object:

@@ -145,7 +145,9 @@ class NasExperimentConfig(ExperimentConfig):
         if isinstance(config.execution_engine, CgoEngineConfig):
             _complete_cgo(config, config.execution_engine)
         if isinstance(config.execution_engine, ServiceEngineConfig):
-            _check_hosted(config.model_format, strategy)
+            if strategy.is_one_shot and config.model_format.name == "raw":
+                config.model_format = ModelFormatConfig(name="simplified")
+            _check_hosted(config.model_format, evaluator, strategy)
         return config
 
     def _check_derived_fields(self) -> None:
@@ -204,17 +206,34 @@ def _complete_cgo(config: NasExperimentConfig, engine: CgoEngineConfig) -> None:
     config.training_service = engine.training_service
 
 
-def _check_hosted(model_format: ModelFormatConfig, strategy: Strategy) -> None:
+def _check_hosted(model_format: ModelFormatConfig, evaluator: object, strategy: Strategy) -> None:
     if strategy.is_one_shot:
-        raise ValueError(
-            "execution_engine must not be 'service' for a strategy that trains one supernet, got "
-            f"{type(strategy).__name__}; use execution_engine='sequential'"
-        )
+        _check_trained_in_a_trial(model_format, evaluator, strategy)
     if model_format.name == "raw":
         raise ValueError(
             "model_format must not be 'raw' with execution_engine='service': such models do not "
             "leave their process; use model_format='simplified'"
         )
+
+
+def _check_trained_in_a_trial(
+    model_format: ModelFormatConfig, evaluator: object, strategy: Strategy
+) -> None:
+    from nni.nas.strategy.oneshot.base import OneShotStrategy, check_evaluator
+
+    name = type(strategy).__name__
+    if not isinstance(strategy, OneShotStrategy):
+        raise ValueError(  # noqa: TRY004 - another engine takes it
+            "execution_engine must not be 'service' for a strategy that trains one supernet and "
+            f"is no OneShotStrategy, as with middleware; got {name}; use "
+            "execution_engine='sequential'"
+        )
+    if model_format.name != "simplified":
+        raise ValueError(
+            f"model_format must be 'simplified' for {name} with execution_engine='service', got "
+            f"{model_format.name!r}"
+        )
+    check_evaluator(evaluator, name)
 
 
 def _warn_of_unused_gpus() -> None:

@@ -55,6 +55,24 @@ def test_best_models_come_first(wrap: object) -> None:
     assert [one.sample for one in top] == [{"width": 9}, {"width": 5}]
 
 
+def test_model_of_a_one_shot_search_is_the_architecture_of_its_result() -> None:
+    one = events.RecordedCandidate(0, "k", {"sample": {}})
+    found = measured(0, {"default": 0.5, "size": 3, "architecture": {"width": 4}})
+    found[0] = events.CandidatesRecorded("", (one,), exhausted=False)
+
+    (top,) = progress_of(*found).top(1)
+
+    assert (top.sample, top.metric) == ({"width": 4}, {"default": 0.5, "size": 3})
+
+
+def test_objective_of_another_model_may_be_named_architecture() -> None:
+    metric = {"default": 0.5, "architecture": 3}
+
+    (top,) = progress_of(*measured(4, metric)).top(1)
+
+    assert (top.sample, top.metric) == ({"width": 4}, metric)
+
+
 def test_models_without_a_number_are_left_out() -> None:
     found = [*measured(0, "text"), *measured(1, float("nan")), *measured(2, 1.0)]
 

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 import nni
-from nni.nas.evaluator.trial_reports import CallbackTrialChannel, changed_finals, reports_to
+from nni.nas.evaluator.trial_reports import (
+    CallbackTrialChannel,
+    changed_finals,
+    present_reporter,
+    reports_to,
+)
 from nni.trial.ports import TrialChannel
 
 
@@ -66,6 +71,19 @@ def test_the_channel_is_one_of_trials() -> None:
     channel: TrialChannel = CallbackTrialChannel("model", ignore, ignore)
 
     assert channel.parameters(3) == "model"
+
+
+def test_reporter_of_a_block_reports_there_from_an_inner_block() -> None:
+    outer: list[object] = []
+    inner: list[object] = []
+
+    with reports_to("outer", outer.append, ignore):
+        report = present_reporter()
+        with reports_to("inner", inner.append, ignore):
+            report("PERIODICAL", 1)
+            nni.report_intermediate_result(2)
+
+    assert (outer, inner) == ([1], [2])
 
 
 def test_results_are_changed_on_their_way() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nni.experiment.errors import WrongStateError
+from nni.nas.evaluator.pytorch import Lightning
 from nni.nas.execution.candidate import parameters_of
+from nni.nas.execution.searched_architecture import architecture_result
 from nni.nas.execution.trial_platform import (
     CandidateAdded,
     CandidateEnded,
@@ -21,9 +23,11 @@ from nni.nas.experiment.explorations import (
     create_exploration,
     exploration_config,
 )
-from nni.nas.strategy import Random
+from nni.nas.strategy import DARTS, Random
+from nni.nas.strategy.oneshot.trial_search import SupernetSearch
 from tests.support.explored_space import widths
 from tests.support.in_memory_trials import InMemoryTrials
+from tests.support.supernet_trials import branches
 
 
 def canonical(**fields: object) -> NasExperimentConfig:
@@ -76,4 +80,29 @@ def test_models_of_the_service_are_those_of_the_strategy_as_the_client_sees_it()
 
     assert [model.sample for model in strategy.list_models()] == [{"width": 5}, {"width": 2}]
     assert strategy.hosted.status == "empty"
+    engine.shutdown()
+
+
+def test_one_shot_search_of_the_service_becomes_the_model_of_its_architecture() -> None:
+    trials = InMemoryTrials()
+    engine = ExplorationEngine(trials)
+    strategy = HostedStrategy(DARTS())
+    strategy.initialize(branches(), engine)
+    parameters = parameters_of(SupernetSearch.of(branches(), DARTS()))
+    trials.log.parameters["k"] = parameters
+    trials.log.append(
+        CandidateAdded("k", parameters),
+        CandidateScheduled("k", "k"),
+        CandidateMetric("k", {"default": 0.25}, is_final=False),
+        CandidateMetric("k", architecture_result(0.5, {"branch": "plain"}), is_final=True),
+        CandidateEnded("k", succeeded=True),
+        PlatformClosed("DONE", is_final=True),
+    )
+
+    strategy.run()
+
+    (model,) = strategy.list_models()
+    assert (model.sample, model.metric) == ({"branch": "plain"}, 0.5)
+    assert model.metrics.intermediates == [0.25]
+    assert isinstance(model.evaluator, Lightning)
     engine.shutdown()

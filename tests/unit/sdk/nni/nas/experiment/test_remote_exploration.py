@@ -9,9 +9,11 @@ import pytest
 from nni.experiment.client import ManagerClient
 from nni.experiment.errors import NotFoundError
 from nni.experiment.local_shape import running_endpoint
+from nni.nas.execution.searched_architecture import architecture_result
 from nni.nas.experiment.remote_exploration import (
     ExploredModel,
     RemoteExploration,
+    explored_model,
     list_explorations,
     status_of,
 )
@@ -35,6 +37,23 @@ def test_concurrency_of_zero_is_a_pause_while_the_experiment_runs() -> None:
 )
 def test_models_are_compared_by_their_default_metric(metric: object, value: float) -> None:
     assert ExploredModel("t", metric, {}).value == pytest.approx(value, nan_ok=True)
+
+
+def test_model_of_a_one_shot_search_is_the_architecture_of_its_result() -> None:
+    result = architecture_result({"default": 0.5, "size": 3}, {"width": 4})
+
+    found = explored_model("t", result, {})
+
+    assert found == ExploredModel("t", {"default": 0.5, "size": 3}, {"width": 4})
+
+
+@pytest.mark.parametrize(
+    ("metric", "sample"), [(0.5, {}), ({"default": 1, "architecture": 3}, {"width": 4})]
+)
+def test_results_of_other_models_stay_as_they_are(
+    metric: object, sample: dict[str, object]
+) -> None:
+    assert explored_model("t", metric, sample) == ExploredModel("t", metric, sample)
 
 
 def test_experiment_that_is_no_exploration_is_not_found(manager: InMemoryManager) -> None:

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from nni.hpo.host.command_pipe import CommandPipe
+from nni.nas.execution.candidate import model_from, parameters_of
 from nni.nas.host.document import dump_exploration
 from nni.nas.host.strategy_run import FAILED, run_strategy
-from nni.nas.strategy import GridSearch
+from nni.nas.space import SimplifiedModelSpace
+from nni.nas.strategy import GridSearch, RandomOneShot
 from nni.nas.strategy.base import Strategy
+from nni.nas.strategy.oneshot.trial_search import SupernetSearch
 from tests.support.architecture_search import Submitting
 from tests.support.explored_space import widths
+from tests.support.supernet_trials import branches
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_library() -> Iterator[None]:
+    """Restore the level of the log, which a process of a strategy sets for itself."""
+    logger = logging.getLogger("nni")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 class Service:
     """NAS service whose trials end as soon as they are scheduled."""
 
-    def __init__(self, strategy: Strategy, *, concurrency: int = 1) -> None:
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        concurrency: int = 1,
+        space: SimplifiedModelSpace | None = None,
+    ) -> None:
         self.lines: list[dict[str, Any]] = []
         self.submitted: list[int] = []
         self._trials = 0
         self._first = {
             "op": "initialize",
             "experiment_id": "exp",
-            "document": dump_exploration(widths(), strategy),
+            "document": dump_exploration(space or widths(), strategy),
             "code_directory": "",
             "concurrency": concurrency,
             "seed": 1,
@@ -70,7 +93,7 @@ class Service:
                 line = json.loads(text)
                 self.lines.append(line)
                 if "candidate" in line:
-                    width = line["parameters"]["sample"]["width"]
+                    width = line["parameters"]["sample"].get("width", 0)
                     self.submitted.append(width)
                     send(*self.results(line["candidate"], width))
                     if len(self.submitted) == limit:
@@ -83,8 +106,6 @@ class Service:
 
 def added(width: int) -> dict[str, Any]:
     model = widths().freeze({"width": width})
-    from nni.nas.execution.candidate import parameters_of
-
     return {"op": "added", "key": f"old-{width}", "parameters": parameters_of(model)}
 
 
@@ -106,6 +127,19 @@ def test_limit_of_the_experiment_does_not_exhaust_the_strategy() -> None:
 
     assert code == 0
     assert {"exhausted": True} not in service.lines
+
+
+def test_one_shot_strategy_is_one_candidate_that_its_trial_runs() -> None:
+    service = Service(RandomOneShot(), space=branches())
+
+    code = service.run()
+
+    assert code == 0
+    (parameters,) = [one["parameters"] for one in service.lines if "candidate" in one]
+    search = model_from(parameters)
+    assert isinstance(search, SupernetSearch)
+    assert isinstance(search.strategy, RandomOneShot)
+    assert service.lines[-1] == {"exhausted": True}
 
 
 def test_what_the_log_has_is_not_evaluated_again() -> None:

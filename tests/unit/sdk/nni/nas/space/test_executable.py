@@ -173,6 +173,14 @@ def test_deep_copy_is_evaluated_on_its_own(kind: type[ExecutableModelSpace]) -> 
     assert copied.executable_model() is not network
 
 
+@every_format
+def test_result_of_one_network_is_its_metric(kind: type[ExecutableModelSpace]) -> None:
+    model = kind.from_model(TinySpace()).freeze(SAMPLE)
+
+    assert model.take_result({"default": 1, "size": 3}) == {"default": 1, "size": 3}
+    assert model.sample == SAMPLE
+
+
 def test_text_shows_sample_and_metric() -> None:
     model = RawFormatModelSpace(TinySpace()).freeze(SAMPLE)
     model.metrics.final = 1

@@ -6,6 +6,7 @@ import pytest
 
 from nni.experiment import RemoteConfig
 from nni.experiment.errors import ConfigError
+from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.experiment.config import (
     CgoEngineConfig,
     NasExperimentConfig,
@@ -13,10 +14,11 @@ from nni.nas.experiment.config import (
 )
 from nni.nas.experiment.config.experiment_config import AVAILABLE_ENGINES
 from nni.nas.experiment.engines import _ENGINES
-from nni.nas.strategy import Chain, Random
+from nni.nas.strategy import Chain, Random, RandomOneShot
 from nni.nas.strategy.base import Strategy
 from nni.nas.strategy.middleware import Filter
 from nni.testing.strategies import TableSpace
+from tests.support.supernet_trials import Branches, evaluator
 
 
 class OneShot(Random):
@@ -71,6 +73,33 @@ def test_search_that_cannot_travel_to_the_service_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=rule):
         config.canonical(object(), None, strategy)
+
+
+@pytest.mark.parametrize(
+    "config", [NasExperimentConfig("service"), NasExperimentConfig("service", "raw")]
+)
+def test_one_shot_search_travels_to_the_service_in_the_simplified_format(
+    config: NasExperimentConfig,
+) -> None:
+    made = config.canonical(Branches(), evaluator(), RandomOneShot())
+
+    assert (made.execution_engine.name, made.model_format.name) == ("service", "simplified")
+
+
+@pytest.mark.parametrize(
+    ("model_format", "trained_by", "error", "rule"),
+    [
+        ("graph", evaluator(), ValueError, "model_format must be 'simplified' for RandomOneShot"),
+        ("simplified", FunctionalEvaluator(print), TypeError, "needs a Lightning evaluator"),
+    ],
+)
+def test_one_shot_search_that_no_trial_can_run_is_refused(
+    model_format: str, trained_by: Any, error: type[Exception], rule: str
+) -> None:
+    config = NasExperimentConfig("service", model_format)
+
+    with pytest.raises(error, match=rule):
+        config.canonical(Branches(), trained_by, RandomOneShot())
 
 
 def test_available_engines_are_those_that_can_be_constructed() -> None:
