@@ -41,7 +41,7 @@ def node_tuner(folder: Path) -> Iterator[str]:
         yield line.removeprefix("listening on ").strip()
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         if process.stdout is not None:
             process.stdout.close()
 

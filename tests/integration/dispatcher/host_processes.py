@@ -19,5 +19,5 @@ def host_pid(manager: ScriptedManager) -> int:
 
 
 def pid_exists(pid: int) -> bool:
-    """Return whether a process runs; one that nobody has reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     return bool(list(alive([pid])))

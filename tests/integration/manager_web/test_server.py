@@ -160,8 +160,9 @@ async def test_client_that_leaves_a_stream_leaves_nothing_behind(
     await web.close_listener(EXPERIMENT)
 
     # Much sooner than the grace is over, which a forgotten stream would use up.
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60) as limit:
         await web.aclose(grace_s=600)
+    assert not limit.expired()
 
 
 async def test_viewed_experiment_is_shown_but_not_changed(

@@ -33,7 +33,7 @@ from svc_manager.usecases.experiments import Experiments
 from svc_manager.wiring import Manager, Stores
 
 POOL = "local"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """Time limit for steps that take milliseconds on an idle machine."""
 
 
