@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from nni.feature_engineering._estimator import class_codes, regression_target
 
-__all__ = ["Targets", "class_targets", "number_targets"]
+__all__ = ["WeightedTargets", "class_targets", "number_targets"]
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class WeightedTargets:
     """Numbers that a subset of the columns shall explain."""
 
     vectors: NDArray[np.float64]
@@ -21,7 +21,7 @@ class Targets:
     """`(n_samples,)`, with mean 1."""
 
 
-def class_targets(target: NDArray[Any], *, ordinal: bool, balanced: bool) -> Targets:
+def class_targets(target: NDArray[Any], *, ordinal: bool, balanced: bool) -> WeightedTargets:
     """Return the targets of a classification.
 
     Args:
@@ -45,7 +45,7 @@ def class_targets(target: NDArray[Any], *, ordinal: bool, balanced: bool) -> Tar
     return _standardized(vectors, weights)
 
 
-def number_targets(target: NDArray[Any]) -> Targets:
+def number_targets(target: NDArray[Any]) -> WeightedTargets:
     """Return the targets of a regression.
 
     Args:
@@ -58,7 +58,7 @@ def number_targets(target: NDArray[Any]) -> Targets:
     return _standardized(numbers[:, None], np.ones(len(numbers)))
 
 
-def _standardized(vectors: NDArray[np.float64], weights: NDArray[np.float64]) -> Targets:
+def _standardized(vectors: NDArray[np.float64], weights: NDArray[np.float64]) -> WeightedTargets:
     centred = vectors - np.average(vectors, axis=0, weights=weights)
     variance = np.average((centred**2).sum(axis=1), weights=weights)
-    return Targets(centred / np.sqrt(variance), weights)
+    return WeightedTargets(centred / np.sqrt(variance), weights)

@@ -23,7 +23,7 @@ from nni.feature_engineering._scikit_learn import (
     f_regression,
 )
 from nni.feature_engineering._selection import ColumnUnits, selected_columns
-from nni.feature_engineering._targets import Targets, class_targets, number_targets
+from nni.feature_engineering._targets import WeightedTargets, class_targets, number_targets
 from nni.feature_engineering.feature_selector import Column, RandomState, Table
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class FeatureGradientSelector(SelectionEstimator):
             if getattr(self, name) and not self.classification:
                 raise ValueError(f"{name} needs classification=True; leave it out for a regression")
 
-    def _targets(self, target: NDArray[Any]) -> Targets:
+    def _targets(self, target: NDArray[Any]) -> WeightedTargets:
         if not self.classification:
             return number_targets(target)
         return class_targets(
@@ -259,7 +259,7 @@ class _ScoreSearch:
         self,
         options: FeatureGradientSelector,
         table: Table,
-        targets: Targets,
+        targets: WeightedTargets,
         units: ColumnUnits,
         device: torch.device,
     ) -> None:
