@@ -48,6 +48,7 @@ def config_to_proto(config: ExperimentConfig) -> config_pb2.ExperimentConfig:
         training_services=[_service(service) for service in config.training_services()],
         nni_manager_ip=config.nni_manager_ip or "",
         retry_failed_trials=config.retry_failed_trials,
+        include_intermediate_results=config.include_intermediate_results,
         tags=config.tags,
         objectives=[
             metric_pb2.Objective(metric=item.metric, mode=_MODES[item.mode])
@@ -142,6 +143,7 @@ def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
         "training_service": _services_from(message),
         "nni_manager_ip": message.nni_manager_ip or None,
         "retry_failed_trials": message.retry_failed_trials,
+        "include_intermediate_results": message.include_intermediate_results,
         "tags": dict(message.tags),
         "objectives": [
             {"metric": item.metric, "mode": _MODE_NAMES[item.mode]} for item in message.objectives

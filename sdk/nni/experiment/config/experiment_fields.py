@@ -84,6 +84,8 @@ class ExperimentFields(ConfigModel):
     """Retries of a trial that was lost with its runner; `None`: two."""
     retry_failed_trials: Annotated[Integer, Field(ge=0)] = 0
     """Retries of a trial whose command failed."""
+    include_intermediate_results: Flag = False
+    """True if the last intermediate result of a trial that was stopped early is its final one."""
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
     """Seed of the algorithm; `None`: one is drawn and recorded."""
     objectives: list[ObjectiveConfig] = Field(default_factory=list)

@@ -33,7 +33,7 @@ _SECTIONS: Final[dict[str, dict[str, str]]] = {
         "codeDir": "tuner.codeDirectory",
         "classFileName": "tuner.className (module.Class)",
         "gpuIndices": "tunerGpuIndices",
-        "includeIntermediateResults": _REMOVED,
+        "includeIntermediateResults": "includeIntermediateResults",
     },
     "assessor": {
         "builtinAssessorName": "assessor.name",

@@ -133,8 +133,10 @@ def _algorithms(file: SectionReader) -> dict[str, Any]:
         return {"tunerGpuIndices": gpus, "advisor": _algorithm(advisor, "builtinAdvisorName")}
     file.require("tuner", "or advisor")
     tuner = file.section("tuner")
-    tuner.drop("includeIntermediateResults")
-    fields: dict[str, Any] = {"tunerGpuIndices": _gpus_of(tuner)}
+    fields: dict[str, Any] = {
+        "tunerGpuIndices": _gpus_of(tuner),
+        "includeIntermediateResults": tuner.flag("includeIntermediateResults"),
+    }
     if file.given("tuner"):
         fields["tuner"] = _algorithm(tuner, "builtinTunerName")
     if file.given("assessor"):

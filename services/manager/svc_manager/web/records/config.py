@@ -31,6 +31,7 @@ _PLAIN_FIELDS: Final = {
     "experimentWorkingDirectory": "experiment_working_directory",
     "nniManagerIp": "nni_manager_ip",
     "retryFailedTrials": "retry_failed_trials",
+    "includeIntermediateResults": "include_intermediate_results",
     "trialGpuNumber": "trial_gpu_number",
     "maxTrialNumber": "max_trial_number",
     "maxTrialRetries": "max_trial_retries",

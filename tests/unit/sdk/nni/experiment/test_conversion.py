@@ -27,6 +27,7 @@ EVERYTHING: dict[str, Any] = {
     "max_trial_duration": "1.5s",
     "max_trial_retries": 0,
     "retry_failed_trials": 1,
+    "include_intermediate_results": True,
     "seed": 3,
     "objectives": [{"metric": "loss", "mode": "minimize"}],
     "constraints": [{"metric": "size", "max": 2.0}],

@@ -91,7 +91,7 @@ ONE_BY_ONE: list[tuple[str, object, str]] = [
     ("tuner.codeDir", ".", "is now tuner.codeDirectory"),
     ("tuner.classFileName", "a.py", "is now tuner.className (module.Class)"),
     ("tuner.gpuIndices", "0", "is now tunerGpuIndices"),
-    ("tuner.includeIntermediateResults", True, REMOVED),
+    ("tuner.includeIntermediateResults", True, "is now includeIntermediateResults"),
     ("assessor.builtinAssessorName", "Medianstop", "is now assessor.name"),
     ("assessor.codeDir", ".", "is now assessor.codeDirectory"),
     ("assessor.classFileName", "a.py", "is now assessor.className (module.Class)"),

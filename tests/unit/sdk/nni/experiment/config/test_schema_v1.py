@@ -168,6 +168,13 @@ def test_algorithms_keep_names_arguments_and_gpus() -> None:
     assert new["tunerGpuIndices"] == [0, 2]
 
 
+@pytest.mark.claim("platform", 22)
+def test_intermediate_results_of_stopped_trials_are_included_as_before() -> None:
+    tuner = {"builtinTunerName": "TPE", "includeIntermediateResults": True}
+
+    assert ExperimentConfig(**converted(tuner=tuner)).include_intermediate_results
+
+
 def test_advisor_takes_the_place_of_tuner_and_assessor() -> None:
     result = convert_v1(
         document(

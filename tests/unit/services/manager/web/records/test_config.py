@@ -29,6 +29,7 @@ FULL: dict[str, Any] = {
     "maxTrialNumber": 9,
     "maxTrialDuration": "1.5s",
     "maxTrialRetries": 0,
+    "includeIntermediateResults": True,
     "logLevel": "debug",
     "experimentWorkingDirectory": "/work",
     "tunerGpuIndices": [0, 2],
