@@ -118,6 +118,7 @@ class CrossGraphOptimization(Middleware):
         Raises:
             TypeError: a model has another format, or its evaluator trains one model only; none is
                 queued.
+            RuntimeError: a model is not frozen, or was evaluated already; none is queued.
         """
         checked = [_checked(model) for model in models]
         for model in checked:
@@ -290,6 +291,11 @@ def _checked(model: ExecutableModelSpace) -> GraphModelSpace:
         raise TypeError(
             f"cross-graph optimisation needs models in the graph format, got "
             f"{type(model).__name__}; set config.model_format = 'graph'"
+        )
+    if model.status not in {ModelStatus.Frozen, ModelStatus.Retrying}:
+        raise RuntimeError(
+            f"a submitted model must be frozen, its status is {model.status}; "
+            "call freeze(sample) of the space"
         )
     evaluator: Any = model.evaluator
     if (

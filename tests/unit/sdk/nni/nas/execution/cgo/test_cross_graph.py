@@ -250,6 +250,18 @@ def test_models_of_other_formats_are_refused(below: Waiting) -> None:
         merging(below).submit_models(raw)
 
 
+def test_models_that_are_not_frozen_are_refused(below: Waiting) -> None:
+    engine = merging(below)
+    (evaluated, *_) = models()
+    evaluated.status = ModelStatus.Trained
+
+    for model in (space(), evaluated):
+        with pytest.raises(RuntimeError, match="must be frozen, its status is"):
+            engine.submit_models(models()[0], model)
+
+    assert engine.list_models() == []
+
+
 def test_evaluators_of_one_model_are_refused(below: Waiting) -> None:
     single = Classification(train_dataloaders=loader(), num_classes=4, max_epochs=1, **QUIET)
 
