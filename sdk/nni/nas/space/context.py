@@ -19,6 +19,9 @@ def model_context(sample: Sample) -> Iterator[None]:
     the sample does not choose are not part of it. A space constructed before is unaffected; use
     its `freeze`. Labels that no mutable has are ignored: those of an evaluator may be among them.
 
+    A `ModelSpace` that the sample does not fit takes it in the format of NNI 2.x, with a warning;
+    `nni.nas.utils.convert_sample` converts it for good.
+
     Args:
         sample: value of each label.
 

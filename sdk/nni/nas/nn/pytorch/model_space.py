@@ -13,6 +13,7 @@ from nni.common.serializer.record import MARKER, TraceMarker
 from nni.common.serializer.tracing import attach
 from nni.mutable import Sample, label_scope
 from nni.nas.nn.pytorch.base import MutableModule, check_has_no_values, dry_run, frozen_copy
+from nni.nas.nn.pytorch.older_samples import construct_as_sampled
 from nni.nas.nn.pytorch.parametrized import remember_scope, scope_at_construction
 from nni.nas.space.base import BaseModelSpace
 from nni.nas.space.context import current_model, model_context
@@ -230,8 +231,12 @@ def _recording(constructor: Callable[..., None]) -> Callable[..., None]:
             functools.partial(constructor, self), args, kwargs, kw_only=True
         )
         attach(self, type(self), recorded)
-        with _construction(type(self)):
-            constructor(self, *recorded[0], **recorded[1])
+
+        def construct() -> None:
+            with _construction(type(self)):
+                constructor(self, *recorded[0], **recorded[1])
+
+        construct_as_sampled(self, construct)
 
     return __init__
 
