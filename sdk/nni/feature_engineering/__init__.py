@@ -1,4 +1,4 @@
-"""Feature engineering for tables: selection of columns.
+"""Feature engineering for tables: selection of columns, and generation of new ones.
 
 Names are imported on first use, so that `import nni.feature_engineering` loads neither scikit-learn
 nor torch nor LightGBM. The extra `feature` installs the three.
@@ -10,23 +10,40 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nni.feature_engineering.feature_selector import FeatureSelector
     from nni.feature_engineering.gbdt_selector import GBDTSelector
+    from nni.feature_engineering.generated_feature import (
+        GeneratedFeature,
+        candidate_features,
+        candidate_space,
+        chosen_features,
+    )
+    from nni.feature_engineering.generation import FeatureGenerator
     from nni.feature_engineering.gradient_selector import (
         FeatureGradientSelector,
         GradientFeatureSelector,
     )
 
 __all__ = [
+    "FeatureGenerator",
     "FeatureGradientSelector",
     "FeatureSelector",
     "GBDTSelector",
+    "GeneratedFeature",
     "GradientFeatureSelector",
+    "candidate_features",
+    "candidate_space",
+    "chosen_features",
 ]
 
 _HOMES = {
+    "FeatureGenerator": "generation",
     "FeatureGradientSelector": "gradient_selector",
     "FeatureSelector": "feature_selector",
     "GBDTSelector": "gbdt_selector",
+    "GeneratedFeature": "generated_feature",
     "GradientFeatureSelector": "gradient_selector",
+    "candidate_features": "generated_feature",
+    "candidate_space": "generated_feature",
+    "chosen_features": "generated_feature",
 }
 
 
