@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from tests.support import wait
+
 _SIZE_BYTES: Final = 1024 * 1024 * 1024
 _SHUTDOWN: Final = 0x8004587D
 """`EXT4_IOC_SHUTDOWN`: the file system takes no more writes, and drops those it has not made."""
@@ -61,7 +63,7 @@ class CutDisk:
 
     def restore(self) -> None:
         """Mount it again, as after a start of the machine; no process may use it."""
-        _run("umount", str(self.path))
+        self._unmount()
         # A copy: a namespace of another test that began while the disk was mounted has it mounted
         # until that test ends, and the kernel would mount the one without power again.
         _run("cp", "--sparse=always", str(self._image), str(self._copy))
@@ -78,7 +80,7 @@ class CutDisk:
 
     def restore_copy(self) -> None:
         """Mount the copy in its place; no process may use the disk."""
-        _run("umount", str(self.path))
+        self._unmount()
         self._copy.replace(self._image)
         self._mount()
 
@@ -87,6 +89,15 @@ class CutDisk:
         subprocess.run(["umount", "--lazy", str(self.path)], check=False, timeout=_TIMEOUT_S)
         self._image.unlink(missing_ok=True)
         self._copy.unlink(missing_ok=True)
+
+    def _unmount(self) -> None:
+        # The kernel closes the files of a killed process after it has taken them off its list.
+        command = ["umount", str(self.path)]
+        wait.until(
+            lambda: subprocess.run(command, check=False, capture_output=True).returncode == 0,
+            _TIMEOUT_S,
+            f"no process uses {self.path}",
+        )
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop", str(self._image), str(self.path))
