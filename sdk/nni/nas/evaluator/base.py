@@ -191,3 +191,19 @@ class FrozenEvaluator(Evaluator):
     def __repr__(self) -> str:
         name = getattr(self.trace_symbol, "__qualname__", self.trace_symbol)
         return f"FrozenEvaluator({name}, {self.trace_kwargs})"
+
+
+def check_can_evaluate(evaluator: object) -> None:
+    """Raise TypeError unless an object evaluates models.
+
+    Args:
+        evaluator: an `Evaluator`, or another object with its method.
+
+    Raises:
+        TypeError: it is a class, or has no method `evaluate`.
+    """
+    if isinstance(evaluator, type) or not callable(getattr(evaluator, "evaluate", None)):
+        raise TypeError(
+            "evaluator must be an object with the method evaluate(model), such as "
+            f"FunctionalEvaluator(train); got {evaluator!r:.200}"
+        )

@@ -5,9 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import re
-import secrets
-import string
 import sys
 import threading
 import time
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.errors import NotFoundError, WrongStateError
+from nni.nas.evaluator.base import check_can_evaluate
 from nni.nas.execution import ExecutionEngine, ModelEventType, TrainingEndEvent
 from nni.nas.experiment.checkpoints import STATE_VERSION, CheckpointFiles
 from nni.nas.experiment.config import NasExperimentConfig
@@ -25,7 +23,7 @@ from nni.nas.experiment.engines import SearchTarget, client_strategy, create_eng
 from nni.nas.experiment.exports import check_formatter, formatted
 from nni.nas.experiment.local_trials import STATES_BY_STRATEGY, LocalTrials
 from nni.nas.experiment.log_file import ExperimentLogFile
-from nni.nas.experiment.manifest import ExperimentManifest
+from nni.nas.experiment.manifest import ExperimentManifest, checked_id
 from nni.nas.experiment.model_records import models_of, record_of
 from nni.nas.experiment.search_progress import SearchProgress
 from nni.nas.experiment.trial_queries import SearchTrials, TrialQueries
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,32}")
-_ID_LENGTH: Final = 8
 _SAVES_PER_GROWTH: Final = 20
 """A checkpoint is saved when the number of ended models has grown by a twentieth, so that the time
 for all checkpoints of a long search grows little faster than the search."""
@@ -114,21 +110,21 @@ class NasExperiment(TrialQueries):
         config: NasExperimentConfig | None = None,
         id: str | None = None,  # noqa: A002 - documented name
     ) -> None:
-        if id is not None and not _ID.fullmatch(id):
-            raise ValueError(f"id must be 1 to 32 letters, digits, '-' and '_'; got {id!r}")
+        self.id = checked_id(id)
         if not isinstance(strategy, Strategy):
             raise TypeError(
                 "strategy must be an object of a class of nni.nas.strategy, such as Random(); "
                 f"got {strategy!r:.200}{closest(strategy) if isinstance(strategy, str) else ''}"
             )
-        _check_evaluator(evaluator, model_space)
+        # A space of graphs may have an evaluator of its own.
+        own = getattr(model_space, "evaluator", None)
+        check_can_evaluate(own if evaluator is None else evaluator)
         self.model_space = model_space
         self.evaluator = evaluator
         self.strategy = strategy
         self._default = NasExperimentConfig.default(model_space, evaluator, strategy)
         self._is_config_given = config is not None
         self.config = self._default.model_copy(deep=True) if config is None else config
-        self.id = id or _new_id()
         self._canonical: NasExperimentConfig | None = None
         self._engine: ExecutionEngine | None = None
         self._log_file: ExperimentLogFile | None = None
@@ -596,21 +592,6 @@ class NasExperiment(TrialQueries):
                 self._saved_records = len(self._records)
         if is_due:
             self.save_checkpoint()
-
-
-def _check_evaluator(evaluator: object, model_space: object) -> None:
-    """Raise TypeError unless an evaluator can evaluate; a space of graphs may have its own."""
-    if evaluator is None:
-        evaluator = getattr(model_space, "evaluator", None)
-    if isinstance(evaluator, type) or not callable(getattr(evaluator, "evaluate", None)):
-        raise TypeError(
-            "evaluator must be an object with the method evaluate(model), such as "
-            f"FunctionalEvaluator(train); got {evaluator!r:.200}"
-        )
-
-
-def _new_id() -> str:
-    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(_ID_LENGTH))
 
 
 def _now_ms() -> int:

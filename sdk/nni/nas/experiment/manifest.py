@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
+import secrets
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +19,26 @@ _NONE: Final = "N/A"
 """Value of fields that such an experiment does not have."""
 TAG: Final = "retiarii"
 """Tag of architecture searches, as in NNI 2.x."""
+_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,32}")
+_ID_LENGTH: Final = 8
+"""Of a generated id."""
+
+
+def checked_id(experiment_id: str | None) -> str:
+    """Return the id of an experiment, a new one if none is given.
+
+    Args:
+        experiment_id: id that a user has chosen; None for none.
+
+    Raises:
+        ValueError: it has other characters, or too many.
+    """
+    if experiment_id is None:
+        letters = string.ascii_letters + string.digits
+        return "".join(secrets.choice(letters) for _ in range(_ID_LENGTH))
+    if not _ID.fullmatch(experiment_id):
+        raise ValueError(f"id must be 1 to 32 letters, digits, '-' and '_'; got {experiment_id!r}")
+    return experiment_id
 
 
 class ExperimentManifest:

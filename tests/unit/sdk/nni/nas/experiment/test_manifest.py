@@ -1,7 +1,16 @@
 import json
 from pathlib import Path
 
-from nni.nas.experiment.manifest import ExperimentManifest
+import pytest
+
+from nni.nas.experiment.manifest import ExperimentManifest, checked_id
+
+
+def test_id_is_that_of_the_user_or_a_new_one() -> None:
+    assert checked_id("mine-1") == "mine-1"
+    assert len(checked_id(None)) == 8
+    with pytest.raises(ValueError, match="id must be 1 to 32 letters"):
+        checked_id("a/b")
 
 
 def test_missing_file_has_no_entries(tmp_path: Path) -> None:
