@@ -12,7 +12,8 @@ from tests.support.wheels import DISTRIBUTIONS, ROOT, build_wheels, source_files
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 DISTRIBUTION_FILES = {
-    "pyproject.toml", "README.md", "LICENSE", "requirements.txt", "requirements-compression.txt",
+    "pyproject.toml", "README.md", "LICENSE",
+    "requirements.txt", "requirements-compression.txt", "requirements-nas.txt",
 }  # fmt: skip
 """Files of a distribution that are no part of its packages."""
 
