@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from nni.common.serializer.encoding import BYTES, PICKLE
 from nni.durable_files import replace_durably
@@ -77,7 +78,7 @@ class PayloadFiles:
         path = self.folder / sha256
         if not path.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(".new")
+            draft = path.with_suffix(f".{uuid4().hex}")  # other processes may write the same
             draft.write_bytes(data)
             replace_durably(draft, path)
         return f"{prefix}{SPILLED}{sha256}"

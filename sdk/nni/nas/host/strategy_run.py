@@ -55,7 +55,7 @@ def _prepare(first: dict[str, Any]) -> None:
 def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) -> bool:
     """Run the strategy until it ends; return whether it has no more candidates.
 
-    It has not said so if the experiment takes no more of them: a limit may be raised later.
+    False where the experiment takes no more of them: its limit may be raised later.
     """
     engine = TrainingServiceExecutionEngine(
         trials, max(1, first["concurrency"]), payloads=parts.payloads
