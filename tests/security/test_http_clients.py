@@ -84,7 +84,8 @@ async def test_head_that_never_ends_is_given_up_however_it_drips(strict_port: in
     writer.close()
 
     assert number < 100
-    assert closed.result() == b""
+    # A connection that is closed before all of its input was read is reset.
+    assert isinstance(closed.exception(), ConnectionResetError) or closed.result() == b""
 
 
 async def test_body_that_never_ends_is_refused(tmp_path: Path) -> None:
@@ -101,7 +102,9 @@ async def test_body_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 
 async def test_head_that_is_too_long_is_refused(port: int) -> None:
-    head = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 100_000
+    # Above the limit, and less than what arrives at once: a close before all of it was read resets
+    # the connection, and the answer may be lost.
+    head = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 40_000
 
     answer = await said(port, head)
 
