@@ -180,20 +180,24 @@ def test_random_numbers_are_drawn_anew(tmp_path: Path) -> None:
     assert random.Random(0).random() not in {first, second}
 
 
-def test_libraries_draw_their_random_numbers_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("library", "draw", "seed"),
+    [
+        ("numpy", "numpy.random.rand()", "numpy.random.seed(0)"),
+        ("torch", "torch.rand(()).item()", "torch.manual_seed(0)"),
+    ],
+)
+def test_library_draws_its_random_numbers_anew(
+    tmp_path: Path, library: str, draw: str, seed: str
+) -> None:
+    pytest.importorskip(library)
     process = Process(tmp_path, further=2)
-    script = (
-        "import numpy, torch\ndef one():\n"
-        "    print(json.dumps([numpy.random.rand(), torch.rand(()).item()]))\n"
-        "    numpy.random.seed(0)\n    torch.manual_seed(0)\n"
-        "run_trials(one)"
-    )
+    script = f"import {library}\ndef one():\n    print(json.dumps({draw}))\n    {seed}\n"
 
-    process.run(script)
+    process.run(script + "run_trials(one)")
 
     first, second = process.facts("further0", "further1")
-    assert first[0] != second[0]
-    assert first[1] != second[1]
+    assert first != second
 
 
 @pytest.mark.parametrize(
