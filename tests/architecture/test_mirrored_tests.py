@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "services/common/svc_common/messaging/ports.py": "tests/conformance/messaging",
     "services/dispatcher/svc_dispatcher/ports.py": "tests/conformance/dispatcher",
     "services/trial-runner/svc_trial_runner/ports.py": "tests/conformance/runner",
+    "services/trial-runner/svc_trial_runner/fleet/ports.py": "tests/conformance/fleet",
     # Composition roots are tested with the servers that they open.
     "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",

@@ -6,6 +6,7 @@
 | `INBOX` | `nni.inbox.<exp>.<source>` | log, read in order, trimmed behind the slowest cursor |
 | `TASKS` | `nni.task.<pool>` | work queue, pulled |
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
+| `POOLS` | `nni.pool.<pool>.need`, `nni.pool.<pool>.state` | the last message of each |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
 | none | `nni.manager.<boot>`: notice to check the leases again | not stored |
 | none | `nni.copy.<exp>`: copy of each message that was stored in a log | not stored |
@@ -22,6 +23,7 @@ STREAM_EXPERIMENTS: Final = "EXPERIMENTS"
 STREAM_INBOX: Final = "INBOX"
 STREAM_TASKS: Final = "TASKS"
 STREAM_LOGS: Final = "LOGS"
+STREAM_POOLS: Final = "POOLS"
 
 ALL_EVENTS: Final = "nni.experiment.*.event"
 ALL_INBOXES: Final = "nni.inbox.*.*"
@@ -30,6 +32,8 @@ CLOSED_INBOXES: Final = "nni.closed.inbox"
 published to."""
 ALL_TASKS: Final = "nni.task.*"
 ALL_LOGS: Final = "nni.log.*.*"
+ALL_POOL_NEEDS: Final = "nni.pool.*.need"
+ALL_POOL_STATES: Final = "nni.pool.*.state"
 ALL_PRESENCES: Final = "nni.presence.*"
 ALL_CONTROLS: Final = "nni.control.*"
 ALL_MANAGERS: Final = "nni.manager.*"
@@ -57,6 +61,7 @@ _EVENT = re.compile(r"nni\.experiment\.([^.]+)\.event\Z")
 _INBOX = re.compile(r"nni\.inbox\.([^.]+)\.([^.]+)\Z")
 _TASK = re.compile(r"nni\.task\.([^.]+)\Z")
 _LOG = re.compile(r"nni\.log\.([^.]+)\.([^.]+)\Z")
+_POOL = re.compile(r"nni\.pool\.([^.]+)\.(?:need|state)\Z")
 _PRESENCE = re.compile(r"nni\.presence\.([^.]+)\Z")
 
 _checked: set[str] = set()
@@ -165,6 +170,25 @@ def parse_log(subject: str) -> tuple[str, str]:
     """
     experiment_id, trial_id = _parts(_LOG, subject)
     return experiment_id, trial_id
+
+
+def pool_need_subject(pool: str) -> str:
+    """Return the subject on which the manager says what a pool needs."""
+    return f"nni.pool.{check_id('pool', pool)}.need"
+
+
+def pool_state_subject(pool: str) -> str:
+    """Return the subject on which the fleet says what a pool has."""
+    return f"nni.pool.{check_id('pool', pool)}.state"
+
+
+def pool_of_subject(subject: str) -> str:
+    """Return the pool in the subject of a need or a state; raise for other subjects.
+
+    Raises:
+        InvalidArgumentError: the subject is none of a pool.
+    """
+    return _parts(_POOL, subject)[0]
 
 
 def control_subject(runner_id: str) -> str:

@@ -10,6 +10,8 @@ def test_subjects_are_parsed_back() -> None:
     assert subjects.pool_of_task(subjects.task_subject("local")) == "local"
     assert subjects.parse_log(subjects.log_subject("e1", "t1")) == ("e1", "t1")
     assert subjects.runner_of_presence(subjects.presence_subject("r1")) == "r1"
+    assert subjects.pool_of_subject(subjects.pool_need_subject("p1")) == "p1"
+    assert subjects.pool_of_subject(subjects.pool_state_subject("p1")) == "p1"
 
 
 def test_names_are_those_of_the_architecture() -> None:
@@ -20,6 +22,8 @@ def test_names_are_those_of_the_architecture() -> None:
     assert subjects.control_subject("r") == "nni.control.r"
     assert subjects.live_subject("e") == "nni.live.e"
     assert subjects.pool_consumer("p") == "pool-p"
+    assert subjects.pool_need_subject("p") == "nni.pool.p.need"
+    assert subjects.pool_state_subject("p") == "nni.pool.p.state"
 
 
 @pytest.mark.parametrize("bad", ["", "a.b", "a b", "*", ">", "-a", "a\n", "ä", "a" * 129])

@@ -1,0 +1,110 @@
+"""File of settings of an agent that a fleet starts on a machine: written there, read by the agent.
+
+The file is readable by its owner only and has the agent's secrets, so that none is on a command
+line or in an environment. `python -m svc_trial_runner --settings FILE` reads it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from svc_common.errors import InvalidArgumentError
+
+FORMAT: Final = 1
+SILENCE_LIMIT_S: Final = 120.0
+"""An agent whose connection to the bus is cut ends itself after this time."""
+
+
+class ConnectionKind(StrEnum):
+    """Kinds of the way from an agent to bus and manager."""
+
+    DIRECT = "direct"
+    """`bus` and `manager` are addresses, `nats://host:port` and `host:port`, without TLS: for
+    loopback only."""
+    SOCKETS = "sockets"
+    """`folder` has a file `current` with the name of a subfolder, in which `bus.sock` and
+    `manager.sock` are sockets of the present connection; a new connection writes a new name."""
+    TLS = "tls"
+    """`bus` (`tls://host:port`) and `manager` (`host:port`) are addresses; `authority` is the
+    certificate, in PEM, that both are signed by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How an agent reaches bus and manager."""
+
+    kind: ConnectionKind
+    bus: str = ""
+    manager: str = ""
+    folder: str = ""
+    authority: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Everything that an agent needs to know on a machine without an installation."""
+
+    name: str
+    """Id of the agent on the bus."""
+    pool: str
+    platform: str
+    """Of the pool: `remote`, `slurm`, ..."""
+    home: str
+    """Folder of the agent on its machine; `~` is the home of its user there."""
+    connection: ConnectionSettings
+    bus_user: str
+    bus_password: str = field(repr=False)
+    manager_token: str = field(repr=False)
+    slots: int = 1
+    """Trials at once."""
+    max_trials: int | None = None
+    """The agent ends after so many trials; None: it stays."""
+    bus_is_here: bool = False
+    """True if the bus runs on this machine, so that no other agent can have this one's tasks."""
+    silence_limit_s: float = SILENCE_LIMIT_S
+    setup_lines: tuple[str, ...] = ()
+    """Lines of the shell that run before each trial: `module load cuda`, `conda activate x`."""
+    python_path: str = ""
+    """Folder that is put first on the PATH of trials; empty: none."""
+    version: str = "unknown"
+    """NNI's version in the installation."""
+
+
+def write_agent_settings(settings: AgentSettings) -> bytes:
+    """Return the content of the file, JSON in UTF-8."""
+    return json.dumps({"format": FORMAT, **asdict(settings)}, indent=1).encode()
+
+
+def parse_agent_settings(content: bytes) -> AgentSettings:
+    """Return the settings in the content of a file.
+
+    Raises:
+        InvalidArgumentError: it is no JSON, of another format, or a field is missing or wrong.
+    """
+    try:
+        fields: Any = json.loads(content)
+    except ValueError as error:
+        raise InvalidArgumentError("--settings", "must be JSON", str(error)[:200]) from error
+    if not isinstance(fields, Mapping) or fields.get("format") != FORMAT:
+        raise InvalidArgumentError(
+            "--settings",
+            f"must have format {FORMAT}",
+            remedy="install the same version of NNI as the installation has",
+        )
+    try:
+        connection = fields["connection"]
+        return AgentSettings(
+            **{
+                **{name: value for name, value in fields.items() if name != "format"},
+                "connection": ConnectionSettings(
+                    **{**connection, "kind": ConnectionKind(connection["kind"])}
+                ),
+                "setup_lines": tuple(fields.get("setup_lines", ())),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            "--settings", "must have the fields of AgentSettings", str(error)[:200]
+        ) from error

@@ -1,0 +1,1 @@
+"""Fleet: launches and ends the agents of pools on their platforms."""

@@ -1,0 +1,1 @@
+"""Rules of the fleet: names of agents, what to launch and what to end."""

@@ -1,0 +1,157 @@
+"""Interfaces that the fleet needs from outside: platforms, bundles and credentials."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from svc_common.errors import ServiceError
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    AgentOrder,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    PlatformSection,
+)
+
+
+class PlatformError(ServiceError):
+    """Error of a platform that cannot be reached or refuses.
+
+    Attributes:
+        remedy: what a person can do about it; empty: nothing is known.
+        permanent: True if another try cannot succeed before the configuration is changed.
+    """
+
+    def __init__(self, message: str, remedy: str = "", *, permanent: bool = False) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.permanent = permanent
+
+
+class PlatformAdapter(Protocol):
+    """Interface of one platform of one pool: starts, lists and ends agents there.
+
+    Every method may be called again after a failure or a kill at any instant: it continues from
+    what is on the platform. Calls of one adapter do not overlap, except `wait_changed` and
+    `aclose`. Blocking work runs off the event loop. Errors that the platform reports are values or
+    `PlatformError`; both carry the platform's own words.
+    """
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks, after asking the platform; start nothing."""
+        ...
+
+    async def prepare(self) -> None:
+        """Bring to the platform what its agents need (bundle, relay); do nothing if it is there.
+
+        Raises:
+            PlatformError: the platform cannot be reached or refuses.
+        """
+        ...
+
+    async def capacity(self) -> int | None:
+        """Return how many agents the platform can have at once; None: it has no limit of its own.
+
+        For `remote` it is the number of machines.
+        """
+        ...
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Start agents; return those that were not started.
+
+        An order whose agent exists on the platform is done already: none is launched twice.
+
+        Raises:
+            PlatformError: the platform cannot be reached.
+        """
+        ...
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents of this pool and installation on the platform, ended ones included.
+
+        Raises:
+            PlatformError: the platform cannot be reached.
+        """
+        ...
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """End agents, with their trials, and forget them; do nothing for those that are gone.
+
+        Raises:
+            PlatformError: the platform cannot be reached.
+        """
+        ...
+
+    async def clean(self) -> None:
+        """Remove everything of this pool and installation from the platform, agents included.
+
+        Raises:
+            PlatformError: the platform cannot be reached.
+        """
+        ...
+
+    async def wait_changed(self) -> None:
+        """Wait until the result of `agents` may have changed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; agents on the platform live on. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationEndpoints:
+    """Addresses of bus and manager as this machine reaches them."""
+
+    bus: str
+    """`nats://host:port`."""
+    manager_grpc: str
+    """`host:port`."""
+
+
+class BundleStore(Protocol):
+    """Interface of packed agents: all that a machine with Python needs to run one."""
+
+    async def bundle(self, python: tuple[int, int], platform_tag: str) -> Path:
+        """Return a bundle for a worker's Python, made once; its file name has its content hash.
+
+        Args:
+            python: major and minor version of the worker's interpreter.
+            platform_tag: of its wheels, e.g. `manylinux_2_17_x86_64`.
+
+        Raises:
+            PlatformError: a distribution is missing; the message names it and how to get it.
+        """
+        ...
+
+
+class CredentialStore(Protocol):
+    """Interface of the agents' credentials at bus and manager."""
+
+    async def issue(self, name: AgentName) -> AgentCredentials:
+        """Return new credentials of an agent; earlier ones of the same name are revoked."""
+        ...
+
+    async def revoke(self, names: Sequence[AgentName]) -> None:
+        """End the validity of credentials; connections that use them are closed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterContext:
+    """What an adapter is opened with."""
+
+    installation: str
+    pool: str
+    section: PlatformSection
+    endpoints: InstallationEndpoints
+    bundles: BundleStore
+    folder: Path
+    """Private folder of this pool and platform on this machine, for keys, sockets and logs."""
+
+
+AdapterFactory = Callable[[AdapterContext], PlatformAdapter]
+"""Makes the adapter of one platform; does no I/O."""

@@ -1,0 +1,50 @@
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    PlatformSection,
+    parse_agent_name,
+)
+
+
+@pytest.mark.parametrize("pool", ["exp-a1b2c3d4", "gpu", "a-1-2", "3"])
+def test_name_is_parsed_back(pool: str) -> None:
+    name = AgentName("0123abcd", pool, 12)
+
+    assert parse_agent_name(str(name)) == name
+
+
+@pytest.mark.parametrize(
+    "foreign", ["", "nni", "nni-x-1", "nni-0123abcd-1", "nni-0123abcd-P-1", "job-0123abcd-p-1"]
+)
+def test_job_of_others_is_no_agent(foreign: str) -> None:
+    assert parse_agent_name(foreign) is None
+
+
+@pytest.mark.parametrize(
+    ("installation", "pool", "number"),
+    [
+        ("short", "p", 0),
+        ("0123ABCD", "p", 0),
+        ("0123abcd", "", 0),
+        ("0123abcd", "P", 0),
+        ("0123abcd", "p-", 0),
+        ("0123abcd", "p_q", 0),
+        ("0123abcd", "p", -1),
+        ("0123abcd", "p" * 48, 100),
+    ],
+)
+def test_name_that_a_platform_cannot_have_is_refused(
+    installation: str, pool: str, number: int
+) -> None:
+    with pytest.raises(InvalidArgumentError):
+        AgentName(installation, pool, number)
+
+
+def test_secrets_are_not_shown() -> None:
+    credentials = AgentCredentials("user", "hidden-1", "hidden-2")
+    section = PlatformSection("remote", {}, {"machineList[0].password": "hidden-3"})
+
+    assert "hidden" not in f"{credentials} {section}"

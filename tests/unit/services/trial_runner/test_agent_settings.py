@@ -1,0 +1,55 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    parse_agent_settings,
+    write_agent_settings,
+)
+
+SETTINGS = AgentSettings(
+    name="nni-0123abcd-exp-1-0",
+    pool="exp-1",
+    platform="remote",
+    home="~/.nni",
+    connection=ConnectionSettings(ConnectionKind.SOCKETS, folder="/run/x"),
+    bus_user="agent",
+    bus_password="hidden-1",
+    manager_token="hidden-2",
+    setup_lines=("module load cuda",),
+)
+
+
+def test_settings_are_read_back() -> None:
+    assert parse_agent_settings(write_agent_settings(SETTINGS)) == SETTINGS
+
+
+def test_field_that_an_older_fleet_does_not_write_has_its_default() -> None:
+    fields = json.loads(write_agent_settings(replace(SETTINGS, slots=4)))
+    del fields["slots"]
+
+    assert parse_agent_settings(json.dumps(fields).encode()).slots == 1
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hidden" not in repr(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"no JSON", "must be JSON"),
+        (b"[]", "must have format 1"),
+        (b'{"format": 2}', "must have format 1"),
+        (b'{"format": 1}', "must have the fields"),
+        (b'{"format": 1, "connection": {"kind": "pigeon"}}', "must have the fields"),
+    ],
+)
+def test_broken_file_is_refused_with_the_rule(content: bytes, rule: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rule):
+        parse_agent_settings(content)
