@@ -4,22 +4,17 @@ Import it from this module: `nni.testing` itself does not load torch.
 """
 
 import copy
-import random
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
 
 from nni.common.serializer import dump, load
 from nni.mutable import Sample, SampleMissingError
-from nni.nas.space import ExecutableModelSpace, InvalidMutation, ModelStatus
-
-_SEED = 0
-_TRIES = 1000
-"""Largest number of draws for the samples of a test."""
+from nni.nas.space import ExecutableModelSpace, ModelStatus
+from nni.testing.space_samples import SpaceConformance
 
 
-class ExecutableSpaceConformance(ABC):
+class ExecutableSpaceConformance(SpaceConformance[ExecutableModelSpace]):
     """Tests that a space must pass in its format; subclass it in a module of tests.
 
     Networks are small, as for a search, and compute one tensor.
@@ -42,18 +37,8 @@ class ExecutableSpaceConformance(ABC):
         >>> TestNet().test_network_computes_the_same_after_a_dump()
     """
 
-    draws: ClassVar[int] = 4
-    """Number of random samples that a test draws."""
     dumps: ClassVar[bool] = True
     """Whether the format can be written as JSON."""
-
-    @abstractmethod
-    def make(self) -> ExecutableModelSpace:
-        """Return a new space, always constructed with the same arguments."""
-
-    @abstractmethod
-    def make_inputs(self) -> tuple[Any, ...]:
-        """Return inputs of the network, a small batch."""
 
     def test_labels_are_the_same_in_each_instance(self) -> None:
         """Two instances have the same dimensions in the same order: samples fit both."""
@@ -169,19 +154,6 @@ class ExecutableSpaceConformance(ABC):
             self._check_same(
                 space.freeze(sample).executable_model(), loaded.freeze(sample).executable_model()
             )
-
-    def _samples(self, space: ExecutableModelSpace) -> list[Sample]:
-        """Return random samples, always the same."""
-        state = random.Random(_SEED)
-        samples: list[Sample] = []
-        for _ in range(_TRIES):
-            if len(samples) == self.draws:
-                return samples
-            try:
-                samples.append(space.random_sample(random_state=state))
-            except (ValueError, InvalidMutation):  # a draw may break a constraint
-                continue
-        raise AssertionError(f"fewer than {self.draws} of {_TRIES} random samples are valid")
 
     def _dumped(self, space: ExecutableModelSpace) -> str:
         return dump(space) if self.dumps else ""

@@ -4,8 +4,6 @@ Import it from this module: `nni.testing` itself does not load torch.
 """
 
 import copy
-import random
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -15,15 +13,12 @@ from nni.common.serializer import dump, load
 from nni.mutable import Sample, SampleMissingError
 from nni.nas.nn.pytorch import ModelSpace, MutableModule
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace, model_context
-
-_SEED = 0
-_TRIES = 1000
-"""Largest number of draws for one sample that satisfies the constraints."""
+from nni.testing.space_samples import SpaceConformance
 
 Shapes = dict[str, tuple[int, ...]]
 
 
-class ModelSpaceConformance(ABC):
+class ModelSpaceConformance(SpaceConformance[ModelSpace]):
     """Tests that every `nni.nas.nn.pytorch.ModelSpace` must pass; subclass it in a module of tests.
 
     The class of the space must be importable, and its arguments small, as for a search.
@@ -44,18 +39,8 @@ class ModelSpaceConformance(ABC):
         >>> TestNet().test_networks_of_random_samples_compute()
     """
 
-    draws: ClassVar[int] = 4
-    """Number of random samples that a test draws."""
     computes_unfrozen: ClassVar[bool] = True
     """Whether the space itself computes its default; some spaces compute only when frozen."""
-
-    @abstractmethod
-    def make(self) -> ModelSpace:
-        """Return a new space, always constructed with the same arguments."""
-
-    @abstractmethod
-    def make_inputs(self) -> tuple[Any, ...]:
-        """Return inputs of the network, a small batch."""
 
     def test_labels_are_the_same_in_each_instance(self) -> None:
         """Two instances have the same dimensions in the same order: samples fit both."""
@@ -178,19 +163,6 @@ class ModelSpaceConformance(ABC):
     def _built_without_a_sample(self) -> ModelSpace:
         with model_context({}):
             return self.make()
-
-    def _samples(self, space: Any) -> list[Sample]:  # noqa: ANN401 - space or executable space
-        """Return random samples, always the same."""
-        state = random.Random(_SEED)
-        samples: list[Sample] = []
-        for _ in range(_TRIES):
-            if len(samples) == self.draws:
-                return samples
-            try:
-                samples.append(space.random_sample(random_state=state))
-            except ValueError:  # a draw may break a constraint
-                continue
-        raise AssertionError(f"fewer than {self.draws} of {_TRIES} random samples are valid")
 
     def _check_computes(self, network: nn.Module) -> None:
         """Raise unless a network computes finite outputs, and gradients if it has parameters."""

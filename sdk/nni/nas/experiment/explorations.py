@@ -15,7 +15,6 @@ from nni.experiment.environment import experiment_environment
 from nni.experiment.errors import WrongStateError
 from nni.experiment.local_shape import ensure_local_shape
 from nni.experiment.preflight import check_start
-from nni.nas.execution import ExecutionEngine
 from nni.nas.execution.training_service import TrainingServiceExecutionEngine
 from nni.nas.execution.trial_platform import CandidateAdded, PlatformEvent
 from nni.nas.experiment.config import NasExperimentConfig
@@ -23,6 +22,7 @@ from nni.nas.experiment.platform_trials import ManagerTrialPlatform, experiment_
 from nni.nas.host.document import dump_exploration
 from nni.nas.space.executable import ExecutableModelSpace
 from nni.nas.strategy.base import Strategy
+from nni.nas.strategy.delegated import DelegatedStrategy
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_wire.values import from_value
@@ -182,43 +182,11 @@ class ExplorationEngine(TrainingServiceExecutionEngine):
         super().wait_models(*models)
 
 
-class HostedStrategy(Strategy):
-    """Strategy that runs in the NAS service, as the client sees it: `run` waits for its end.
-
-    Args:
-        hosted: strategy that the service gets; it is not used here.
-
-    Attributes:
-        hosted: the same.
-    """
-
-    def __init__(self, hosted: Strategy) -> None:
-        super().__init__()
-        self.hosted = hosted
-
-    def _initialize(
-        self, model_space: ExecutableModelSpace, engine: ExecutionEngine
-    ) -> ExecutableModelSpace:
-        del engine
-        return model_space
+class HostedStrategy(DelegatedStrategy):
+    """Strategy that runs in the NAS service, as the client sees it: `run` waits for its end."""
 
     def _run(self) -> None:
         self.engine.wait_models()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing: the log of the exploration is the record.
-
-        Returns:
-            An empty dict.
-        """
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Ignore a state.
-
-        Args:
-            state_dict: what `state_dict` returned.
-        """
 
 
 def _key_of(item: event_pb2.GeneratedParameters) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -24,7 +24,7 @@ from nni.nas.space import (
     RawFormatModelSpace,
     SimplifiedModelSpace,
 )
-from nni.nas.strategy.base import Strategy
+from nni.nas.strategy.delegated import DelegatedStrategy
 from nni.nas.strategy.oneshot.base import CHECKPOINT, OneShotStrategy
 from nni.nas.strategy.oneshot.epoch_checkpoint import NAME, EpochCheckpoint
 
@@ -166,51 +166,36 @@ def newest_checkpoint(trial_folder: Path) -> str | None:
     return None if found is None else str(found)
 
 
-class OneTrialStrategy(Strategy):
+class OneTrialStrategy(DelegatedStrategy):
     """Strategy that submits a one-shot search as one model.
 
     Args:
-        searching: one-shot strategy of the trial; it is not used here.
+        delegate: one-shot strategy of the trial; it is not used here.
 
     Attributes:
-        searching: the same.
+        delegate: the same.
 
     Raises:
         TypeError: the space has no simplified format.
     """
 
-    def __init__(self, searching: OneShotStrategy) -> None:
-        super().__init__()
-        self.searching = searching
+    delegate: OneShotStrategy
+
+    def __init__(self, delegate: OneShotStrategy) -> None:
+        super().__init__(delegate)
 
     def _initialize(
         self, model_space: ExecutableModelSpace, engine: ExecutionEngine
     ) -> ExecutableModelSpace:
-        del engine
         if not isinstance(model_space, SimplifiedModelSpace):
             raise TypeError(
-                f"{type(self.searching).__name__} in a trial needs the simplified format, got "
+                f"{type(self.delegate).__name__} in a trial needs the simplified format, got "
                 f"{type(model_space).__name__}; set config.model_format = 'simplified'"
             )
-        return model_space
+        return super()._initialize(model_space, engine)
 
     def _run(self) -> None:
         space = self.model_space
         assert isinstance(space, SimplifiedModelSpace)
         if self.wait_for_resource():
-            self.engine.submit_models(SupernetSearch.of(space, self.searching))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing: the log of the platform is the record.
-
-        Returns:
-            An empty dict.
-        """
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Ignore a state.
-
-        Args:
-            state_dict: what `state_dict` returned.
-        """
+            self.engine.submit_models(SupernetSearch.of(space, self.delegate))

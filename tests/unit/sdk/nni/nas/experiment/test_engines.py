@@ -85,7 +85,7 @@ def test_strategy_of_the_service_is_followed_by_another_one() -> None:
 
     assert isinstance(engine, ExplorationEngine)
     assert isinstance(followed, HostedStrategy)
-    assert followed.hosted is target.strategy
+    assert followed.delegate is target.strategy
     assert client_strategy(NasExperimentConfig("ts"), target.strategy) is target.strategy
 
 

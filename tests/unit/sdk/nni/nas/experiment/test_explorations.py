@@ -79,7 +79,7 @@ def test_models_of_the_service_are_those_of_the_strategy_as_the_client_sees_it()
     strategy.run()
 
     assert [model.sample for model in strategy.list_models()] == [{"width": 5}, {"width": 2}]
-    assert strategy.hosted.status == "empty"
+    assert strategy.delegate.status == "empty"
     engine.shutdown()
 
 
