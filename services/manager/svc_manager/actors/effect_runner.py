@@ -238,14 +238,14 @@ class EffectRunner:
             await self._bus.tasks.delete(await sent)
 
     async def _forget(self, log_sequence: int) -> None:
-        """Order all agents of the pools to forget the ended experiment, after pending withdrawals.
+        """Order all agents of the pool to forget the ended experiment, after pending withdrawals.
 
         The order ends attempts that were cancelled while their start report was on the way, but not
         those of a later generation: the experiment may be resumed meanwhile.
         """
         if self._withdrawals:
             await asyncio.wait(self._withdrawals)
-        runner_ids = set(self._agents.of_pools(self._experiment.settings.pools))
+        runner_ids = set(self._agents.of_pools({self._experiment.settings.pool}))
         runner_ids.update(trial.runner_id for trial in self._experiment.trials.values())
         for runner_id in runner_ids:
             self._order(runner_id, forget_to_bytes(self._experiment.id, log_sequence))

@@ -167,7 +167,7 @@ class ExperimentActor:
 
     def view(self) -> experiment_pb2.Experiment:
         """Return the experiment's proto message: state, counts, agents, reason for waiting."""
-        agents = self._dependencies.agents.of_pools(self._experiment.settings.pools)
+        agents = self._dependencies.agents.of_pools({self._experiment.settings.pool})
         view = experiment_view(self._experiment, self.now_ms(), len(agents))
         if self._experiment.state is not ExperimentState.STOPPED:
             view.waiting_for = self.bus_trouble or view.waiting_for

@@ -18,7 +18,7 @@ def created_event(
     return events.ExperimentCreated(
         experiment_id,
         config.SerializeToString(),
-        settings_of(config, resolved_mode),
+        settings_of(experiment_id, config, resolved_mode),
         budget_of(config),
         f"{config.experiment_working_directory.rstrip('/')}/{experiment_id}",
         environment_sha256,

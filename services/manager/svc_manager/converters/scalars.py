@@ -7,7 +7,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
-from nni_wire.pools import LOCAL_POOL
+from nni_wire.pools import LOCAL_POOL, experiment_pool
 from svc_common import subjects
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
@@ -21,6 +21,8 @@ from svc_manager.domain.values import (
 _METRIC_TYPES = {int(member): member for member in MetricType}
 _PERIODICAL: Final = MetricType.PERIODICAL
 """Members that each message needs stand here: as attributes of their class they take longer."""
+LOCAL_PLATFORM: Final = "local"
+"""Platform whose agent is a part of the installation; the manager knows no other one."""
 
 
 def to_ms(moment: Timestamp | Duration) -> int:
@@ -87,13 +89,26 @@ def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode 
     return OptimizeMode(number) if number else None
 
 
-def settings_of(config: config_pb2.ExperimentConfig, resolved_mode: int) -> ExperimentSettings:
+def pool_of(experiment_id: str, config: config_pb2.ExperimentConfig) -> str:
+    """Return the pool of an experiment's trials: this machine's, or one of its own.
+
+    An experiment with a platform besides `local` has a pool of its own, which all its platforms
+    feed.
+
+    Raises:
+        InvalidArgumentError: the id is too long for the name of a pool.
+    """
+    if all(service.platform == LOCAL_PLATFORM for service in config.training_services):
+        return LOCAL_POOL
+    return subjects.check_id("pool", experiment_pool(experiment_id))
+
+
+def settings_of(
+    experiment_id: str, config: config_pb2.ExperimentConfig, resolved_mode: int
+) -> ExperimentSettings:
     """Extract from a configuration the settings that decisions need, with defaults applied."""
-    pools = tuple(
-        subjects.check_id("platform", service.platform) for service in config.training_services
-    )
     return ExperimentSettings(
-        pools=pools or (LOCAL_POOL,),
+        pool=pool_of(experiment_id, config),
         max_trial_retries=(
             config.max_trial_retries
             if config.HasField("max_trial_retries")

@@ -58,10 +58,10 @@ TRANSITIONS: dict[ExperimentState, frozenset[ExperimentState]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSettings:
-    """Fixed settings of an experiment that decisions need: pools, retries, objective, debug."""
+    """Fixed settings of an experiment that decisions need: pool, retries, objective, debug."""
 
-    pools: tuple[str, ...] = (LOCAL_POOL,)
-    """Pools of agents for its trials, in rotation."""
+    pool: str = LOCAL_POOL
+    """Pool of agents for its trials."""
     max_trial_retries: int = DEFAULT_TRIAL_RETRIES
     retry_failed_trials: int = 0
     include_intermediate_results: bool = False

@@ -140,10 +140,9 @@ def _create_trial(
     while trial_id in experiment.trials:
         trial_id = round_.ids.trial_id()
     sequence_id = len(experiment.trials)
-    pools = experiment.settings.pools
     round_.emit(
         events.TrialScheduled(
-            trial_id, sequence_id, parameter_id, parameters, source, pools[sequence_id % len(pools)]
+            trial_id, sequence_id, parameter_id, parameters, source, experiment.settings.pool
         )
     )
 

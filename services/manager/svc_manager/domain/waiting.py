@@ -14,7 +14,7 @@ def waiting_for(experiment: Experiment, agent_count: int) -> str:
 
     Args:
         experiment: its state.
-        agent_count: live agents of its pools.
+        agent_count: live agents of its pool.
     """
     if experiment.state is ExperimentState.INITIALIZED:
         return "waiting for the algorithm to start"

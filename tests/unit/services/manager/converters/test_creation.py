@@ -30,11 +30,11 @@ def test_the_first_event_holds_the_settings_of_its_configuration() -> None:
 
 def test_a_pool_that_no_subject_can_hold_is_refused() -> None:
     config = config_pb2.ExperimentConfig(experiment_working_directory="/root")
-    config.training_services.add(platform="a.b")
+    config.training_services.add(platform="elsewhere")
 
-    with pytest.raises(InvalidArgumentError, match="platform"):
+    with pytest.raises(InvalidArgumentError, match="pool"):
         created_event(
-            "abcd1234",
+            "a.b",
             config,
             environment_sha256="",
             interpreter="",

@@ -2,8 +2,9 @@ import math
 
 import pytest
 
+from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
-from svc_manager.converters.scalars import numbers_of
+from svc_manager.converters.scalars import numbers_of, settings_of
 
 
 @pytest.mark.claim("platform", 26)
@@ -31,3 +32,24 @@ def test_nan_stays_nan() -> None:
 
     assert isinstance(number, float)
     assert math.isnan(number)
+
+
+@pytest.mark.parametrize(
+    ("platforms", "pool"),
+    [
+        ([], "local"),
+        (["local"], "local"),
+        (["somewhere"], "exp-ab12cd34"),
+        (["local", "somewhere"], "exp-ab12cd34"),
+    ],
+)
+def test_experiment_with_a_platform_besides_local_has_a_pool_of_its_own(
+    platforms: list[str], pool: str
+) -> None:
+    services = [config_pb2.TrainingServiceConfig(platform=platform) for platform in platforms]
+
+    settings = settings_of(
+        "ab12cd34", config_pb2.ExperimentConfig(training_services=services), resolved_mode=0
+    )
+
+    assert settings.pool == pool
