@@ -29,6 +29,8 @@ TESTED_ELSEWHERE = {
     "services/dispatcher/svc_dispatcher/ports.py": "tests/conformance/dispatcher",
     "services/trial-runner/svc_trial_runner/ports.py": "tests/conformance/runner",
     "services/trial-runner/svc_trial_runner/fleet/ports.py": "tests/conformance/fleet",
+    "services/trial-runner/svc_trial_runner/fleet/testing.py": "tests/conformance/fleet",
+    "services/trial-runner/svc_trial_runner/fleet/adapters/memory.py": "tests/conformance/fleet",
     # Composition roots are tested with the servers that they open.
     "services/dispatcher/svc_dispatcher/__main__.py": "tests/integration/dispatcher",
     "services/dispatcher/svc_dispatcher/app.py": "tests/integration/dispatcher",
