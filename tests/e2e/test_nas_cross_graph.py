@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import shared_shape
+from tests.support.search_scripts import run_search
 
 __all__ = ["shared_shape"]  # a fixture
 
@@ -93,27 +92,16 @@ found = {
 engine.shutdown()
 print(json.dumps(found))
 """
-TIMEOUT_S = 240.0
 
 
 @pytest.mark.timeout(360)
 def test_models_of_a_merged_trial_get_their_own_metrics(
     shared_shape: LocalShape, tmp_path: Path
 ) -> None:
-    (tmp_path / "space.py").write_text(SPACE)
-    (tmp_path / "search.py").write_text(SEARCH)
+    files = {"space.py": SPACE, "search.py": SEARCH}
 
-    ran = subprocess.run(
-        [sys.executable, "search.py", str(tmp_path / "searches")],
-        cwd=tmp_path,
-        env=shared_shape.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=TIMEOUT_S,
-    )
+    found = json.loads(run_search(shared_shape, tmp_path, files))
 
-    found = json.loads(ran.stdout.splitlines()[-1])
     assert sorted(found["models"]) == [[width, width, [width]] for width in (1, 2, 3)]
     # The first two models are one trial, the last one is a trial of its own.
     order = [width for width, _, _ in found["models"]]

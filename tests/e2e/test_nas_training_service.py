@@ -16,6 +16,7 @@ import pytest
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import shared_shape
 from tests.support.processes import named
+from tests.support.search_scripts import run_search
 from tests.support.wait import until
 
 __all__ = ["shared_shape"]  # a fixture
@@ -246,23 +247,13 @@ def test_search_killed_after_its_last_model_goes_on_with_a_larger_budget(
 def test_methods_of_an_experiment_answer_about_the_trials_of_a_search(
     shared_shape: LocalShape, tmp_path: Path
 ) -> None:
-    (tmp_path / "space.py").write_text(SPACE)
-    (tmp_path / "api.py").write_text(API)
     gate = tmp_path / "gate"
     gate.touch()
+    files = {"space.py": SPACE, "search.py": API}
     port = str(shared_shape.free_port())
 
-    ran = subprocess.run(
-        [sys.executable, "api.py", str(tmp_path / "searches"), str(gate), port],
-        cwd=tmp_path,
-        env=shared_shape.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=TIMEOUT_S,
-    )
+    found = json.loads(run_search(shared_shape, tmp_path, files, str(gate), port))
 
-    found = json.loads(ran.stdout.splitlines()[-1])
     (payload,) = (tmp_path / "searches" / "payloads").iterdir()
     assert payload.stat().st_size > 100_000
     assert found["channel"].startswith(f"grpc://{shared_shape.endpoint()['grpc']}/")

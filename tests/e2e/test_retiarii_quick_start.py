@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import shared_shape
+from tests.support.search_scripts import run_search
 
 __all__ = ["shared_shape"]  # a fixture
 
@@ -102,27 +101,15 @@ for model_code in exp.export_top_models(formatter='dict'):
 exp.stop()
 """
 """Lines of the documentation, but for the data set, the number of trials, folder and port."""
-TIMEOUT_S = 240.0
 
 
 @pytest.mark.claim("nas", 86)
 @pytest.mark.timeout(300)
 def test_example_of_nni_2_finds_a_best_model(shared_shape: LocalShape, tmp_path: Path) -> None:
-    (tmp_path / "mnist.py").write_text(DATA)
-    (tmp_path / "search.py").write_text(EXAMPLE)
+    files = {"mnist.py": DATA, "search.py": EXAMPLE}
 
-    done = subprocess.run(
-        [sys.executable, "search.py", str(tmp_path / "searches")],
-        cwd=tmp_path,
-        env=shared_shape.environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    architecture = ast.literal_eval(run_search(shared_shape, tmp_path, files))
 
-    assert done.returncode == 0, done.stderr
-    architecture = ast.literal_eval(done.stdout.splitlines()[-1])
     assert architecture["_mutation_1"] in {"0", "1"}
     assert architecture["_mutation_2"] in {0.25, 0.5, 0.75}
     assert architecture["_mutation_3"] in {64, 128, 256}
