@@ -28,6 +28,7 @@ from svc_common.errors import ServiceError
 from svc_common.garbage_collection import GcFreezer
 from svc_common.inspection import forbid_inspection
 from svc_common.logs import configure, get_logger
+from svc_common.socket_loop import SocketLoop
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
 from svc_common.telemetry.health_listener import HealthListener
 from svc_common.telemetry.loop_watchdog import LoopWatchdog
@@ -224,9 +225,7 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
     freezer.start()
     try:
         watchdog = LoopWatchdog()
-        with asyncio.Runner(
-            loop_factory=lambda: asyncio.SelectorEventLoop(watchdog.selector())
-        ) as runner:
+        with asyncio.Runner(loop_factory=lambda: SocketLoop(watchdog.selector())) as runner:
             return runner.run(run(build, grace_s, watchdog))
     finally:
         freezer.stop()

@@ -37,6 +37,7 @@ from svc_common.messaging.nats_requests import (
     RequestTable,
 )
 from svc_common.messaging.nats_settings import NatsSettings, Server
+from svc_common.socket_loop import route_to_socket
 from svc_common.subjects import check_id
 from svc_common.tasks import StoppedError, result_unless, wait_first
 
@@ -331,6 +332,8 @@ class Connection:
 
         self._check_owner(server)
         try:
+            if settings.socket is not None:
+                route_to_socket(server.host, settings.socket())
             async with asyncio.timeout(TIMEOUT_S):
                 await client.connect(
                     f"nats://{host}:{server.port}",

@@ -10,8 +10,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from svc_common.access.security import SecuritySettings
 from svc_common.environment import NNI_NATS_URL
 from svc_common.errors import InvalidArgumentError
+from svc_common.socket_loop import ROUTED_SUFFIX
 
 DEFAULT_PORT: Final = 4222
+_SOCKET_URL: Final = f"nats://bus{ROUTED_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,25 @@ class NatsSettings:
     """Folder of the data of a bus on this machine; None: it is on another one."""
     heartbeat_s: float = 20.0
     """Interval of the round trips that show that the server answers, and the limit of each."""
+    socket: Callable[[], Path] | None = None
+    """Finds the Unix socket of the next connection, or raises OSError; None: TCP."""
+
+    @classmethod
+    def over_socket(
+        cls, socket: Callable[[], Path], *, user: str, password: str, name: str
+    ) -> Self:
+        """Build the settings of an agent that reaches the bus through a forwarded Unix socket.
+
+        Its event loop has to be a `SocketLoop`. The forward encrypts.
+        """
+        return cls(
+            url=_SOCKET_URL,
+            name=name,
+            user=user,
+            password=password,
+            owns_streams=False,
+            socket=socket,
+        )
 
     @classmethod
     def confined(

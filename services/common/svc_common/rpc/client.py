@@ -16,6 +16,8 @@ CALL_TIMEOUT_S: Final = 30.0
 """Default deadline of a call; every remote call has one."""
 
 _LOOPBACK: Final = ("127.", "localhost:", "[::1]:")
+UNIX_SCHEME: Final = "unix:"
+"""Start of the address of a Unix socket."""
 
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
@@ -37,7 +39,7 @@ def open_channel(
     """Open a gRPC channel to a service with TLS as configured and our message size limits.
 
     Args:
-        address: `host:port`.
+        address: `host:port`, or `unix:<path>` for a Unix socket, which needs no encryption.
         transport: TLS settings.
         tls_name: name in the certificate of the server; empty: that of the address.
 
@@ -51,6 +53,8 @@ def open_channel(
         options.append(("grpc.enable_http_proxy", 0))
     if tls_name:
         options.append(("grpc.ssl_target_name_override", tls_name))
+    if address.startswith(UNIX_SCHEME):
+        return grpc.aio.insecure_channel(address, options=options)
     encryption = transport.grpc_channel_credentials()
     transport.check_peer(address, host_of(address), encrypted=encryption is not None)
     if encryption is None:

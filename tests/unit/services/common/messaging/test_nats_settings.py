@@ -1,5 +1,7 @@
 """Addresses of the bus, and the credentials for its servers."""
 
+from pathlib import Path
+
 import pytest
 
 from svc_common.errors import InvalidArgumentError
@@ -49,3 +51,12 @@ def test_secrets_are_in_no_message_and_no_repr() -> None:
 
     assert "hunter2" not in str(error.value)
     assert "hunter2" not in repr(NatsSettings("nats://hunter2@one").servers())
+
+
+def test_socket_needs_no_encryption_and_makes_no_streams() -> None:
+    settings = NatsSettings.over_socket(
+        lambda: Path("/run/bus.sock"), user="agent", password="secret", name="one"
+    )
+
+    assert [one.host for one in settings.servers()] == ["bus.socket.invalid"]
+    assert (settings.tls, settings.owns_streams, settings.user) == (None, False, "agent")

@@ -32,6 +32,7 @@ async def test_plain_text_to_another_machine_is_refused() -> None:
 
     await open_channel("manager:7501", Transport(insecure=True)).close()
     await open_channel("127.0.0.1:7501").close()
+    await open_channel("unix:/run/nni/manager.sock").close()
 
 
 @pytest.mark.parametrize(
