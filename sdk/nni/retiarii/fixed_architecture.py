@@ -1,12 +1,12 @@
 """Context in which networks of NNI 2.x are built as an exported architecture: `fixed_arch`."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import nni
 from nni.nas.space import model_context
 from nni.retiarii.deprecation import warn_once
 from nni.retiarii.wrapped_models import MutationLabels
@@ -36,7 +36,7 @@ def fixed_arch(
     if isinstance(fixed_arch, Mapping):
         sample: Any = dict(fixed_arch)
     else:
-        sample = nni.load(Path(fixed_arch).read_text("utf-8"))
+        sample = json.loads(Path(fixed_arch).read_text("utf-8"))
     if not isinstance(sample, Mapping):
         raise TypeError(f"fixed_arch must be a JSON object of labels, got {sample!r:.200}")
     if verbose:

@@ -192,7 +192,8 @@ def _problem(detail: Any, path: str, cause: object, model: type[ConfigModel]) ->
     if kind == "extra_forbidden":
         return unknown_field(str(detail["loc"][-1]), model)
     if cause is not None:
-        return Problem(path or model.__name__, str(cause), _value(detail))
+        said = "got " in str(cause)  # it names the value itself
+        return Problem(path or model.__name__, str(cause), None if said else _value(detail))
     rule = _PYDANTIC_RULES.get(kind)
     if rule is None:
         rule = str(detail["msg"]).replace("Input should be", "must be")

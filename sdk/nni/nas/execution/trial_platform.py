@@ -29,7 +29,7 @@ class CandidateScheduled:
 
 @dataclass(frozen=True, slots=True)
 class CandidateLost:
-    """An attempt of a trial was lost, and the trial may be tried again from its start."""
+    """An attempt of a trial was lost, and the trial may be tried again."""
 
     key: str
     """Key under which the engine added it."""

@@ -90,7 +90,7 @@ class TrialScheduled:
 
 @dataclass(frozen=True, slots=True)
 class TrialLost:
-    """Event: an attempt was lost; the trial is tried again from its start."""
+    """Event: an attempt was lost; the trial is tried again."""
 
     trial_id: str
 

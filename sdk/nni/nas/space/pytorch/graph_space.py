@@ -143,14 +143,16 @@ class PytorchGraphModelSpace(GraphModelSpace):
             A new object, whose status is `frozen`.
 
         Raises:
-            nni.nas.space.InvalidMutation: the shapes of two nodes do not fit each other.
+            nni.nas.space.InvalidMutation: the shapes of two nodes do not fit each other, or are unknown.
         """
         frozen = super().freeze(sample)
         if frozen.dummy_input is not None:
             try:
                 add_shapes(frozen, frozen.programs(), frozen.dummy_input)
             except RuntimeError as error:
-                raise InvalidMutation(f"the network does not compute: {error}") from error
+                raise InvalidMutation(
+                    f"its shapes do not fit, or cannot be derived: {error}"
+                ) from error
         return frozen
 
     def _dump(self) -> dict[str, Any]:

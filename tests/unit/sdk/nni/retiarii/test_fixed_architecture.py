@@ -1,5 +1,6 @@
 """Context in which networks are built as an exported architecture."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,15 @@ def test_architecture_is_read_from_a_file(kind: type, tmp_path: Path) -> None:
 
     with fixed_arch(kind(file)):
         assert current_model() == {"layer": "1"}
+
+
+def test_file_of_others_constructs_no_object(tmp_path: Path) -> None:
+    file = tmp_path / "architecture.json"
+    value = {"__symbol__": "path:builtins.print", "__kwargs__": {}}
+    file.write_text(json.dumps({"layer": value}))
+
+    with fixed_arch(file):
+        assert current_model() == {"layer": value}
 
 
 def test_architecture_is_a_dict() -> None:

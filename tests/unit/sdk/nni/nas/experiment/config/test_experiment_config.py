@@ -245,3 +245,10 @@ def test_sequential_engine_has_no_processes_to_reuse() -> None:
 def test_worker_reuse_is_a_flag() -> None:
     with pytest.raises(ValueError, match="workerReuse"):
         NasExperimentConfig("ts", "simplified", worker_reuse=3)
+
+
+def test_wrong_engine_is_named_once() -> None:
+    with pytest.raises(ConfigError) as refused:
+        NasExperimentConfig("tx", "graph", "local")
+
+    assert str(refused.value).count("'tx'") == 1

@@ -152,7 +152,7 @@ def test_shapes_that_do_not_fit_reject_the_sample() -> None:
         AnchorNet(), dummy_input=[1, 4], mutators=[OperationMutator("first", [wrong], "m")]
     )
 
-    with pytest.raises(InvalidMutation, match="the network does not compute"):
+    with pytest.raises(InvalidMutation, match="its shapes do not fit"):
         space.freeze({"m": wrong})
 
 
