@@ -301,4 +301,4 @@ def test_chart_describes_a_system_that_outlives_a_server_of_its_bus(
 
             run_to_end(deployment, experiment)
 
-    assert kept == {"EXPERIMENTS": 3, "INBOX": 3, "TASKS": 3, "LOGS": 3}
+    assert kept == {"EXPERIMENTS": 3, "INBOX": 3, "TASKS": 3, "LOGS": 3, "POOLS": 3}

@@ -10,6 +10,7 @@
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
 | none | `nni.manager.<boot>`: notice to check the leases again | not stored |
 | none | `nni.copy.<exp>`: copy of each message that was stored in a log | not stored |
+| none | `nni.copy.pool.<pool>.<kind>`: copy of each message of `POOLS` | not stored |
 
 Every variable part is one token: an id that `check_id` accepts.
 """
@@ -34,12 +35,15 @@ ALL_TASKS: Final = "nni.task.*"
 ALL_LOGS: Final = "nni.log.*.*"
 ALL_POOL_NEEDS: Final = "nni.pool.*.need"
 ALL_POOL_STATES: Final = "nni.pool.*.state"
+ALL_POOLS: Final = "nni.pool.*.*"
 ALL_PRESENCES: Final = "nni.presence.*"
 ALL_CONTROLS: Final = "nni.control.*"
 ALL_MANAGERS: Final = "nni.manager.*"
 ALL_COPIES: Final = "nni.copy.*"
 COPY_TEMPLATE: Final = "nni.copy.{{wildcard(1)}}"
 """Subject of the copy of a message of `ALL_EVENTS`, in the terms of the server."""
+POOL_COPY_TEMPLATE: Final = "nni.copy.pool.{{wildcard(1)}}.{{wildcard(2)}}"
+"""Subject of the copy of a message of `ALL_POOLS`, in the terms of the server."""
 
 JETSTREAM_API: Final = "$JS.API"
 IMPORTED_API: Final = "nni.api"
@@ -62,6 +66,7 @@ _INBOX = re.compile(r"nni\.inbox\.([^.]+)\.([^.]+)\Z")
 _TASK = re.compile(r"nni\.task\.([^.]+)\Z")
 _LOG = re.compile(r"nni\.log\.([^.]+)\.([^.]+)\Z")
 _POOL = re.compile(r"nni\.pool\.([^.]+)\.(?:need|state)\Z")
+_POOLS = re.compile(r"nni\.pool\.(\*|[A-Za-z0-9_][A-Za-z0-9_-]*)\.(need|state|\*)\Z")
 _PRESENCE = re.compile(r"nni\.presence\.([^.]+)\Z")
 
 _checked: set[str] = set()
@@ -188,7 +193,20 @@ def pool_of_subject(subject: str) -> str:
     Raises:
         InvalidArgumentError: the subject is none of a pool.
     """
-    return _parts(_POOL, subject)[0]
+    return check_id("pool", _parts(_POOL, subject)[0])
+
+
+def pool_copies(pattern: str) -> str:
+    """Return the pattern of the copies of needs and states; raise for other patterns.
+
+    Args:
+        pattern: `nni.pool.<pool>.<kind>`; `*` stands for any pool, and for any kind.
+
+    Raises:
+        InvalidArgumentError: the pattern is none of pools.
+    """
+    pool, kind = _parts(_POOLS, pattern)
+    return f"nni.copy.pool.{pool}.{kind}"
 
 
 def control_subject(runner_id: str) -> str:

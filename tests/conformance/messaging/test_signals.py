@@ -124,7 +124,7 @@ async def test_state_of_streams_counts_their_messages(bus: Bus, exp: str) -> Non
 
     facts = {stream.name: stream for stream in await bus.streams()}
 
-    assert list(facts) == ["EXPERIMENTS", "INBOX", "TASKS", "LOGS"]
+    assert list(facts) == ["EXPERIMENTS", "INBOX", "TASKS", "LOGS", "POOLS"]
     assert facts["INBOX"].messages >= 1
     assert facts["INBOX"].size_bytes > 0
     assert (facts["INBOX"].replicas, facts["INBOX"].replicas_missing) == (1, 0)

@@ -24,6 +24,7 @@ from svc_common.messaging.memory_broker import (
 )
 from svc_common.messaging.ports import (
     InboxMessage,
+    LastValue,
     LogChunk,
     LogMessage,
     Signal,
@@ -383,6 +384,34 @@ class InMemoryLogLines:
         self._stream.purge(subjects.log_filter(experiment_id))
 
 
+class InMemoryLastValues:
+    """`LastValues` in memory, over a stream of an `InMemoryBroker`, for tests."""
+
+    def __init__(self, bus: "InMemoryBus") -> None:
+        self._bus = bus
+        self._stream = bus.broker.pools
+
+    async def publish(self, subject: str, payload: bytes) -> None:
+        """Replace the value of a subject and notify its followers."""
+        subjects.pool_of_subject(subject)
+        await self._bus.ready(payload)
+        self._stream.purge(subject)
+        self._stream.add(Record(subject, payload))
+
+    async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
+        """Yield the last value of each subject of a pattern, then each new one, for ever."""
+        subjects.pool_copies(pattern)
+        async for batch in self._bus.follow(self._stream, pattern, 0):
+            for _, record in batch:
+                yield LastValue(record.subject, record.payload)
+
+    async def delete(self, subject: str) -> None:
+        """Delete the value of a subject; nothing happens if there is none."""
+        subjects.pool_of_subject(subject)
+        await self._bus.ready()
+        self._stream.purge(subject)
+
+
 class InMemoryBus:
     """In-memory `Bus`: one client's logs, inbox, tasks and signals at a shared broker."""
 
@@ -397,6 +426,7 @@ class InMemoryBus:
         self.tasks = InMemoryTaskQueue(self)
         self.signals = InMemorySignals(self)
         self.log_lines = InMemoryLogLines(self)
+        self.last_values = InMemoryLastValues(self)
 
     async def __aenter__(self) -> Self:
         """Return itself."""
@@ -441,6 +471,7 @@ class InMemoryBus:
             subjects.STREAM_INBOX: [r.payload for r in broker.inbox.records.values()],
             subjects.STREAM_TASKS: tasks,
             subjects.STREAM_LOGS: [r.payload for r in broker.log_lines.records.values()],
+            subjects.STREAM_POOLS: [r.payload for r in broker.pools.records.values()],
         }
         return [
             StreamFacts(name, len(payloads), sum(map(len, payloads)), 1, 0, 0)

@@ -95,6 +95,7 @@ class InMemoryBroker:
         self.events = Stream()
         self.inbox = Stream()
         self.log_lines = Stream()
+        self.pools = Stream()
         self.task_ids: dict[str, int] = {}
         self.tasks: dict[int, QueuedTask] = {}
         self.feeds: list[TaskReceiver] = []
@@ -115,7 +116,7 @@ class InMemoryBroker:
         self.down.clear()
         self.up.set()
         self.offer()
-        for stream in (self.events, self.inbox, self.log_lines):
+        for stream in (self.events, self.inbox, self.log_lines, self.pools):
             for notify in tuple(stream.grown):
                 notify()
 

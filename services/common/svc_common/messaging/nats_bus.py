@@ -14,6 +14,7 @@ from svc_common.messaging.limits import LOG_LINES_PER_TRIAL, SERVER_PAYLOAD_LIMI
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_event_log import NatsEventLog
 from svc_common.messaging.nats_jetstream import JetStream, JetStreamError
+from svc_common.messaging.nats_last_values import NatsLastValues
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.nats_tasks import NatsTaskQueue
 from svc_common.messaging.ports import InboxMessage, LogChunk, Signal, StreamFacts
@@ -206,6 +207,7 @@ class NatsBus:
         self.tasks = NatsTaskQueue(self._js, confined=not settings.owns_streams)
         self.signals = NatsSignals(self._connection)
         self.log_lines = NatsLogLines(self._js)
+        self.last_values = NatsLastValues(self._js)
 
     async def __aenter__(self) -> Self:
         """Connect to NATS; create or update the streams if this client owns them."""
@@ -301,6 +303,15 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
             "max_bytes": LOG_LINES_LIMIT_BYTES,
             # A trial with endless output must not push out the output of the others.
             "max_msgs_per_subject": LOG_LINES_PER_TRIAL,
+        },
+        subjects.STREAM_POOLS: {
+            **common,
+            "subjects": [subjects.ALL_POOL_NEEDS, subjects.ALL_POOL_STATES],
+            "retention": "limits",
+            "max_msgs_per_subject": 1,
+            # How `NatsLastValues` reads.
+            "allow_direct": True,
+            "republish": {"src": subjects.ALL_POOLS, "dest": subjects.POOL_COPY_TEMPLATE},
         },
     }
 

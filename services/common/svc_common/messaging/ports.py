@@ -89,6 +89,14 @@ class LogChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class LastValue:
+    """Last message of one subject, as the bus keeps it."""
+
+    subject: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StreamFacts:
     """Messages, bytes and replicas of one stream of the bus, for the diagnosis."""
 
@@ -354,8 +362,39 @@ class LogLines(Protocol):
         ...
 
 
+class LastValues(Protocol):
+    """Interface of needs and states of pools: the bus keeps the last message of each subject."""
+
+    async def publish(self, subject: str, payload: bytes) -> None:
+        """Replace the value of a subject; return once the bus has it on disk.
+
+        Calls for one subject must not overlap: nothing orders them.
+
+        Args:
+            subject: need or state of a pool (`subjects.pool_need_subject`).
+            payload: at most 8 MB.
+        """
+        ...
+
+    def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
+        """Yield the last value of each subject of a pattern, then each new one, for ever.
+
+        In order per subject, no message twice, also across reconnections. A reader that is slow or
+        was away may miss a value that a later one has replaced, and never the last one. Deletions
+        are not reported.
+
+        Args:
+            pattern: `subjects.ALL_POOL_NEEDS`, `ALL_POOL_STATES`, `ALL_POOLS`, or one subject.
+        """
+        ...
+
+    async def delete(self, subject: str) -> None:
+        """Delete the value of a subject; nothing happens if there is none."""
+        ...
+
+
 class Bus(Protocol):
-    """Interface of one connection to the bus: logs, inbox, tasks, signals, output."""
+    """Interface of one connection to the bus: logs, inbox, tasks, signals, output, last values."""
 
     @property
     def events(self) -> EventLog:
@@ -380,6 +419,11 @@ class Bus(Protocol):
     @property
     def log_lines(self) -> LogLines:
         """Output of trials."""
+        ...
+
+    @property
+    def last_values(self) -> LastValues:
+        """Needs and states of pools."""
         ...
 
     @property

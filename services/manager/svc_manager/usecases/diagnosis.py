@@ -23,6 +23,7 @@ _STREAMS: Final = (
     subjects.STREAM_INBOX,
     subjects.STREAM_TASKS,
     subjects.STREAM_LOGS,
+    subjects.STREAM_POOLS,
 )
 _MEBIBYTE: Final = 1024 * 1024
 

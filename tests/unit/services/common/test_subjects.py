@@ -26,6 +26,18 @@ def test_names_are_those_of_the_architecture() -> None:
     assert subjects.pool_state_subject("p") == "nni.pool.p.state"
 
 
+def test_copies_of_pools_have_the_pattern_of_their_messages() -> None:
+    assert subjects.pool_copies(subjects.ALL_POOL_NEEDS) == "nni.copy.pool.*.need"
+    assert subjects.pool_copies(subjects.ALL_POOLS) == "nni.copy.pool.*.*"
+    assert subjects.pool_copies(subjects.pool_state_subject("p")) == "nni.copy.pool.p.state"
+
+
+@pytest.mark.parametrize("bad", ["nni.pool.p", "nni.pool.>", "nni.pool.a>.need", ">", "nni.pool.*"])
+def test_pattern_of_no_pool_has_no_copies(bad: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        subjects.pool_copies(bad)
+
+
 @pytest.mark.parametrize("bad", ["", "a.b", "a b", "*", ">", "-a", "a\n", "ä", "a" * 129])
 def test_id_that_is_no_token_is_refused(bad: str) -> None:
     with pytest.raises(InvalidArgumentError, match="experiment_id must be 1 to 128"):

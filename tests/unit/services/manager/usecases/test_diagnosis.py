@@ -134,5 +134,6 @@ def test_missing_streams_and_replicas_are_reported() -> None:
         "stream INBOX": Result.NOTE,
         "stream TASKS": Result.OK,
         "stream LOGS": Result.BAD,
+        "stream POOLS": Result.BAD,
     }
     assert "1 of 3 copies" in found["stream EXPERIMENTS"].explanation

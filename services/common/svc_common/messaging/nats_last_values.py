@@ -1,0 +1,66 @@
+"""`LastValues` on the stream `POOLS`, read without consumers by every user."""
+
+import uuid
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from svc_common import subjects
+from svc_common.errors import UnavailableError
+from svc_common.messaging.nats_copies import CopyFeed, DirectReader
+from svc_common.messaging.nats_jetstream import JetStream, Stored
+from svc_common.messaging.ports import LastValue
+
+_MESSAGE_ID: Final = "Nats-Msg-Id"
+
+
+class NatsLastValues:
+    """`LastValues` over NATS: the stream `POOLS` keeps one message of each subject."""
+
+    def __init__(self, jetstream: JetStream) -> None:
+        self._js = jetstream
+        self._reader = DirectReader(jetstream, subjects.STREAM_POOLS)
+
+    async def publish(self, subject: str, payload: bytes) -> None:
+        """Replace the value of a subject; return once the bus has it on disk."""
+        subjects.pool_of_subject(subject)
+        # A value that is sent again after a lost connection must not replace a later one if the
+        # server handles the first copy late: the id lets it drop that copy.
+        await self._js.publish(subject, payload, {_MESSAGE_ID: uuid.uuid4().hex})
+
+    async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
+        """Yield the last value of each subject of a pattern, then each new one, for ever."""
+        newest: dict[str, Stored] = {}
+        try:
+            async with CopyFeed(self._js, subjects.pool_copies(pattern)) as copies:
+                while True:
+                    copy = await copies.get()
+                    found = await self._read(pattern) if copy is None else [copy]
+                    for stored in found:
+                        if _is_newer(stored, newest.get(stored.subject)):
+                            newest[stored.subject] = stored
+                            yield LastValue(stored.subject, stored.payload)
+        except (StopAsyncIteration, UnavailableError):
+            return  # the bus was closed
+
+    async def delete(self, subject: str) -> None:
+        """Delete the value of a subject; nothing happens if there is none."""
+        subjects.pool_of_subject(subject)
+        await self._js.purge(subjects.STREAM_POOLS, subject)
+
+    async def _read(self, pattern: str) -> list[Stored]:
+        """Return the present values of all subjects of a pattern, in the order of their storage."""
+        found: list[Stored] = []
+        while batch := await self._reader.batch(pattern, found[-1].sequence if found else 0):
+            found += batch
+        return found
+
+
+def _is_newer(stored: Stored, known: Stored | None) -> bool:
+    """Return whether a message follows another of its subject.
+
+    A bus that lost its data numbers from 1 again, so a later time is enough. Copies that a read
+    has overtaken, and reads from a server that lags behind, are neither.
+    """
+    if known is None:
+        return True
+    return stored.sequence > known.sequence or stored.time_ns > known.time_ns
