@@ -143,7 +143,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
             A new object, whose status is `frozen`.
 
         Raises:
-            nni.nas.space.InvalidMutation: the shapes of two nodes do not fit each other, or are unknown.
+            nni.nas.space.InvalidMutation: shapes do not fit each other, or cannot be derived.
         """
         frozen = super().freeze(sample)
         if frozen.dummy_input is not None:
