@@ -180,7 +180,7 @@ def _core(dependencies: ManagerDependencies) -> _Core:
         LargeValues(dependencies.patient_blobs),
         bytes_travel=settings.bytes_travel,
         telemetry=dependencies.telemetry,
-        on_end=blob_services.collector.request,
+        on_garbage=blob_services.collector.request,
     )
     shared = stores.leases is not None
     ownership = Ownership(dependencies.leases, dependencies.me, clock, bus.signals, shared=shared)

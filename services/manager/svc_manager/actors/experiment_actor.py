@@ -22,6 +22,7 @@ from svc_common.messaging.ports import Bus
 from svc_manager.actors.effect_runner import EffectRunner
 from svc_manager.actors.inbox_reader import InboxReader
 from svc_manager.actors.timer import Timer
+from svc_manager.blobs.checkpoints import frees_blobs
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
 from svc_manager.converters.notifications import notifications_from
@@ -71,8 +72,8 @@ class ActorDependencies:
     """True if agents share no folders with this manager."""
     telemetry: Telemetry = field(default_factory=Telemetry)
     """Metrics and traces of appended events."""
-    on_end: Callable[[], None] = lambda: None
-    """Called when an experiment ends or stops: some blobs may have become garbage."""
+    on_garbage: Callable[[], None] = lambda: None
+    """Called when blobs may have become garbage, as at the end of an experiment."""
 
 
 class ExperimentActor:
@@ -424,8 +425,8 @@ class ExperimentActor:
         assert self._effect_runner is not None
         for event in round_.events:
             self._effect_runner.observe(event)
-            if isinstance(event, events.ExperimentEnded):
-                self._dependencies.on_end()
+            if frees_blobs(self._experiment, event):
+                self._dependencies.on_garbage()
         await self._effect_runner.run(round_.effects)
         await self._sync_with_state()
         if self._recovery_end is not None and self._read_sequence >= self._recovery_end:

@@ -1,10 +1,15 @@
-"""Checkpoint folders that parameters name, where machines share no folders."""
+"""Checkpoints where machines share no folders: which task waits for one, which blobs are dead."""
+
+from typing import Final
 
 from nni_proto.common.v1 import value_pb2
 from nni_wire.trial_blobs import LOAD_CHECKPOINT_KEY, SAVE_CHECKPOINT_KEY
+from svc_manager.domain import events
 from svc_manager.domain.checkpoints import dead_archives
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.values import EncodedValue
+
+_SUPERSEDED_AT_ONCE: Final = 16
 
 
 def checkpoint_folder(parameters: value_pb2.Value, key: str) -> str:
@@ -31,13 +36,46 @@ def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
 
 def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
     """Return the checkpoint hashes that no queued or live trial of the experiment will load."""
+    superseded = _superseded(experiment)
     if not experiment.released_checkpoints:
-        return frozenset()
+        return superseded
     coming = [item.parameters for item in experiment.algorithm.queue.values()]
     coming.extend(trial.parameters for trial in experiment.live.values())
     coming.extend(experiment.custom_queue.values())
     wanted = {_folder_in(parameters, LOAD_CHECKPOINT_KEY) for parameters in coming}
-    return dead_archives(experiment.checkpoints, experiment.released_checkpoints, wanted)
+    released = dead_archives(experiment.checkpoints, experiment.released_checkpoints, wanted)
+    return superseded | (released - _resumable(experiment))
+
+
+def frees_blobs(experiment: Experiment, event: events.Event) -> bool:
+    """Return whether an event, folded already, lets blobs become garbage that is worth collecting.
+
+    Each collection lists the store, so a collection follows many superseded checkpoints.
+
+    Args:
+        experiment: the state after the event.
+        event: the event.
+    """
+    if isinstance(event, events.ExperimentEnded):
+        return True
+    if not isinstance(event, events.TrialCheckpointed):
+        return False
+    count = len(experiment.superseded_checkpoints)
+    return count > 0 and count % _SUPERSEDED_AT_ONCE == 0
+
+
+def _superseded(experiment: Experiment) -> frozenset[str]:
+    """Return hashes of trials' own checkpoints that nothing refers to any more."""
+    if not experiment.superseded_checkpoints:
+        return frozenset()
+    passed_on = {one.sha256 for one in experiment.checkpoints.values()}
+    return frozenset(experiment.superseded_checkpoints - passed_on - _resumable(experiment))
+
+
+def _resumable(experiment: Experiment) -> frozenset[str]:
+    """Return hashes of the checkpoints that next attempts of live trials would load."""
+    live = experiment.live.values()
+    return frozenset(one.checkpoint.sha256 for one in live if one.checkpoint is not None)
 
 
 def _folder_in(parameters: EncodedValue, key: str) -> str:

@@ -54,13 +54,15 @@ from svc_manager.converters.reports import (
     checkpoint_from,
     parameters_from,
     report_from,
+    trial_checkpoint_from,
     write_checkpoint,
     write_parameters,
     write_report,
+    write_trial_checkpoint,
 )
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
 from svc_manager.domain import events
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.values import Metric, Parameters
 
 _NAMES_OF_ENUMS: Final = {
@@ -328,6 +330,7 @@ _VALUES: Final[Mapping[Any, tuple[Read, Write]]] = {
     Metric: (metric_from, write_metric),
     Parameters: (parameters_from, write_parameters),
     SavedCheckpoint: (checkpoint_from, write_checkpoint),
+    TrialCheckpoint: (trial_checkpoint_from, write_trial_checkpoint),
     bytes: (_encoded, _merge),
     tuple[int, int]: (_position, _write_position),
 }

@@ -12,8 +12,9 @@ from svc_manager.converters.reasons import (
     write_wait,
 )
 from svc_manager.converters.scalars import metric_from, set_ms, to_ms, write_metric
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.reports import (
+    CheckpointSaved,
     ExitCause,
     Exited,
     Lost,
@@ -49,6 +50,8 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
             return Lost(_loss(message.lost))
         case "waits":
             return Waits(_wait(message.waits))
+        case "checkpoint_saved":
+            return CheckpointSaved(trial_checkpoint_from(message.checkpoint_saved.checkpoint))
         case _:
             return None
 
@@ -87,6 +90,8 @@ def write_report(message: report_pb2.TrialReport, report: Report) -> None:
             write_loss(message.lost.loss, loss)
         case Waits(wait):
             write_wait(message.waits.wait, wait)
+        case CheckpointSaved(checkpoint):
+            write_trial_checkpoint(message.checkpoint_saved.checkpoint, checkpoint)
 
 
 def _write_exited(message: report_pb2.AttemptExited, exited: Exited) -> None:
@@ -110,6 +115,29 @@ def write_checkpoint(message: report_pb2.SavedCheckpoint, checkpoint: SavedCheck
 def checkpoint_from(message: report_pb2.SavedCheckpoint) -> SavedCheckpoint:
     """Return the checkpoint of a message."""
     return SavedCheckpoint(message.directory, message.archive.sha256, message.archive.size_bytes)
+
+
+def write_trial_checkpoint(
+    message: report_pb2.TrialCheckpoint, checkpoint: TrialCheckpoint
+) -> None:
+    """Write a trial's checkpoint (step, attempt, number, archive) into an empty proto message."""
+    message.step = checkpoint.step
+    message.attempt = checkpoint.attempt
+    message.number = checkpoint.number
+    if checkpoint.sha256:
+        message.archive.sha256 = checkpoint.sha256
+        message.archive.size_bytes = checkpoint.size_bytes
+
+
+def trial_checkpoint_from(message: report_pb2.TrialCheckpoint) -> TrialCheckpoint:
+    """Return the checkpoint of a trial that a message describes."""
+    return TrialCheckpoint(
+        message.step,
+        message.attempt,
+        message.number,
+        message.archive.sha256,
+        message.archive.size_bytes,
+    )
 
 
 def _started(message: report_pb2.AttemptStarted) -> Started:

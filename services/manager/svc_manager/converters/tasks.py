@@ -6,6 +6,7 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
 from svc_common.experiment_events.cause_text import stop_text
 from svc_manager.converters.reasons import write_stop
+from svc_manager.converters.reports import write_trial_checkpoint
 from svc_manager.domain.effects import SendDrop, SendStop
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -76,6 +77,8 @@ def task_of(
         log_sequence=log_sequence,
     )
     task.parameters.MergeFromString(trial.parameters)
+    if trial.checkpoint is not None and trial.checkpoint.sha256:
+        write_trial_checkpoint(task.resume_from, trial.checkpoint)
     if trial.provenance:
         task.provenance.MergeFromString(trial.provenance)
     return task

@@ -47,6 +47,8 @@ def _trial_line(event: events.TrialEvent) -> tuple[str, str] | None:  # noqa: C9
             return "WARNING", f"The agent of trial {event.trial_id} is silent"
         case events.TrialWaits():
             return "INFO", f"{trial} waits: {wait_text(event.wait)}"
+        case events.TrialCheckpointed(checkpoint=saved):
+            return "DEBUG", f"{trial} saved a checkpoint of step {saved.step}"
         case events.TrialEnded():
             level = "WARNING" if event.state is TrialState.FAILED else "INFO"
             return level, f"{trial} is {event.state.name}" + _after(": ", end_text(event.end))

@@ -204,6 +204,8 @@ def _write_causes(view: trial_pb2.Trial, trial: Trial) -> None:
         write_wait(view.wait, trial.wait)
     if trial.lost_attempts:
         write_loss(view.loss, trial.lost_attempts[-1].loss)
+    if trial.checkpoint is not None:
+        view.checkpoint_step = trial.checkpoint.step
 
 
 def exported_view(

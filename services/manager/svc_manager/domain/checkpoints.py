@@ -1,4 +1,4 @@
-"""Checkpoints that trials have saved, by the folder that the algorithm named."""
+"""Checkpoints that trials have saved, for trials of the algorithm or for their own next attempt."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,21 @@ class SavedCheckpoint:
     sha256: str
     """Hash of the archive, in hexadecimal digits."""
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCheckpoint:
+    """Complete checkpoint of a trial, from which its next attempt goes on."""
+
+    step: int
+    """As the trial named it; grows as the trial makes progress."""
+    attempt: int
+    """Attempt that saved it."""
+    number: int
+    """1-based, within the attempt."""
+    sha256: str = ""
+    """Hash of the archive, in hexadecimal digits; empty: it lies in the trial's shared folder."""
+    size_bytes: int = 0
 
 
 def dead_archives(

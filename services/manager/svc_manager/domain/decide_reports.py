@@ -22,7 +22,15 @@ from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import PublishAgain, SendDrop, SendStop
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.failed_starts import holds
-from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, Started, Waits
+from svc_manager.domain.reports import (
+    CheckpointSaved,
+    ExitCause,
+    Exited,
+    Lost,
+    Report,
+    Started,
+    Waits,
+)
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import Metric, MetricType
@@ -99,6 +107,10 @@ def _apply(round_: Round, trial: Trial, report: Report) -> None:
                     waits.wait,
                     report.sequence,
                 )
+            )
+        case CheckpointSaved(checkpoint):
+            round_.emit(
+                events.TrialCheckpointed(trial.id, trial.attempt, checkpoint, report.sequence)
             )
         case Lost():  # pragma: no cover - handled before sequences are compared
             raise AssertionError("a loss has no place in the sequence")
@@ -219,8 +231,12 @@ for ever."""
 
 
 def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
-    """Emit the loss of a trial's current attempt, or the trial's end if no retry is left."""
-    counts = trial.state is not TrialState.WAITING and loss.counts
+    """Emit the loss of a trial's current attempt, or the trial's end if no retry is left.
+
+    An attempt that has saved a later step than all attempts before it costs no retry.
+    """
+    progressed = trial.progressed
+    counts = trial.state is not TrialState.WAITING and loss.counts and not progressed
     if trial.asked_end is not None:
         end = EndReason(EndCause.STOPPED, stop=trial.stop)
         _end_lost(round_, trial, trial.asked_end, end)
@@ -229,7 +245,7 @@ def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
         _end_lost(round_, trial, TrialState.FAILED, end)
     elif loss.cause is LossCause.NOT_STARTED:
         _fail_start(round_, trial, loss)
-    elif not counts and trial.never_started >= FALSE_START_LIMIT:
+    elif not counts and not progressed and trial.never_started >= FALSE_START_LIMIT:
         count = trial.never_started + 1
         end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
         _end_lost(round_, trial, TrialState.FAILED, end)

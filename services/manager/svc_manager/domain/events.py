@@ -17,7 +17,7 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_common.experiment_events.events import AlgorithmRequested, ExperimentMoved, TrialsRequested
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import Budget, ExperimentSettings, ExperimentState
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import TrialState
@@ -52,6 +52,7 @@ __all__ = [
     "ReportIgnored",
     "RequestRecorded",
     "SearchSpaceChanged",
+    "TrialCheckpointed",
     "TrialEnded",
     "TrialEvent",
     "TrialLost",
@@ -204,6 +205,16 @@ class TrialWaits:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialCheckpointed:
+    """Event: a trial has completed a checkpoint, from which its next attempt goes on."""
+
+    trial_id: str
+    attempt: int
+    checkpoint: TrialCheckpoint
+    report_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDeferred:
     """A report arrived before an earlier one; it is kept until the gap is filled."""
 
@@ -331,6 +342,7 @@ TrialEvent: TypeAlias = (
     | TrialRequeued
     | TrialWaits
     | TrialStopRequested
+    | TrialCheckpointed
     | ReportIgnored
     | ReportDeferred
     | TrialUnknown

@@ -5,13 +5,14 @@ from typing import assert_never
 
 from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause, WaitReason
 from svc_manager.domain import events
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.failed_starts import start_failed, start_succeeded
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
 from svc_manager.domain.values import MetricType, OptimizeMode, ParameterSource
 
 
-def fold_trial(  # noqa: C901 - one case per event
+def fold_trial(  # noqa: C901, PLR0912 - one case per event
     experiment: Experiment, event: events.TrialEvent, time_ms: int
 ) -> None:
     """Apply an event about a trial to its experiment's state in place; raise if not allowed.
@@ -41,6 +42,8 @@ def fold_trial(  # noqa: C901 - one case per event
             _trial_waits(experiment, event)
         case events.TrialStopRequested():
             _stop_requested(experiment, event)
+        case events.TrialCheckpointed():
+            _trial_checkpointed(experiment, event)
         case events.ReportIgnored():
             _report_ignored(experiment, event)
         case events.ReportDeferred():
@@ -162,6 +165,8 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
         trial.failures += 1
     elif not_started:
         start_failed(experiment, trial.id, event.loss.detail, time_ms)
+    elif trial.progressed:
+        trial.resumed_losses += 1
     elif trial.state is not TrialState.WAITING and event.loss.counts:
         trial.losses += 1
     earlier = trial.lost_attempts
@@ -171,6 +176,7 @@ def _trial_lost(experiment: Experiment, event: events.TrialLost, time_ms: int) -
     _forget_deferred(experiment, trial)
     _change_trial(experiment, trial, TrialState.WAITING)
     trial.attempt = event.attempt + 1
+    trial.resumed_step = trial.reached_step
     trial.claim_id = ""
     trial.runner_id = ""
     trial.report_sequence = -1
@@ -195,7 +201,26 @@ def _trial_ended(experiment: Experiment, event: events.TrialEnded) -> None:
     experiment.backing_off.pop(trial.id, None)
     if event.checkpoint is not None:
         experiment.checkpoints[event.checkpoint.directory] = event.checkpoint
+    if trial.checkpoint is not None:
+        _supersede(experiment, trial.checkpoint)
     _change_trial(experiment, trial, event.state)
+
+
+def _trial_checkpointed(experiment: Experiment, event: events.TrialCheckpointed) -> None:
+    trial = experiment.trials[event.trial_id]
+    if trial.checkpoint is not None:
+        _supersede(experiment, trial.checkpoint)
+    trial.checkpoint = event.checkpoint
+    step = event.checkpoint.step
+    trial.reached_step = step if trial.reached_step is None else max(step, trial.reached_step)
+    experiment.superseded_checkpoints.discard(event.checkpoint.sha256)  # the same content again
+    _count_report(experiment, trial, event.report_sequence)
+
+
+def _supersede(experiment: Experiment, checkpoint: TrialCheckpoint) -> None:
+    """Let the archive of a checkpoint be deleted; its hash stays in the log."""
+    if checkpoint.sha256:
+        experiment.superseded_checkpoints.add(checkpoint.sha256)
 
 
 def _trial_unknown(experiment: Experiment, event: events.TrialUnknown) -> None:

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from svc_common.experiment_events.causes import LossReason, WaitReason
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.values import Metric
 
 
@@ -57,7 +57,14 @@ class Waits:
     wait: WaitReason
 
 
-ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits
+@dataclass(frozen=True, slots=True)
+class CheckpointSaved:
+    """Report body: the trial has completed a checkpoint, and it is stored."""
+
+    checkpoint: TrialCheckpoint
+
+
+ReportBody: TypeAlias = Started | Metric | Exited | Lost | Waits | CheckpointSaved
 
 
 @dataclass(frozen=True, slots=True)

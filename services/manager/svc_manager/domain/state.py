@@ -120,6 +120,8 @@ class Experiment:
     """Saved checkpoints by folder; only where checkpoints travel."""
     released_checkpoints: set[str] = field(default_factory=set)
     """Folders that the algorithm will not name again."""
+    superseded_checkpoints: set[str] = field(default_factory=set)
+    """Hashes of trials' checkpoints that no attempt will go on from."""
     requests: dict[str, str] = field(default_factory=dict)
     """Records of the requests that were carried out, by request id; see
     `requests.request_record`."""

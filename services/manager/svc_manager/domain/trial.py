@@ -10,6 +10,7 @@ from svc_common.experiment_events.causes import (
     StopReason,
     WaitReason,
 )
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.values import EncodedValue, Metric, ParameterSource
 
 
@@ -111,13 +112,29 @@ class Trial:
     intermediate_count: int = 0
     last_intermediate: Metric | None = None
     gpu_indices: tuple[int, ...] = ()
+    checkpoint: TrialCheckpoint | None = None
+    """Last complete checkpoint, of this or an earlier attempt."""
+    reached_step: int | None = None
+    """Largest step of its checkpoints; None: it has saved none."""
+    resumed_step: int | None = None
+    """Largest step of its checkpoints at the begin of the current attempt."""
+    resumed_losses: int = 0
+    """Number of attempts that were lost after they had made progress, whatever the cause."""
     lost_attempts: tuple[LostAttempt, ...] = ()
     """Oldest first; few, since each is a failure."""
 
     @property
     def never_started(self) -> int:
         """Number of attempts lost with their agent before the start, or without its fault."""
-        return self.attempt - 1 - self.losses - self.failures - self.failed_starts
+        others = self.losses + self.failures + self.failed_starts + self.resumed_losses
+        return self.attempt - 1 - others
+
+    @property
+    def progressed(self) -> bool:
+        """Whether the current attempt has saved a later step than all attempts before it."""
+        if self.reached_step is None:
+            return False
+        return self.resumed_step is None or self.reached_step > self.resumed_step
 
     @property
     def live(self) -> bool:

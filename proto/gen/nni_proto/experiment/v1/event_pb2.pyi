@@ -129,6 +129,7 @@ class Event(_message.Message):
     EXPERIMENT_MOVED_FIELD_NUMBER: _builtins.int
     TRIAL_REQUEUED_FIELD_NUMBER: _builtins.int
     EXPERIMENT_TIME_COUNTED_FIELD_NUMBER: _builtins.int
+    TRIAL_CHECKPOINTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def experiment_created(self) -> Global___ExperimentCreated: ...
     @_builtins.property
@@ -197,6 +198,8 @@ class Event(_message.Message):
     def trial_requeued(self) -> Global___TrialRequeued: ...
     @_builtins.property
     def experiment_time_counted(self) -> Global___ExperimentTimeCounted: ...
+    @_builtins.property
+    def trial_checkpointed(self) -> Global___TrialCheckpointed: ...
     def __init__(
         self,
         *,
@@ -229,12 +232,13 @@ class Event(_message.Message):
         experiment_moved: Global___ExperimentMoved | None = ...,
         trial_requeued: Global___TrialRequeued | None = ...,
         experiment_time_counted: Global___ExperimentTimeCounted | None = ...,
+        trial_checkpointed: Global___TrialCheckpointed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm_diverged", b"algorithm_diverged", "algorithm_failed", b"algorithm_failed", "algorithm_requested", b"algorithm_requested", "algorithm_started", b"algorithm_started", "budget_changed", b"budget_changed", "custom_trial_added", b"custom_trial_added", "data_imported", b"data_imported", "experiment_created", b"experiment_created", "experiment_ended", b"experiment_ended", "experiment_moved", b"experiment_moved", "experiment_state_changed", b"experiment_state_changed", "experiment_time_counted", b"experiment_time_counted", "kind", b"kind", "listener_closed", b"listener_closed", "listener_opened", b"listener_opened", "metric_reported", b"metric_reported", "parameters_generated", b"parameters_generated", "report_deferred", b"report_deferred", "report_ignored", b"report_ignored", "request_recorded", b"request_recorded", "search_space_changed", b"search_space_changed", "trial_checkpointed", b"trial_checkpointed", "trial_ended", b"trial_ended", "trial_lost", b"trial_lost", "trial_requeued", b"trial_requeued", "trial_scheduled", b"trial_scheduled", "trial_started", b"trial_started", "trial_stop_requested", b"trial_stop_requested", "trial_unknown", b"trial_unknown", "trial_waits", b"trial_waits", "trials_requested", b"trials_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued", "experiment_time_counted"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["experiment_created", "algorithm_requested", "algorithm_started", "trials_requested", "parameters_generated", "trial_scheduled", "trial_started", "metric_reported", "trial_stop_requested", "trial_lost", "trial_ended", "algorithm_failed", "budget_changed", "search_space_changed", "data_imported", "custom_trial_added", "listener_opened", "listener_closed", "experiment_state_changed", "experiment_ended", "report_deferred", "algorithm_diverged", "trial_unknown", "trial_waits", "request_recorded", "report_ignored", "experiment_moved", "trial_requeued", "experiment_time_counted", "trial_checkpointed"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -1192,6 +1196,38 @@ class TrialWaits(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TrialWaits: _TypeAlias = TrialWaits  # noqa: Y015
+
+@_typing.final
+class TrialCheckpointed(_message.Message):
+    """A trial has completed a checkpoint, from which its next attempt goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
+    trial_id: _builtins.str
+    attempt: _builtins.int
+    report_sequence: _builtins.int
+    """Sequence of the last report of the attempt that was applied."""
+    @_builtins.property
+    def checkpoint(self) -> _report_pb2.TrialCheckpoint: ...
+    def __init__(
+        self,
+        *,
+        trial_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        checkpoint: _report_pb2.TrialCheckpoint | None = ...,
+        report_sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "report_sequence", b"report_sequence", "trial_id", b"trial_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrialCheckpointed: _TypeAlias = TrialCheckpointed  # noqa: Y015
 
 @_typing.final
 class ReportIgnored(_message.Message):

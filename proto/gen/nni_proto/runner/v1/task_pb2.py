@@ -26,9 +26,10 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
 from nni_proto.trial.v1 import cause_pb2 as nni__proto_dot_trial_dot_v1_dot_cause__pb2
+from nni_proto.trial.v1 import report_pb2 as nni__proto_dot_trial_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/task.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/cause.proto\"\xfa\x02\n\tTrialTask\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x13\n\x0bsequence_id\x18\x04 \x01(\x03\x12\x14\n\x0cparameter_id\x18\x05 \x01(\x03\x12.\n\nparameters\x18\x06 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nprovenance\x18\x07 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x18\n\x10parameter_source\x18\x08 \x01(\t\x12,\n\x04spec\x18\t \x01(\x0b\x32\x1e.nni_proto.runner.v1.TrialSpec\x12\x14\n\x0clog_sequence\x18\n \x01(\x03\x12\x35\n\x0fload_checkpoint\x18( \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\x12\x13\n\x0btraceparent\x18\x14 \x01(\t\"\xbf\x04\n\tTrialSpec\x12\x0f\n\x07\x63ommand\x18\x01 \x01(\t\x12\x18\n\x0e\x63ode_directory\x18\x02 \x01(\tH\x00\x12\x34\n\x0c\x63ode_archive\x18\x03 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRefH\x00\x12\x1c\n\x14\x65xperiment_directory\x18\x04 \x01(\t\x12\x18\n\x10\x65nvironment_file\x18\x05 \x01(\t\x12\x17\n\ngpu_number\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12-\n\ntime_limit\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05grace\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08platform\x18\t \x01(\t\x12\x34\n\x10platform_options\x18\n \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x1a\n\x12output_limit_bytes\x18\x0b \x01(\x03\x12\x44\n\x0b\x65nvironment\x18\x0c \x03(\x0b\x32/.nni_proto.runner.v1.TrialSpec.EnvironmentEntry\x12\x1a\n\x12\x63heckpoints_travel\x18( \x01(\x08\x12\x16\n\x0eoutputs_travel\x18) \x01(\x08\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04\x63odeB\r\n\x0b_gpu_number\"\x97\x02\n\rRunnerControl\x12\x34\n\nstop_trial\x18\x01 \x01(\x0b\x32\x1e.nni_proto.runner.v1.StopTrialH\x00\x12\x34\n\ndrop_trial\x18\x02 \x01(\x0b\x32\x1e.nni_proto.runner.v1.DropTrialH\x00\x12\x42\n\x11\x66orget_experiment\x18\x03 \x01(\x0b\x32%.nni_proto.runner.v1.ForgetExperimentH\x00\x12\x38\n\x0c\x64rain_runner\x18\x04 \x01(\x0b\x32 .nni_proto.runner.v1.DrainRunnerH\x00\x12\x14\n\x0clog_sequence\x18\x05 \x01(\x03\x42\x06\n\x04kind\"\x87\x01\n\tStopTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x12\n\x06reason\x18\x04 \x01(\tB\x02\x18\x01\x12,\n\x04stop\x18\x05 \x01(\x0b\x32\x1e.nni_proto.trial.v1.StopReason\"W\n\tDropTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\")\n\x10\x46orgetExperiment\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\r\n\x0b\x44rainRunner\"\xa2\x02\n\x0eRunnerPresence\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12.\n\x06trials\x18\x05 \x03(\x0b\x32\x1e.nni_proto.runner.v1.HeldTrial\x12\x11\n\tgpu_count\x18\x06 \x01(\x05\x12\x10\n\x08\x64raining\x18\x07 \x01(\x08\x12\x0f\n\x07leaving\x18\x08 \x01(\x08\x12\x14\n\x0cgrpc_address\x18\t \x01(\t\x12\x0f\n\x07version\x18\n \x01(\t\x12\x11\n\trestarted\x18\x0b \x01(\x08\x12+\n\x07sent_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x9e\x01\n\tHeldTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\x12\x17\n\x0bwaiting_for\x18\x05 \x01(\tB\x02\x18\x01\x12,\n\x04wait\x18\x06 \x01(\x0b\x32\x1e.nni_proto.trial.v1.WaitReasonb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/task.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/cause.proto\x1a\x1fnni_proto/trial/v1/report.proto\"\xb4\x03\n\tTrialTask\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x13\n\x0bsequence_id\x18\x04 \x01(\x03\x12\x14\n\x0cparameter_id\x18\x05 \x01(\x03\x12.\n\nparameters\x18\x06 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12.\n\nprovenance\x18\x07 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x18\n\x10parameter_source\x18\x08 \x01(\t\x12,\n\x04spec\x18\t \x01(\x0b\x32\x1e.nni_proto.runner.v1.TrialSpec\x12\x14\n\x0clog_sequence\x18\n \x01(\x03\x12\x35\n\x0fload_checkpoint\x18( \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\x12\x38\n\x0bresume_from\x18) \x01(\x0b\x32#.nni_proto.trial.v1.TrialCheckpoint\x12\x13\n\x0btraceparent\x18\x14 \x01(\t\"\xbf\x04\n\tTrialSpec\x12\x0f\n\x07\x63ommand\x18\x01 \x01(\t\x12\x18\n\x0e\x63ode_directory\x18\x02 \x01(\tH\x00\x12\x34\n\x0c\x63ode_archive\x18\x03 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRefH\x00\x12\x1c\n\x14\x65xperiment_directory\x18\x04 \x01(\t\x12\x18\n\x10\x65nvironment_file\x18\x05 \x01(\t\x12\x17\n\ngpu_number\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12-\n\ntime_limit\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05grace\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08platform\x18\t \x01(\t\x12\x34\n\x10platform_options\x18\n \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x1a\n\x12output_limit_bytes\x18\x0b \x01(\x03\x12\x44\n\x0b\x65nvironment\x18\x0c \x03(\x0b\x32/.nni_proto.runner.v1.TrialSpec.EnvironmentEntry\x12\x1a\n\x12\x63heckpoints_travel\x18( \x01(\x08\x12\x16\n\x0eoutputs_travel\x18) \x01(\x08\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04\x63odeB\r\n\x0b_gpu_number\"\x97\x02\n\rRunnerControl\x12\x34\n\nstop_trial\x18\x01 \x01(\x0b\x32\x1e.nni_proto.runner.v1.StopTrialH\x00\x12\x34\n\ndrop_trial\x18\x02 \x01(\x0b\x32\x1e.nni_proto.runner.v1.DropTrialH\x00\x12\x42\n\x11\x66orget_experiment\x18\x03 \x01(\x0b\x32%.nni_proto.runner.v1.ForgetExperimentH\x00\x12\x38\n\x0c\x64rain_runner\x18\x04 \x01(\x0b\x32 .nni_proto.runner.v1.DrainRunnerH\x00\x12\x14\n\x0clog_sequence\x18\x05 \x01(\x03\x42\x06\n\x04kind\"\x87\x01\n\tStopTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x12\n\x06reason\x18\x04 \x01(\tB\x02\x18\x01\x12,\n\x04stop\x18\x05 \x01(\x0b\x32\x1e.nni_proto.trial.v1.StopReason\"W\n\tDropTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\")\n\x10\x46orgetExperiment\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\"\r\n\x0b\x44rainRunner\"\xa2\x02\n\x0eRunnerPresence\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x0c\n\x04pool\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12.\n\x06trials\x18\x05 \x03(\x0b\x32\x1e.nni_proto.runner.v1.HeldTrial\x12\x11\n\tgpu_count\x18\x06 \x01(\x05\x12\x10\n\x08\x64raining\x18\x07 \x01(\x08\x12\x0f\n\x07leaving\x18\x08 \x01(\x08\x12\x14\n\x0cgrpc_address\x18\t \x01(\t\x12\x0f\n\x07version\x18\n \x01(\t\x12\x11\n\trestarted\x18\x0b \x01(\x08\x12+\n\x07sent_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x9e\x01\n\tHeldTrial\x12\x15\n\rexperiment_id\x18\x01 \x01(\t\x12\x10\n\x08trial_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\x12\x17\n\x0bwaiting_for\x18\x05 \x01(\tB\x02\x18\x01\x12,\n\x04wait\x18\x06 \x01(\x0b\x32\x1e.nni_proto.trial.v1.WaitReasonb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,24 +42,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STOPTRIAL'].fields_by_name['reason']._serialized_options = b'\030\001'
   _globals['_HELDTRIAL'].fields_by_name['waiting_for']._loaded_options = None
   _globals['_HELDTRIAL'].fields_by_name['waiting_for']._serialized_options = b'\030\001'
-  _globals['_TRIALTASK']._serialized_start=186
-  _globals['_TRIALTASK']._serialized_end=564
-  _globals['_TRIALSPEC']._serialized_start=567
-  _globals['_TRIALSPEC']._serialized_end=1142
-  _globals['_TRIALSPEC_ENVIRONMENTENTRY']._serialized_start=1069
-  _globals['_TRIALSPEC_ENVIRONMENTENTRY']._serialized_end=1119
-  _globals['_RUNNERCONTROL']._serialized_start=1145
-  _globals['_RUNNERCONTROL']._serialized_end=1424
-  _globals['_STOPTRIAL']._serialized_start=1427
-  _globals['_STOPTRIAL']._serialized_end=1562
-  _globals['_DROPTRIAL']._serialized_start=1564
-  _globals['_DROPTRIAL']._serialized_end=1651
-  _globals['_FORGETEXPERIMENT']._serialized_start=1653
-  _globals['_FORGETEXPERIMENT']._serialized_end=1694
-  _globals['_DRAINRUNNER']._serialized_start=1696
-  _globals['_DRAINRUNNER']._serialized_end=1709
-  _globals['_RUNNERPRESENCE']._serialized_start=1712
-  _globals['_RUNNERPRESENCE']._serialized_end=2002
-  _globals['_HELDTRIAL']._serialized_start=2005
-  _globals['_HELDTRIAL']._serialized_end=2163
+  _globals['_TRIALTASK']._serialized_start=219
+  _globals['_TRIALTASK']._serialized_end=655
+  _globals['_TRIALSPEC']._serialized_start=658
+  _globals['_TRIALSPEC']._serialized_end=1233
+  _globals['_TRIALSPEC_ENVIRONMENTENTRY']._serialized_start=1160
+  _globals['_TRIALSPEC_ENVIRONMENTENTRY']._serialized_end=1210
+  _globals['_RUNNERCONTROL']._serialized_start=1236
+  _globals['_RUNNERCONTROL']._serialized_end=1515
+  _globals['_STOPTRIAL']._serialized_start=1518
+  _globals['_STOPTRIAL']._serialized_end=1653
+  _globals['_DROPTRIAL']._serialized_start=1655
+  _globals['_DROPTRIAL']._serialized_end=1742
+  _globals['_FORGETEXPERIMENT']._serialized_start=1744
+  _globals['_FORGETEXPERIMENT']._serialized_end=1785
+  _globals['_DRAINRUNNER']._serialized_start=1787
+  _globals['_DRAINRUNNER']._serialized_end=1800
+  _globals['_RUNNERPRESENCE']._serialized_start=1803
+  _globals['_RUNNERPRESENCE']._serialized_end=2093
+  _globals['_HELDTRIAL']._serialized_start=2096
+  _globals['_HELDTRIAL']._serialized_end=2254
 # @@protoc_insertion_point(module_scope)

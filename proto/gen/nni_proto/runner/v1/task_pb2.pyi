@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
+from nni_proto.trial.v1 import report_pb2 as _report_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -44,6 +45,7 @@ class TrialTask(_message.Message):
     SPEC_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     LOAD_CHECKPOINT_FIELD_NUMBER: _builtins.int
+    RESUME_FROM_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     experiment_id: _builtins.str
     trial_id: _builtins.str
@@ -68,6 +70,10 @@ class TrialTask(_message.Message):
     def load_checkpoint(self) -> _value_pb2.BlobRef:
         """Content of `load_checkpoint_dir`, if checkpoints are transferred. Unset: none was saved."""
 
+    @_builtins.property
+    def resume_from(self) -> _report_pb2.TrialCheckpoint:
+        """Last checkpoint of an earlier attempt of the trial. Unset: there is none."""
+
     def __init__(
         self,
         *,
@@ -82,11 +88,12 @@ class TrialTask(_message.Message):
         spec: Global___TrialSpec | None = ...,
         log_sequence: _builtins.int = ...,
         load_checkpoint: _value_pb2.BlobRef | None = ...,
+        resume_from: _report_pb2.TrialCheckpoint | None = ...,
         traceparent: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["load_checkpoint", b"load_checkpoint", "parameters", b"parameters", "provenance", b"provenance", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["load_checkpoint", b"load_checkpoint", "parameters", b"parameters", "provenance", b"provenance", "resume_from", b"resume_from", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "load_checkpoint", b"load_checkpoint", "log_sequence", b"log_sequence", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "sequence_id", b"sequence_id", "spec", b"spec", "traceparent", b"traceparent", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "experiment_id", b"experiment_id", "load_checkpoint", b"load_checkpoint", "log_sequence", b"log_sequence", "parameter_id", b"parameter_id", "parameter_source", b"parameter_source", "parameters", b"parameters", "provenance", b"provenance", "resume_from", b"resume_from", "sequence_id", b"sequence_id", "spec", b"spec", "traceparent", b"traceparent", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

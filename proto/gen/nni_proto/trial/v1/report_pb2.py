@@ -28,7 +28,7 @@ from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_va
 from nni_proto.trial.v1 import cause_pb2 as nni__proto_dot_trial_dot_v1_dot_cause__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnni_proto/trial/v1/report.proto\x12\x12nni_proto.trial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/cause.proto\"e\n\rRunnerReports\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x30\n\x07reports\x18\x03 \x03(\x0b\x32\x1f.nni_proto.trial.v1.TrialReport\"\xdb\x02\n\x0bTrialReport\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\x12\x35\n\x07started\x18\x05 \x01(\x0b\x32\".nni_proto.trial.v1.AttemptStartedH\x00\x12-\n\x06metric\x18\x06 \x01(\x0b\x32\x1b.nni_proto.common.v1.MetricH\x00\x12\x33\n\x06\x65xited\x18\x07 \x01(\x0b\x32!.nni_proto.trial.v1.AttemptExitedH\x00\x12/\n\x04lost\x18\x08 \x01(\x0b\x32\x1f.nni_proto.trial.v1.AttemptLostH\x00\x12\x31\n\x05waits\x18\t \x01(\x0b\x32 .nni_proto.trial.v1.AttemptWaitsH\x00\x42\x06\n\x04kind\"p\n\x0e\x41ttemptStarted\x12.\n\nstarted_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x13\n\x0bgpu_indices\x18\x03 \x03(\x05\x12\x0c\n\x04warm\x18\x04 \x01(\x08\"\xea\x01\n\rAttemptExited\x12,\n\x08\x65nded_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x05\x63\x61use\x18\x02 \x01(\x0e\x32\x1d.nni_proto.trial.v1.ExitCause\x12\x16\n\texit_code\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x04 \x01(\x05\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x37\n\ncheckpoint\x18( \x01(\x0b\x32#.nni_proto.trial.v1.SavedCheckpointB\x0c\n\n_exit_code\"S\n\x0fSavedCheckpoint\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12-\n\x07\x61rchive\x18\x02 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\"O\n\x0b\x41ttemptLost\x12\x12\n\x06reason\x18\x01 \x01(\tB\x02\x18\x01\x12,\n\x04loss\x18\x02 \x01(\x0b\x32\x1e.nni_proto.trial.v1.LossReason\"P\n\x0c\x41ttemptWaits\x12\x12\n\x06reason\x18\x01 \x01(\tB\x02\x18\x01\x12,\n\x04wait\x18\x02 \x01(\x0b\x32\x1e.nni_proto.trial.v1.WaitReason*\x8c\x01\n\tExitCause\x12\x1a\n\x16\x45XIT_CAUSE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45XIT_CAUSE_ENDED\x10\x01\x12\x16\n\x12\x45XIT_CAUSE_STOPPED\x10\x02\x12\x19\n\x15\x45XIT_CAUSE_TIME_LIMIT\x10\x03\x12\x1a\n\x16\x45XIT_CAUSE_NOT_STARTED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnni_proto/trial/v1/report.proto\x12\x12nni_proto.trial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a nni_proto/common/v1/metric.proto\x1a\x1fnni_proto/common/v1/value.proto\x1a\x1enni_proto/trial/v1/cause.proto\"e\n\rRunnerReports\x12\x11\n\trunner_id\x18\x01 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\x30\n\x07reports\x18\x03 \x03(\x0b\x32\x1f.nni_proto.trial.v1.TrialReport\"\x9c\x03\n\x0bTrialReport\x12\x10\n\x08trial_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12\x10\n\x08\x63laim_id\x18\x04 \x01(\t\x12\x35\n\x07started\x18\x05 \x01(\x0b\x32\".nni_proto.trial.v1.AttemptStartedH\x00\x12-\n\x06metric\x18\x06 \x01(\x0b\x32\x1b.nni_proto.common.v1.MetricH\x00\x12\x33\n\x06\x65xited\x18\x07 \x01(\x0b\x32!.nni_proto.trial.v1.AttemptExitedH\x00\x12/\n\x04lost\x18\x08 \x01(\x0b\x32\x1f.nni_proto.trial.v1.AttemptLostH\x00\x12\x31\n\x05waits\x18\t \x01(\x0b\x32 .nni_proto.trial.v1.AttemptWaitsH\x00\x12?\n\x10\x63heckpoint_saved\x18\n \x01(\x0b\x32#.nni_proto.trial.v1.CheckpointSavedH\x00\x42\x06\n\x04kind\"p\n\x0e\x41ttemptStarted\x12.\n\nstarted_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03pid\x18\x02 \x01(\x05\x12\x13\n\x0bgpu_indices\x18\x03 \x03(\x05\x12\x0c\n\x04warm\x18\x04 \x01(\x08\"\xea\x01\n\rAttemptExited\x12,\n\x08\x65nded_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x05\x63\x61use\x18\x02 \x01(\x0e\x32\x1d.nni_proto.trial.v1.ExitCause\x12\x16\n\texit_code\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x04 \x01(\x05\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x37\n\ncheckpoint\x18( \x01(\x0b\x32#.nni_proto.trial.v1.SavedCheckpointB\x0c\n\n_exit_code\"S\n\x0fSavedCheckpoint\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12-\n\x07\x61rchive\x18\x02 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\"o\n\x0fTrialCheckpoint\x12\x0c\n\x04step\x18\x01 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0e\n\x06number\x18\x03 \x01(\x03\x12-\n\x07\x61rchive\x18\x04 \x01(\x0b\x32\x1c.nni_proto.common.v1.BlobRef\"J\n\x0f\x43heckpointSaved\x12\x37\n\ncheckpoint\x18\x01 \x01(\x0b\x32#.nni_proto.trial.v1.TrialCheckpoint\"O\n\x0b\x41ttemptLost\x12\x12\n\x06reason\x18\x01 \x01(\tB\x02\x18\x01\x12,\n\x04loss\x18\x02 \x01(\x0b\x32\x1e.nni_proto.trial.v1.LossReason\"P\n\x0c\x41ttemptWaits\x12\x12\n\x06reason\x18\x01 \x01(\tB\x02\x18\x01\x12,\n\x04wait\x18\x02 \x01(\x0b\x32\x1e.nni_proto.trial.v1.WaitReason*\x8c\x01\n\tExitCause\x12\x1a\n\x16\x45XIT_CAUSE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45XIT_CAUSE_ENDED\x10\x01\x12\x16\n\x12\x45XIT_CAUSE_STOPPED\x10\x02\x12\x19\n\x15\x45XIT_CAUSE_TIME_LIMIT\x10\x03\x12\x1a\n\x16\x45XIT_CAUSE_NOT_STARTED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,20 +39,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ATTEMPTLOST'].fields_by_name['reason']._serialized_options = b'\030\001'
   _globals['_ATTEMPTWAITS'].fields_by_name['reason']._loaded_options = None
   _globals['_ATTEMPTWAITS'].fields_by_name['reason']._serialized_options = b'\030\001'
-  _globals['_EXITCAUSE']._serialized_start=1240
-  _globals['_EXITCAUSE']._serialized_end=1380
+  _globals['_EXITCAUSE']._serialized_start=1494
+  _globals['_EXITCAUSE']._serialized_end=1634
   _globals['_RUNNERREPORTS']._serialized_start=187
   _globals['_RUNNERREPORTS']._serialized_end=288
   _globals['_TRIALREPORT']._serialized_start=291
-  _globals['_TRIALREPORT']._serialized_end=638
-  _globals['_ATTEMPTSTARTED']._serialized_start=640
-  _globals['_ATTEMPTSTARTED']._serialized_end=752
-  _globals['_ATTEMPTEXITED']._serialized_start=755
-  _globals['_ATTEMPTEXITED']._serialized_end=989
-  _globals['_SAVEDCHECKPOINT']._serialized_start=991
-  _globals['_SAVEDCHECKPOINT']._serialized_end=1074
-  _globals['_ATTEMPTLOST']._serialized_start=1076
-  _globals['_ATTEMPTLOST']._serialized_end=1155
-  _globals['_ATTEMPTWAITS']._serialized_start=1157
-  _globals['_ATTEMPTWAITS']._serialized_end=1237
+  _globals['_TRIALREPORT']._serialized_end=703
+  _globals['_ATTEMPTSTARTED']._serialized_start=705
+  _globals['_ATTEMPTSTARTED']._serialized_end=817
+  _globals['_ATTEMPTEXITED']._serialized_start=820
+  _globals['_ATTEMPTEXITED']._serialized_end=1054
+  _globals['_SAVEDCHECKPOINT']._serialized_start=1056
+  _globals['_SAVEDCHECKPOINT']._serialized_end=1139
+  _globals['_TRIALCHECKPOINT']._serialized_start=1141
+  _globals['_TRIALCHECKPOINT']._serialized_end=1252
+  _globals['_CHECKPOINTSAVED']._serialized_start=1254
+  _globals['_CHECKPOINTSAVED']._serialized_end=1328
+  _globals['_ATTEMPTLOST']._serialized_start=1330
+  _globals['_ATTEMPTLOST']._serialized_end=1409
+  _globals['_ATTEMPTWAITS']._serialized_start=1411
+  _globals['_ATTEMPTWAITS']._serialized_end=1491
 # @@protoc_insertion_point(module_scope)

@@ -100,6 +100,7 @@ class TrialReport(_message.Message):
     EXITED_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
     WAITS_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_SAVED_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
     sequence: _builtins.int
@@ -116,6 +117,8 @@ class TrialReport(_message.Message):
     def lost(self) -> Global___AttemptLost: ...
     @_builtins.property
     def waits(self) -> Global___AttemptWaits: ...
+    @_builtins.property
+    def checkpoint_saved(self) -> Global___CheckpointSaved: ...
     def __init__(
         self,
         *,
@@ -128,12 +131,13 @@ class TrialReport(_message.Message):
         exited: Global___AttemptExited | None = ...,
         lost: Global___AttemptLost | None = ...,
         waits: Global___AttemptWaits | None = ...,
+        checkpoint_saved: Global___CheckpointSaved | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["exited", b"exited", "kind", b"kind", "lost", b"lost", "metric", b"metric", "started", b"started", "waits", b"waits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint_saved", b"checkpoint_saved", "exited", b"exited", "kind", b"kind", "lost", b"lost", "metric", b"metric", "started", b"started", "waits", b"waits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "claim_id", b"claim_id", "exited", b"exited", "kind", b"kind", "lost", b"lost", "metric", b"metric", "sequence", b"sequence", "started", b"started", "trial_id", b"trial_id", "waits", b"waits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint_saved", b"checkpoint_saved", "claim_id", b"claim_id", "exited", b"exited", "kind", b"kind", "lost", b"lost", "metric", b"metric", "sequence", b"sequence", "started", b"started", "trial_id", b"trial_id", "waits", b"waits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["started", "metric", "exited", "lost", "waits"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["started", "metric", "exited", "lost", "waits", "checkpoint_saved"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -243,6 +247,64 @@ class SavedCheckpoint(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SavedCheckpoint: _TypeAlias = SavedCheckpoint  # noqa: Y015
+
+@_typing.final
+class TrialCheckpoint(_message.Message):
+    """Complete checkpoint of a trial, from which its next attempt goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
+    step: _builtins.int
+    """Step that the trial named; grows as the trial makes progress."""
+    attempt: _builtins.int
+    """Attempt that saved it."""
+    number: _builtins.int
+    """1, 2, 3, ... within the attempt."""
+    @_builtins.property
+    def archive(self) -> _value_pb2.BlobRef:
+        """Tar archive of the folder. Unset: the folder of the trial is shared, and has it."""
+
+    def __init__(
+        self,
+        *,
+        step: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        number: _builtins.int = ...,
+        archive: _value_pb2.BlobRef | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "attempt", b"attempt", "number", b"number", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrialCheckpoint: _TypeAlias = TrialCheckpoint  # noqa: Y015
+
+@_typing.final
+class CheckpointSaved(_message.Message):
+    """The trial has completed a checkpoint, and it is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def checkpoint(self) -> Global___TrialCheckpoint: ...
+    def __init__(
+        self,
+        *,
+        checkpoint: Global___TrialCheckpoint | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckpointSaved: _TypeAlias = CheckpointSaved  # noqa: Y015
 
 @_typing.final
 class AttemptLost(_message.Message):

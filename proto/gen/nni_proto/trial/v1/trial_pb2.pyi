@@ -109,6 +109,7 @@ class Trial(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     LOSS_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_STEP_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """5 characters of [A-Za-z0-9], unique in the experiment."""
     state: Global___TrialState.ValueType
@@ -126,6 +127,8 @@ class Trial(_message.Message):
     directory: _builtins.str
     """Folder with stdout, stderr and trial.log."""
     platform: _builtins.str
+    checkpoint_step: _builtins.int
+    """Step of the last checkpoint. Unset: it has saved none."""
     @_builtins.property
     def parameters(self) -> _value_pb2.Value: ...
     @_builtins.property
@@ -189,13 +192,19 @@ class Trial(_message.Message):
         stop: _cause_pb2.StopReason | None = ...,
         wait: _cause_pb2.WaitReason | None = ...,
         loss: _cause_pb2.LossReason | None = ...,
+        checkpoint_step: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "created_at", b"created_at", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameters", b"parameters", "provenance", b"provenance", "started_at", b"started_at", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameters", b"parameters", "provenance", b"provenance", "started_at", b"started_at", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "created_at", b"created_at", "directory", b"directory", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "directory", b"directory", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__checkpoint_step: _TypeAlias = _typing.Literal["checkpoint_step"]  # noqa: Y015
+    _WhichOneofArgType__checkpoint_step: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step"]  # noqa: Y015
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__checkpoint_step) -> _WhichOneofReturnType__checkpoint_step | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
 
 Global___Trial: _TypeAlias = Trial  # noqa: Y015

@@ -17,13 +17,18 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.ports import TaskFeed
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.actors.effect_runner import EffectRunner
-from svc_manager.blobs.checkpoints import checkpoint_folder, dead_checkpoints, saving_trial
+from svc_manager.blobs.checkpoints import (
+    checkpoint_folder,
+    dead_checkpoints,
+    frees_blobs,
+    saving_trial,
+)
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.domain import events
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.effects import PublishTask
 from svc_manager.domain.experiment import Budget
-from svc_manager.domain.reports import ExitCause, Exited, Started
+from svc_manager.domain.reports import CheckpointSaved, ExitCause, Exited, Started
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import Parameters
 from tests.unit.services.manager.building import Lab, encoded
@@ -222,3 +227,76 @@ async def test_trial_does_not_wait_for_itself() -> None:
 
         assert saving_trial(world.lab.experiment, "/c/0/0", besides=trial.id) == ""
         assert saving_trial(world.lab.experiment, "/c/0/0", besides="other") == trial.id
+
+
+def saved(lab: Lab, trial: Trial, digest: str, number: int = 1) -> None:
+    checkpoint = TrialCheckpoint(number, trial.attempt, number, digest * 32, 9)
+    lab.report(trial, trial.report_sequence + 1, CheckpointSaved(checkpoint))
+
+
+def test_checkpoint_is_dead_when_the_trial_has_stored_a_newer_one() -> None:
+    lab = Lab()
+    trial = lab.running()
+    saved(lab, trial, "aa", 1)
+    before = dead_checkpoints(lab.experiment)
+
+    saved(lab, trial, "bb", 2)
+
+    assert before == frozenset()
+    assert dead_checkpoints(lab.experiment) == {"aa" * 32}
+
+
+def test_checkpoint_of_equal_content_stays_alive() -> None:
+    lab = Lab()
+    trial = lab.running()
+    saved(lab, trial, "aa", 1)
+
+    saved(lab, trial, "aa", 2)
+
+    assert dead_checkpoints(lab.experiment) == frozenset()
+
+
+def test_checkpoint_that_another_trial_goes_on_from_stays_alive() -> None:
+    lab = Lab()
+    first = lab.running()
+    saved(lab, first, "aa")
+    second = lab.running()
+    saved(lab, second, "aa")
+
+    saved(lab, first, "bb", 2)
+
+    assert dead_checkpoints(lab.experiment) == frozenset()
+
+
+def test_checkpoint_that_was_passed_on_to_other_trials_stays_alive() -> None:
+    lab = Lab()
+    trial = lab.running()
+    saved(lab, trial, "ab")
+
+    passed_on = Exited(9, ExitCause.ENDED, 0, checkpoint=SAVED)
+    lab.report(trial, trial.report_sequence + 1, passed_on)
+
+    assert dead_checkpoints(lab.experiment) == frozenset()
+
+
+def test_checkpoints_of_an_ended_trial_are_dead() -> None:
+    lab = Lab()
+    trial = lab.running()
+    saved(lab, trial, "aa")
+
+    lab.finish(trial)
+
+    assert dead_checkpoints(lab.experiment) == {"aa" * 32}
+
+
+def test_each_sixteenth_superseded_checkpoint_is_worth_a_collection() -> None:
+    lab = Lab()
+    trial = lab.running()
+    worth: list[int] = []
+
+    for number in range(1, 35):
+        saved(lab, trial, f"{number:02x}", number)
+        if any(frees_blobs(lab.experiment, event) for event in lab.last):
+            worth.append(number)
+
+    assert worth == [17, 33]

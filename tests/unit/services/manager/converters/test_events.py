@@ -29,9 +29,18 @@ from svc_manager.converters.events import (
     batches_to_bytes,
 )
 from svc_manager.domain import events
-from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.checkpoints import SavedCheckpoint, TrialCheckpoint
 from svc_manager.domain.experiment import ExperimentState
-from svc_manager.domain.reports import ExitCause, Exited, Lost, Report, ReportBody, Started, Waits
+from svc_manager.domain.reports import (
+    CheckpointSaved,
+    ExitCause,
+    Exited,
+    Lost,
+    Report,
+    ReportBody,
+    Started,
+    Waits,
+)
 from svc_manager.domain.trial import TrialState
 from svc_manager.domain.values import Metric, MetricType, Parameters, ParameterSource
 from tests.unit.services.manager.building import change, encoded
@@ -102,6 +111,8 @@ BODIES: list[ReportBody] = [
     *map(Lost, LOSSES),
     *map(Waits, WAITS),
     Exited(7, ExitCause.ENDED, 0, checkpoint=SavedCheckpoint("/c/0/1", "ab", 9)),
+    CheckpointSaved(TrialCheckpoint(-3, 2, 7)),
+    CheckpointSaved(TrialCheckpoint(40, 1, 2, "ab", 9)),
 ]
 REPORTS = [
     Report("r1", "abcde", 1, sequence, "claim", body) for sequence, body in enumerate(BODIES)
@@ -132,6 +143,8 @@ SAMPLES: list[events.Event] = [
     events.TrialUnknown("abcde", 1),
     events.TrialRequeued("abcde", 2),
     *[events.TrialWaits("abcde", 1, "claim", "r1", wait, 0) for wait in WAITS],
+    events.TrialCheckpointed("abcde", 2, TrialCheckpoint(40, 2, 1), 5),
+    events.TrialCheckpointed("abcde", 2, TrialCheckpoint(41, 2, 2, "ab", 9), 6),
     *[events.ReportDeferred(report) for report in REPORTS],
     events.ReportIgnored("abcde", 1, 6, IgnoreCause.FINAL_COUNTED),
     events.AlgorithmFailed("generate", "Traceback", (3, 1), False),

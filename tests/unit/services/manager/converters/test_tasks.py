@@ -11,6 +11,7 @@ from svc_manager.converters.tasks import (
     stop_to_bytes,
     task_of,
 )
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.effects import SendDrop, SendStop
 from svc_manager.domain.state import Experiment
 from tests.unit.services.manager.building import EXPERIMENT_ID, Lab
@@ -97,3 +98,23 @@ def test_checkpoints_of_a_compression_job_travel_on_shared_folders_too() -> None
     job = config_pb2.CompressionConfig()
 
     assert spec_of(experiment(compression=job)).checkpoints_travel
+
+
+def test_the_next_attempt_goes_on_from_the_stored_checkpoint() -> None:
+    lab = Lab()
+    trial = lab.running()
+    trial.checkpoint = TrialCheckpoint(40, 1, 3, "ab" * 32, 9)
+
+    task = task_of(EXPERIMENT_ID, trial, task_pb2.TrialSpec(), 1)
+
+    found = task.resume_from
+    assert (found.step, found.attempt, found.number) == (40, 1, 3)
+    assert (found.archive.sha256, found.archive.size_bytes) == ("ab" * 32, 9)
+
+
+def test_a_checkpoint_in_a_shared_folder_needs_no_word_in_the_task() -> None:
+    lab = Lab()
+    trial = lab.running()
+    trial.checkpoint = TrialCheckpoint(40, 1, 3)
+
+    assert not task_of(EXPERIMENT_ID, trial, task_pb2.TrialSpec(), 1).HasField("resume_from")

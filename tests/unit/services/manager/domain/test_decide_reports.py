@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from svc_common.experiment_events.causes import (
     EndCause,
@@ -9,13 +11,14 @@ from svc_common.experiment_events.causes import (
     StopReason,
 )
 from svc_manager.domain import events, inputs
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.decide_reports import FALSE_START_LIMIT, GAP_LIMIT_MS, is_affected
 from svc_manager.domain.effects import PublishAgain, PublishTask, SendDrop, SendStop
 from svc_manager.domain.experiment import Budget, ExperimentSettings
 from svc_manager.domain.explanation import trial_text
-from svc_manager.domain.reports import ExitCause, Report, Started
+from svc_manager.domain.reports import CheckpointSaved, ExitCause, Lost, Report, Started
 from svc_manager.domain.scheduling import next_moment_ms
-from svc_manager.domain.trial import TrialState
+from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import (
     Lab,
@@ -513,3 +516,96 @@ def test_trial_does_not_end_before_it_started() -> None:
     lab.report(trial, 1, exited(0, ExitCause.ENDED))
 
     assert trial.ended_at_ms == 7_200_000
+
+
+def saved(trial: Trial, step: int, number: int = 1) -> CheckpointSaved:
+    return CheckpointSaved(TrialCheckpoint(step, trial.attempt, number))
+
+
+def test_an_attempt_lost_after_a_later_step_costs_no_retry() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
+    trial = lab.running()
+
+    for step in range(1, 2 * FALSE_START_LIMIT):
+        claim = trial.claim_id
+        lab.report(trial, 1, saved(trial, step), claim=claim)
+        lab.report(trial, 2, lost("the machine died"), claim=claim)
+        lab.report(trial, 0, Started(1), claim=f"c{step}")
+
+    assert (trial.state, trial.losses, trial.never_started) == (TrialState.RUNNING, 0, 0)
+    assert trial.resumed_losses == trial.attempt - 1
+    assert lab.refolded().trials[trial.id] == trial
+
+
+def test_an_attempt_lost_without_a_later_step_uses_up_a_retry() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
+    trial = lab.running()
+    lab.report(trial, 1, saved(trial, 7))
+    lab.report(trial, 2, lost("the machine died"))
+    lab.report(trial, 0, Started(1), claim="c2")
+
+    lab.report(trial, 1, saved(trial, 7), claim="c2")
+    lab.report(trial, 2, lost("the machine died"), claim="c2")
+
+    assert trial.state is TrialState.FAILED
+
+
+def test_an_announced_loss_without_progress_ends_a_trial_after_many_times_only() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
+    trial = lab.running()
+    stopped = Lost(LossReason(LossCause.AGENT_STOPPED))
+
+    for number in range(FALSE_START_LIMIT):
+        lab.report(trial, 1, stopped, claim=trial.claim_id)
+        assert trial.state is TrialState.WAITING
+        lab.report(trial, 0, Started(1), claim=f"c{number}")
+    lab.report(trial, 1, stopped, claim=trial.claim_id)
+
+    assert trial.state is TrialState.FAILED
+
+
+def test_a_checkpoint_beyond_a_gap_waits_for_the_reports_before_it() -> None:
+    lab = Lab()
+    trial = lab.running()
+
+    lab.report(trial, 2, saved(trial, 5))
+    before = trial.checkpoint
+    lab.report(trial, 1, intermediate(0.1))
+
+    assert before is None
+    assert trial.checkpoint == TrialCheckpoint(5, 1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(0, 6)),
+            st.sampled_from([LossCause.AGENT_FAILED, LossCause.AGENT_STOPPED]),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_a_trial_ends_by_the_losses_without_progress_alone(
+    attempts: list[tuple[int | None, LossCause]],
+) -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=2))
+    trial = lab.running(claim="c0")
+    best, counted, announced = None, 0, 0
+
+    for number, (step, cause) in enumerate(attempts, 1):
+        if step is not None:
+            lab.report(trial, 1, saved(trial, step), claim=trial.claim_id)
+        if step is not None and (best is None or step > best):
+            best = step
+        else:
+            counted += cause is LossCause.AGENT_FAILED
+            announced += cause is LossCause.AGENT_STOPPED
+        lab.report(trial, 2, Lost(LossReason(cause)), claim=trial.claim_id)
+        if counted > 2 or announced > FALSE_START_LIMIT:
+            assert trial.state is TrialState.FAILED
+            break
+        assert trial.state is TrialState.WAITING
+        lab.report(trial, 0, Started(1), claim=f"c{number}")
+    assert lab.refolded().trials[trial.id] == trial
