@@ -1,0 +1,102 @@
+"""Port for running Slurm's commands where they are, and its implementation for this machine."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import CommandResult
+from svc_trial_runner.fleet.ports import PlatformError
+
+END_S: Final = 5.0
+"""Time within which a killed command has to end."""
+
+
+class CommandRunner(Protocol):
+    """Interface of a machine with Slurm's commands: this one, or a login node.
+
+    Arguments are passed as they are, without a shell. No secret is an argument: other users see
+    the command lines of a login node.
+    """
+
+    @property
+    def is_here(self) -> bool:
+        """True if the commands run on this machine."""
+        ...
+
+    async def run(
+        self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
+    ) -> CommandResult:
+        """Return the outcome of a command, which is ended after a time.
+
+        Args:
+            arguments: name of the program and its arguments.
+            content: pieces of what the command reads from its standard input.
+            limit_s: time after which it is killed.
+
+        Raises:
+            PlatformError: the program cannot be started, or has not ended in time.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release the connection; may be called twice."""
+        ...
+
+
+class LocalCommandRunner:
+    """Runner of commands on this machine.
+
+    Args:
+        variables: of the environment, besides those of this process.
+    """
+
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        self._variables = dict(variables or {})
+
+    @property
+    def is_here(self) -> bool:
+        """True."""
+        return True
+
+    async def run(
+        self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
+    ) -> CommandResult:
+        """Return the outcome of a command in a process group of its own; see `CommandRunner`."""
+        settings = [f"{name}={value}" for name, value in self._variables.items()]
+        words = [*(["env", *settings] if settings else []), *arguments]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise PlatformError(f"{arguments[0]} cannot be started: {error}") from error
+        try:
+            async with asyncio.timeout(limit_s):
+                joined = await asyncio.to_thread(b"".join, content)
+                output, errors = await process.communicate(joined)
+        except TimeoutError as error:
+            raise PlatformError(f"{arguments[0]} has not ended within {limit_s:g} s") from error
+        finally:
+            await _end(process)
+        return CommandResult(output, errors, process.returncode)
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill what is left of a command; a child that holds its output open is not waited for."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            await process.wait()

@@ -1,0 +1,174 @@
+"""Script of a batch job."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.slurm.job_names import JobOrder
+from svc_trial_runner.fleet.adapters.slurm.job_script import (
+    FOLDER_MISSING,
+    ScriptPaths,
+    job_resources,
+    lifetime_s,
+    write_job_script,
+)
+from svc_trial_runner.fleet.adapters.slurm.options import SlurmOptions
+from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName, AgentOrder
+
+
+def job(*numbers: int, slots: int = 1, gpus: int | None = None) -> JobOrder:
+    credentials = AgentCredentials("bus-user", "bus-password", "manager-token")
+    return JobOrder(
+        tuple(
+            AgentOrder(
+                AgentName("0123abcd", "exp-a", number), credentials, slots, gpus_per_trial=gpus
+            )
+            for number in numbers
+        )
+    )
+
+
+def paths(base: Path) -> ScriptPaths:
+    return ScriptPaths(str(base), str(base / "logs"), "d1g35t", "python3")
+
+
+def script(options: SlurmOptions, one: JobOrder, base: str = "/home/ann/.nni") -> list[str]:
+    return write_job_script(options, one, paths(Path(base))).splitlines()
+
+
+def test_options_of_the_section_are_options_of_the_job() -> None:
+    options = SlurmOptions(
+        partition="gpu",
+        account="lab",
+        qos="high",
+        time_limit="90m",
+        gres="gpu:a100:2",
+        cpus=8,
+        memory="16G",
+        options=("--constraint=nvme",),
+    )
+
+    assert job_resources(options, job(1)) == [
+        "--nodes=1",
+        "--ntasks=1",
+        "--partition=gpu",
+        "--account=lab",
+        "--qos=high",
+        "--time=0-01:30:00",
+        "--gres=gpu:a100:2",
+        "--cpus-per-task=8",
+        "--mem=16G",
+        "--constraint=nvme",
+    ]
+
+
+def test_gpus_of_all_slots_are_asked_for() -> None:
+    assert "--gres=gpu:6" in job_resources(SlurmOptions(), job(1, slots=3, gpus=2))
+
+
+def test_resources_of_the_section_replace_the_count_of_gpus() -> None:
+    found = job_resources(SlurmOptions(gres="shard:4"), job(1, gpus=1))
+
+    assert [one for one in found if "gres" in one] == ["--gres=shard:4"]
+
+
+def test_job_has_the_name_of_its_agent_and_gets_term_before_its_end() -> None:
+    lines = script(SlurmOptions(grace_seconds=90), job(4))
+
+    assert "#SBATCH --job-name=nni-0123abcd-exp-a-4" in lines
+    assert "#SBATCH --signal=B:TERM@90" in lines
+    assert "#SBATCH --requeue" in lines
+
+
+def test_array_has_the_distances_of_the_numbers() -> None:
+    assert "#SBATCH --array=0,3" in script(SlurmOptions(), job(4, 7))
+
+
+def test_no_secret_is_in_the_script() -> None:
+    text = "\n".join(script(SlurmOptions(), job(4, 7)))
+
+    assert not any(secret in text for secret in ("bus-user", "bus-password", "manager-token"))
+
+
+def test_comment_with_quotes_is_one_word() -> None:
+    lines = script(SlurmOptions(comment="it's ours"), job(1))
+
+    assert "#SBATCH --comment='it'\"'\"'s ours'" in lines
+
+
+def test_image_of_apptainer_holds_the_agent() -> None:
+    options = SlurmOptions(image="/images/a b.sif", image_options=("--nv",))
+
+    assert script(options, job(1))[-1].startswith("exec apptainer exec --nv '/images/a b.sif' pyt")
+
+
+def test_image_of_pyxis_is_an_option_of_srun() -> None:
+    options = SlurmOptions(image="nvcr.io#nvidia/pytorch:24.01-py3", image_runtime="pyxis")
+
+    last = script(options, job(1))[-1]
+
+    assert last.startswith("exec srun --ntasks=1 --overlap")
+    assert "--container-image='nvcr.io#nvidia/pytorch:24.01-py3' --container-mount-home" in last
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """Folder of NNI with a bundle that prints its arguments."""
+    folder = tmp_path / "a folder" / "bundles" / "d1g35t"
+    folder.mkdir(parents=True)
+    (folder / "run.py").write_text("import os, sys\nprint(os.getpid(), *sys.argv[1:], sep='|')\n")
+    return tmp_path / "a folder"
+
+
+def run(text: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "-c", f"echo $$\n{text}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", **variables},
+    )
+
+
+def test_script_becomes_the_process_of_the_agent(bundle: Path) -> None:
+    done = run(write_job_script(SlurmOptions(), job(4), paths(bundle)))
+
+    shell, line = done.stdout.splitlines()
+    assert line.split("|") == [
+        shell, "worker", "--folder", str(bundle), "run", "nni-0123abcd-exp-a-4", "d1g35t",
+    ]  # fmt: skip
+
+
+def test_task_of_an_array_runs_the_agent_of_its_index(bundle: Path) -> None:
+    text = write_job_script(SlurmOptions(), job(4, 17), paths(bundle))
+
+    assert "|nni-0123abcd-exp-a-17|" in run(text, SLURM_ARRAY_TASK_ID="13").stdout
+
+
+def test_setup_lines_run_before_the_agent(bundle: Path) -> None:
+    options = SlurmOptions(setup_lines=("X=1", 'echo "loaded $X"'))
+
+    assert "loaded 1" in run(write_job_script(options, job(4), paths(bundle))).stdout
+
+
+def test_path_of_python_is_put_first(bundle: Path) -> None:
+    options = SlurmOptions(python_path="/opt/a b", setup_lines=("echo $PATH",))
+
+    assert "/opt/a b:/usr/local/bin" in run(write_job_script(options, job(4), paths(bundle))).stdout
+
+
+def test_node_without_the_shared_folder_is_known_by_the_exit_code(tmp_path: Path) -> None:
+    text = write_job_script(SlurmOptions(), job(4), paths(tmp_path))
+
+    assert run(text).returncode == FOLDER_MISSING
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "duration_s", "lifetime"),
+    [(3600, 600, 2940.0), (90, 30, 30.0), (600, 3600, 0.0), (None, 600, None), (3600, None, None)],
+)
+def test_agent_takes_no_trial_that_would_not_fit(
+    limit_s: int | None, duration_s: int | None, lifetime: float | None
+) -> None:
+    assert lifetime_s(SlurmOptions(grace_seconds=60), limit_s, duration_s) == lifetime

@@ -1,0 +1,204 @@
+"""Output of Slurm's commands, as version 22.05 prints it, and damaged."""
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.slurm.listings import (
+    ComputeNode,
+    JobStage,
+    Partition,
+    SlurmJob,
+    TruncatedOutputError,
+    long_state,
+    parse_configuration,
+    parse_fields,
+    parse_nodes,
+    parse_partitions,
+    parse_sacct,
+    parse_scontrol_jobs,
+    parse_squeue,
+)
+from svc_trial_runner.fleet.domain.agents import AgentName
+
+ONE = "nni-0123abcd-exp-a-7"
+ARRAY = f"{ONE}.array"
+
+SQUEUE = f"""\
+12|{ONE}|PENDING||Nodes required for job are DOWN, DRAINED or reserved for jobs
+13|train.sh|RUNNING|node1|None
+14_0|{ARRAY}|RUNNING|node1|None
+14_3|{ARRAY}|CANCELLED|node1|None
+15_[4,6-7]|{ARRAY}|PENDING||Priority
+"""
+SCONTROL_JOB = (
+    f"JobId=12 JobName={ONE} UserId=ann(1000) MCS_label=N/A Account=(null) QOS=(null)"
+    " JobState=PENDING Reason=ReqNodeNotAvail,_UnavailableNodes:node1 Dependency=(null)"
+    " ExitCode=0:0 NewField=x TimeLimit=00:10:00 NodeList= NumNodes=1 ReqB:S:C:T=0:0:*:*"
+    " Command=/home/ann/a b=c.sh Comment=x JobState=RUNNING y Power= \n"
+)
+PARTITIONS = """\
+PartitionName=main AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL Default=YES QoS=N/A \
+DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=00:10:00 MaxCPUsPerNode=UNLIMITED Nodes=node1 \
+PreemptMode=OFF State=UP TotalCPUs=4 DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED
+PartitionName=gpu AllowAccounts=lab,guests DenyQos=low Default=NO DefaultTime=01:00:00 \
+MaxTime=UNLIMITED MaxCPUsPerNode=16 State=DOWN MaxMemPerNode=64000
+"""
+NODES = """\
+NodeName=node1 Arch=x86_64 CPUAlloc=0 CPUEfctv=4 CPUTot=4 Gres=gpu:a100:2(S:0) \
+NodeAddr=127.0.0.1 NodeHostName=vm OS=Linux 6.18.44 #1 SMP @0 RealMemory=500 \
+State=IDLE+DRAIN Partitions=main,gpu Reason=count reported lower than configured (0 < 2) [root@x]
+"""
+
+
+def agent(number: int) -> AgentName:
+    return AgentName("0123abcd", "exp-a", number)
+
+
+def test_jobs_of_agents_are_found_in_a_queue() -> None:
+    jobs = parse_squeue(SQUEUE)
+
+    assert [(job.id, job.agent.number, job.state, job.nodes) for job in jobs] == [
+        ("12", 7, "PENDING", ""),
+        ("14_0", 7, "RUNNING", "node1"),
+        ("14_3", 10, "CANCELLED", "node1"),
+        ("15_4", 11, "PENDING", ""),
+        ("15_6", 13, "PENDING", ""),
+        ("15_7", 14, "PENDING", ""),
+    ]
+
+
+def test_reason_is_kept_whole() -> None:
+    (first, *_) = parse_squeue(SQUEUE)
+
+    assert first.reason == "Nodes required for job are DOWN, DRAINED or reserved for jobs"
+
+
+def test_reason_may_hold_the_separator() -> None:
+    (job,) = parse_squeue(f"1|{ONE}|PENDING||a|b\n")
+
+    assert job.reason == "a|b"
+
+
+def test_lines_of_another_form_are_passed_over() -> None:
+    assert parse_squeue(f"warning: slow\n\n1|{ONE}|PENDING\nx|{ONE}|RUNNING||None\n") == []
+
+
+@pytest.mark.parametrize("parse", [parse_squeue, parse_sacct, parse_scontrol_jobs])
+def test_output_that_was_cut_is_an_error(parse: object) -> None:
+    assert callable(parse)
+    with pytest.raises(TruncatedOutputError):
+        parse(f"12|{ONE}|RUNN")
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("PD", "PENDING"),
+        ("CANCELLED by 1000", "CANCELLED"),
+        ("COMPLETED+", "COMPLETED"),
+        ("OOM", "OUT_OF_MEMORY"),
+        ("running", "RUNNING"),
+        ("NEW_STATE", "NEW_STATE"),
+    ],
+)
+def test_states_have_one_form(text: str, state: str) -> None:
+    assert long_state(text) == state
+
+
+@pytest.mark.parametrize(
+    ("state", "stage"),
+    [
+        ("PENDING", JobStage.PENDING),
+        ("REQUEUED", JobStage.PENDING),
+        ("CONFIGURING", JobStage.STARTING),
+        ("RUNNING", JobStage.RUNNING),
+        ("COMPLETING", JobStage.RUNNING),
+        ("SUSPENDED", JobStage.RUNNING),
+        ("TIMEOUT", JobStage.ENDED),
+        ("PREEMPTED", JobStage.ENDED),
+        ("NODE_FAIL", JobStage.ENDED),
+        ("OUT_OF_MEMORY", JobStage.ENDED),
+    ],
+)
+def test_states_are_stages_of_an_agent(state: str, stage: JobStage) -> None:
+    assert SlurmJob("1", agent(7), state).stage is stage
+
+
+def test_unknown_state_counts_as_running_so_that_no_agent_is_started_twice() -> None:
+    assert SlurmJob("1", agent(7), "NEW_STATE").stage is JobStage.RUNNING
+
+
+def test_ended_jobs_are_found_in_the_accounting() -> None:
+    jobs = parse_sacct(
+        f"12|{ONE}|TIMEOUT|0:0|node1\n"
+        f"14_3|{ARRAY}|CANCELLED by 0|0:15|None assigned\n"
+        "13|train.sh|COMPLETED|0:0|node1\n"
+        "cut|off\n"
+    )
+
+    assert jobs == [
+        SlurmJob("12", agent(7), "TIMEOUT", "", "node1", "0:0"),
+        SlurmJob("14_3", agent(10), "CANCELLED", "", "", "0:15"),
+    ]
+
+
+def test_last_line_of_a_requeued_job_counts() -> None:
+    (job,) = parse_sacct(f"12|{ONE}|PREEMPTED|0:0|node1\n12|{ONE}|RUNNING|0:0|node2\n")
+
+    assert (job.state, job.nodes) == ("RUNNING", "node2")
+
+
+def test_job_is_read_from_its_fields() -> None:
+    (job,) = parse_scontrol_jobs(SCONTROL_JOB)
+
+    assert job == SlurmJob(
+        "12", agent(7), "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", "", "0:0"
+    )
+
+
+def test_tasks_of_an_array_are_read_from_its_fields() -> None:
+    jobs = parse_scontrol_jobs(
+        f"JobId=12 ArrayJobId=12 ArrayTaskId=3,5-6 JobName={ARRAY} JobState=PENDING\n"
+        f"JobId=13 ArrayJobId=12 ArrayTaskId=0 JobName={ARRAY} JobState=COMPLETED ExitCode=1:0\n"
+    )
+
+    assert [(job.id, job.agent.number, job.exit_code) for job in jobs] == [
+        ("12_3", 10, ""),
+        ("12_5", 12, ""),
+        ("12_6", 13, ""),
+        ("12_0", 7, "1:0"),
+    ]
+
+
+def test_values_may_hold_blanks() -> None:
+    fields = parse_fields("OS=Linux 6 #1 @0 State=IDLE Empty= Last=a b")
+
+    assert fields == {"OS": "Linux 6 #1 @0", "State": "IDLE", "Empty": "", "Last": "a b"}
+
+
+def test_partitions_have_their_limits() -> None:
+    assert parse_partitions(PARTITIONS) == [
+        Partition("main", is_default=True, max_time_s=600),
+        Partition(
+            "gpu",
+            is_up=False,
+            default_time_s=3600,
+            max_cpus_per_node=16,
+            max_memory_mebibytes=64_000,
+            accounts=("lab", "guests"),
+            denied_qos=("low",),
+        ),
+    ]
+
+
+def test_nodes_have_their_resources() -> None:
+    assert parse_nodes(NODES) == [
+        ComputeNode("node1", "127.0.0.1", "vm", 4, 500, {"gpu": 2}, ("main", "gpu"))
+    ]
+
+
+def test_settings_of_the_cluster_are_read() -> None:
+    found = parse_configuration(
+        "Configuration data as of 2026-11-27\nMaxArraySize            = 1001\nX = a = b\n"
+    )
+
+    assert found == {"MaxArraySize": "1001", "X": "a = b"}

@@ -1,0 +1,119 @@
+"""Options of the section."""
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.slurm.options import (
+    FIELDS,
+    SlurmOptions,
+    option_problems,
+    parse_options,
+)
+
+
+def broken(**options: object) -> list[str]:
+    return [problem.field for problem in option_problems(options)]
+
+
+def test_names_of_a_section_are_camel_case() -> None:
+    assert {"timeLimit", "setupLines", "maxTrialDuration", "pollIntervalSeconds"} <= set(FIELDS)
+
+
+def test_options_are_read() -> None:
+    options = parse_options(
+        {"partition": "gpu", "timeLimit": 90, "cpus": 4, "setupLines": ["module load cuda"]}
+    )
+
+    assert options == SlurmOptions(
+        partition="gpu", time_limit="90", cpus=4, setup_lines=("module load cuda",)
+    )
+    assert options.time_limit_s == 5400
+
+
+def test_lines_of_one_text_are_a_list() -> None:
+    assert parse_options({"setupLines": "a\nb"}).setup_lines == ("a", "b")
+
+
+def test_fields_of_all_platforms_are_passed_over() -> None:
+    assert option_problems({"trialGpuNumber": 1, "partition": "gpu"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("partition", ["a"]),
+        ("cpus", 0),
+        ("cpus", 1.5),
+        ("cpus", True),
+        ("arrays", "yes"),
+        ("options", [1]),
+        ("pollIntervalSeconds", 0),
+    ],
+)
+def test_value_of_a_wrong_type_is_named(name: str, value: object) -> None:
+    assert broken(**{name: value}) == [name]
+    assert parse_options({name: value}) == SlurmOptions()
+
+
+@pytest.mark.parametrize("name", ["timeLimit", "maxTrialDuration"])
+def test_time_that_is_none_is_named(name: str) -> None:
+    assert broken(**{name: "soon"}) == [name]
+
+
+def test_limit_in_which_no_trial_would_fit_is_refused() -> None:
+    assert broken(timeLimit="1h", maxTrialDuration="1h") == ["timeLimit"]
+
+
+def test_grace_must_be_shorter_than_the_limit() -> None:
+    assert broken(timeLimit="1m") == ["graceSeconds"]
+
+
+@pytest.mark.parametrize("raw", ["--nodes=2", "-N 2", "-N4", "--ntasks=8", "-n 2"])
+def test_trials_over_several_nodes_are_refused(raw: str) -> None:
+    (problem,) = option_problems({"options": [raw]})
+
+    assert problem.field == "options[0]"
+    assert "several nodes are not supported" in problem.rule
+
+
+def test_several_nodes_of_the_section_are_refused() -> None:
+    assert broken(nodes=2) == ["nodes"]
+
+
+@pytest.mark.parametrize("raw", ["--nodes=1", "-N 1", "--constraint=a100", "--exclusive", "-x n1"])
+def test_raw_options_are_accepted(raw: str) -> None:
+    assert broken(options=[raw]) == []
+
+
+@pytest.mark.parametrize("raw", ["--job-name=mine", "-J mine", "--array=1-9", "--time=5"])
+def test_raw_option_that_has_a_field_or_is_ours_is_refused(raw: str) -> None:
+    (problem,) = option_problems({"options": [raw]})
+
+    assert problem.field == "options[0]"
+    assert problem.remedy
+
+
+@pytest.mark.parametrize("raw", ["train.sh", "", "--wrap", "--foo\nrm -rf ~"])
+def test_text_that_is_no_option_is_refused(raw: str) -> None:
+    assert "options[0]" in broken(options=[raw])
+
+
+def test_line_break_in_a_comment_is_refused() -> None:
+    assert broken(comment="a\n#SBATCH --uid=0") == ["comment"]
+
+
+def test_image_needs_the_version_of_its_python() -> None:
+    assert broken(image="/images/a.sif") == ["pythonVersion"]
+    assert broken(image="/images/a.sif", pythonVersion="3.12") == []
+
+
+def test_runtime_of_images_is_apptainer_or_pyxis() -> None:
+    assert broken(imageRuntime="docker") == ["imageRuntime"]
+
+
+def test_folders_are_absolute_or_below_the_home() -> None:
+    assert broken(home="nni", logFolder="./logs") == ["home", "logFolder"]
+    assert broken(home="~/nni", logFolder="/scratch/logs") == []
+
+
+def test_size_of_memory_is_checked() -> None:
+    assert broken(memory="much") == ["memory"]
