@@ -1,0 +1,1 @@
+"""Bundles: agents packed for machines without an installation, and the program that runs there."""

@@ -1,0 +1,211 @@
+"""Agents on a worker: start, state, stop and removal; standard library only."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from svc_trial_runner.fleet.adapters.bundles.worker_bundles import SITE, remove_unused
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    END,
+    LOG,
+    PROCESS,
+    SETTINGS,
+    WorkerError,
+    WorkerFolders,
+    file_errors,
+    make_private,
+    read_fields,
+    remove_folder,
+    write_private,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import (
+    kill_marked,
+    marked,
+    runs,
+    send_signal,
+    wait_until,
+)
+
+RUNNING: Final = "running"
+ENDED: Final = "ended"
+PREPARED: Final = "prepared"
+ELSEWHERE: Final = "elsewhere"
+"""Runs on another machine that shares the home, as far as is known here."""
+_LOG_TAIL_LIMIT_BYTES: Final = 256 * 1024
+
+
+def write_settings(folders: WorkerFolders, name: str, content: bytes) -> None:
+    """Write the settings of an agent into its folder, which is created.
+
+    Raises:
+        WorkerError: the folder cannot be written.
+    """
+    folders.open()
+    folder = folders.agent(name)
+    with file_errors(folder):
+        make_private(folder)
+        write_private(folder / SETTINGS, content)
+
+
+def start(folders: WorkerFolders, name: str, digest: str, settings: bytes) -> dict[str, Any]:
+    """Start an agent in a session of its own; do nothing if it runs.
+
+    Args:
+        folders: of NNI.
+        name: of the agent.
+        digest: of the bundle, which is unpacked here.
+        settings: content of the file of settings.
+
+    Raises:
+        WorkerError: `bundle_missing`, or the folder cannot be written.
+    """
+    known = state(folders, name)
+    if known["state"] in {RUNNING, ELSEWHERE}:
+        return {**known, "started": False}
+    bundle = folders.bundle(digest)
+    with file_errors(bundle):
+        if not (bundle / SITE).is_dir():
+            raise WorkerError("bundle_missing", f"{bundle} is not unpacked", permanent=False)
+        os.utime(bundle)
+    write_settings(folders, name, settings)
+    with (folders.agent(name) / LOG).open("ab") as log:
+        supervisor = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", str(bundle / "run.py"), "worker"),
+                *("--folder", str(folders.base), "run", "--detach", name, digest),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    with supervisor:  # it forks, and its child stays
+        assert supervisor.stdout is not None
+        word = supervisor.stdout.readline().decode().strip()
+    if not word:
+        reason = read_tail(folders, name, 2000).strip().splitlines()
+        raise WorkerError(
+            "start_failed",
+            f"the agent {name} did not start on {os.uname().nodename}:"
+            f" {reason[-1] if reason else 'it gives no reason'}",
+            permanent=False,
+        )
+    return {**state(folders, name), "started": word == "started"}
+
+
+def state(folders: WorkerFolders, name: str) -> dict[str, Any]:
+    """Return what is known of an agent: state, host, bundle, times, exit code, reason."""
+    folder = folders.agent(name)
+    process = read_fields(folder / PROCESS)
+    end = read_fields(folder / END)
+    found: dict[str, Any] = {
+        "name": name,
+        "state": PREPARED,
+        "host": process.get("host", ""),
+        "pid": process.get("pid"),
+        "bundle": process.get("bundle", ""),
+        "started_at": process.get("started_at"),
+    }
+    if end:
+        return {**found, "state": ENDED, **end}
+    if not process:
+        return found
+    if process.get("machine") != machine_key():
+        return {**found, "state": ELSEWHERE}
+    if process.get("boot") != boot_key():
+        return {**found, "state": ENDED, "reason": f"{process.get('host')} was restarted"}
+    if _supervisor_runs(process):
+        return {**found, "state": RUNNING}
+    end = read_fields(folder / END)  # it may have ended in between
+    return {**found, "state": ENDED, **(end or {"reason": "its process was killed"})}
+
+
+def _supervisor_runs(process: dict[str, Any]) -> bool:
+    pid, started = process.get("pid"), process.get("start_time")
+    return isinstance(pid, int) and isinstance(started, int) and runs(pid, started)
+
+
+def states(folders: WorkerFolders, prefix: str) -> list[dict[str, Any]]:
+    """Return the states of the agents whose names begin with a prefix."""
+    return [state(folders, name) for name in folders.names() if name.startswith(prefix)]
+
+
+def stop(folders: WorkerFolders, name: str, grace_s: float) -> dict[str, Any]:
+    """End an agent with its trials, those of a killed one as well; return its state.
+
+    Args:
+        folders: of NNI.
+        name: of the agent; do nothing if it is not here.
+        grace_s: time between the request to end and the kill.
+    """
+    found = state(folders, name)
+    if found["state"] == ELSEWHERE:
+        return found
+    folder = folders.agent(name)
+    process = read_fields(folder / PROCESS)
+    if found["state"] == RUNNING:
+        pid, started = process["pid"], process["start_time"]
+        send_signal(pid, started, signal.SIGTERM)
+        if not wait_until(lambda: not runs(pid, started), grace_s):
+            # The agent first: its supervisor then writes how it ended.
+            kill_marked(folder)
+            if not wait_until(lambda: not runs(pid, started), 2.0):
+                send_signal(pid, started, signal.SIGKILL)
+    kill_marked(folder)
+    return {**state(folders, name), "left": len(marked(folder))}
+
+
+def remove(folders: WorkerFolders, name: str, grace_s: float) -> dict[str, Any]:
+    """End an agent and remove its folder; one that runs elsewhere stays.
+
+    Raises:
+        WorkerError: files cannot be removed.
+    """
+    found = stop(folders, name, grace_s)
+    if found["state"] != ELSEWHERE:
+        folder = folders.agent(name)
+        with file_errors(folder):
+            if folder.exists():
+                remove_folder(folder)
+    return {**found, "removed": found["state"] != ELSEWHERE}
+
+
+def clean(
+    folders: WorkerFolders, prefix: str, grace_s: float, *, bundles: bool
+) -> list[dict[str, Any]]:
+    """Remove all agents whose names begin with a prefix, and bundles if asked for.
+
+    Args:
+        folders: of NNI.
+        prefix: of names.
+        grace_s: time between the request to end and the kill.
+        bundles: True if bundles without an agent go as well, with all that is then empty.
+
+    Raises:
+        WorkerError: files cannot be removed.
+    """
+    removed = [
+        remove(folders, name, grace_s) for name in folders.names() if name.startswith(prefix)
+    ]
+    if bundles and folders.bundles.is_dir():
+        with file_errors(folders.base):
+            remove_unused(folders, kept=0)
+        for folder in (folders.bundles, folders.agents, folders.base):
+            with suppress(OSError):
+                folder.rmdir()  # not if others use it
+    return removed
+
+
+def read_tail(folders: WorkerFolders, name: str, count: int) -> str:
+    """Return the end of an agent's log; empty if there is none."""
+    path: Path = folders.agent(name) / LOG
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - min(count, _LOG_TAIL_LIMIT_BYTES)))
+        return file.read().decode("utf-8", "replace")
+    return ""

@@ -1,0 +1,183 @@
+"""Process above one agent on a worker: its log with a limit, its end as a file; standard library.
+
+It holds the lock of the agent's folder as long as the agent runs, so that no agent runs twice.
+"""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final
+
+from svc_trial_runner.fleet.adapters.bundles.worker_bundles import SITE
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    END,
+    LOCK,
+    LOG,
+    PROCESS,
+    SETTINGS,
+    WorkerError,
+    WorkerFolders,
+    file_errors,
+    make_private,
+    write_fields,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK, kill_marked, start_time
+
+LOG_LIMIT_BYTES: Final = 5 * 1024 * 1024
+"""Of `agent.log`, and of `agent.log.1` before it."""
+ALREADY_RUNS: Final = "already_runs"
+_LAST_OUTPUT_S: Final = 1.0
+_CHUNK_BYTES: Final = 64 * 1024
+_UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+class LimitedLog:
+    """Log file that starts anew at its limit; the one before is kept beside it.
+
+    Args:
+        path: of the file; output is appended.
+        limit_bytes: of each of the two files.
+    """
+
+    def __init__(self, path: Path, limit_bytes: int = LOG_LIMIT_BYTES) -> None:
+        self._path = path
+        self._limit_bytes = limit_bytes
+        self._file = path.open("ab", buffering=0)
+
+    def write(self, data: bytes) -> None:
+        """Append output; what a full disk refuses is lost."""
+        with suppress(OSError):
+            if self._file.tell() + len(data) > self._limit_bytes and self._file.tell():
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+                self._file.close()
+                self._file = self._path.open("ab", buffering=0)
+            self._file.write(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def lock_agent(folder: Path) -> int | None:
+    """Return a descriptor that holds the lock of an agent's folder; None: another process does.
+
+    Raises:
+        OSError: the file of the lock cannot be created.
+    """
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:  # some network file systems have no locks
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def detach() -> None:
+    """Go on in a child that the caller of this process does not wait for."""
+    if os.fork():
+        os._exit(0)
+
+
+def supervise(folders: WorkerFolders, name: str, digest: str) -> int:
+    """Run an agent until it ends; return its exit code, 128 + signal for a killed one.
+
+    A line `started` or `already_runs` is written to stdout before the agent's first output.
+
+    Args:
+        folders: of NNI.
+        name: of the agent, whose settings are written.
+        digest: of the bundle that it runs from.
+
+    Raises:
+        WorkerError: the folder cannot be used, or there are no settings.
+    """
+    folder = folders.agent(name)
+    with file_errors(folder):
+        make_private(folder)
+        lock = lock_agent(folder)
+        if lock is None:
+            _notify(ALREADY_RUNS)
+            return 0
+        try:
+            return _run(folders.bundle(digest), folder, digest)
+        finally:
+            os.close(lock)
+
+
+def _run(bundle: Path, folder: Path, digest: str) -> int:
+    if not (folder / SETTINGS).is_file():
+        raise WorkerError("settings_missing", f"{folder} has no {SETTINGS}")
+    if not (bundle / SITE).is_dir():
+        raise WorkerError("bundle_missing", f"{bundle} is not unpacked", permanent=False)
+    kill_marked(folder)  # left by a supervisor that was killed
+    (folder / END).unlink(missing_ok=True)
+    log = LimitedLog(folder / LOG)
+    os.putenv(MARK, str(folder))
+    agent = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(bundle / "run.py"), "agent", str(folder / SETTINGS)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.terminate())
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    write_fields(
+        folder / PROCESS,
+        {
+            "machine": machine_key(),
+            "host": os.uname().nodename,
+            "boot": boot_key(),
+            "pid": os.getpid(),
+            "start_time": start_time(os.getpid()),
+            "bundle": digest,
+            "started_at": time.time(),
+        },
+    )
+    _notify("started")
+    return _await_end(agent, log, folder)
+
+
+def _await_end(agent: "subprocess.Popen[bytes]", log: LimitedLog, folder: Path) -> int:
+    assert agent.stdout is not None
+    reader = threading.Thread(target=_copy, args=(agent.stdout, log), daemon=True)
+    reader.start()
+    code = agent.wait()
+    code = 128 - code if code < 0 else code
+    kill_marked(folder)  # not this process: the environment that it began with has no mark
+    reader.join(_LAST_OUTPUT_S)  # a trial in a session of its own may hold the pipe
+    last = _last_line(folder / LOG)
+    write_fields(folder / END, {"exit_code": code, "reason": last, "ended_at": time.time()})
+    return code
+
+
+def _copy(source: IO[bytes], log: LimitedLog) -> None:
+    while chunk := os.read(source.fileno(), _CHUNK_BYTES):
+        log.write(chunk)
+
+
+def _last_line(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 2000))
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:500] if lines else ""
+    return ""
+
+
+def _notify(word: str) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()

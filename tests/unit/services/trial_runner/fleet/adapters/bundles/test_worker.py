@@ -1,0 +1,71 @@
+"""Program of a worker: reports and errors as lines."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles.worker import MARKER, main
+from tests.support.worker_shell import digest_of, packed
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    line = capsys.readouterr().out
+    assert line.startswith(MARKER)
+    found: dict[str, Any] = json.loads(line.removeprefix(MARKER))
+    return found
+
+
+def test_report_is_one_marked_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(tmp_path), "status"], io.BytesIO()) == 0
+
+    assert report(capsys) == {"agents": []}
+
+
+def test_error_is_a_report_with_a_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--folder", str(tmp_path), "start", "one", "0" * 64]
+
+    assert main(arguments, io.BytesIO(b"{}")) == 1
+
+    error = report(capsys)["error"]
+    assert error["code"] == "bundle_missing"
+    assert not error["permanent"]
+
+
+def test_folder_that_cannot_be_written_is_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", "/proc/self/nni", "probe"], io.BytesIO()) == 1
+
+    assert "/proc/self/nni" in report(capsys)["error"]["message"]
+
+
+def test_bundle_is_read_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = packed({"run.py": b"pass"})
+
+    assert main(["--folder", str(tmp_path), "unpack", digest_of(content)], io.BytesIO(content)) == 0
+
+    assert report(capsys) == {"unpacked": True}
+
+
+def test_settings_are_read_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(tmp_path), "settings", "one"], io.BytesIO(b"{}")) == 0
+
+    assert Path(report(capsys)["folder"], "settings.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("command", ["stop", "remove"])
+def test_agents_that_are_not_there_are_ended_already(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert main(["--folder", str(tmp_path), command, "one", "two"], io.BytesIO()) == 0
+
+    assert [agent["name"] for agent in report(capsys)["agents"]] == ["one", "two"]
+
+
+def test_run_writes_its_error_for_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(tmp_path), "run", "one", "0" * 64], io.BytesIO()) == 1
+
+    assert capsys.readouterr().err.startswith("ERROR: ")

@@ -1,0 +1,232 @@
+"""Agents on a worker: start, state, stop, removal, with real processes."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles import worker_agents
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    PROCESS,
+    SETTINGS,
+    WorkerError,
+    WorkerFolders,
+    read_fields,
+    write_fields,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import (
+    marked,
+    runs,
+    start_time,
+    wait_until,
+)
+from tests.support.worker_shell import DIGEST, TIMEOUT_S, stand_in_bundle, wait_for_output
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[WorkerFolders]:
+    folders = WorkerFolders(str(tmp_path / "nni"))
+    folders.open()
+    stand_in_bundle(folders.base)
+    yield folders
+    worker_agents.clean(folders, "", 0, bundles=True)
+
+
+def start(folders: WorkerFolders, settings: bytes = b"{}", name: str = "one") -> dict[str, Any]:
+    return worker_agents.start(folders, name, DIGEST, settings)
+
+
+def wait_for_state(folders: WorkerFolders, name: str, expected: str) -> dict[str, Any]:
+    def has_it() -> bool:
+        return bool(worker_agents.state(folders, name)["state"] == expected)
+
+    assert wait_until(has_it, TIMEOUT_S), worker_agents.state(folders, name)
+    return worker_agents.state(folders, name)
+
+
+def test_started_agent_runs_in_a_session_of_its_own(folders: WorkerFolders) -> None:
+    report = start(folders)
+
+    assert report["started"]
+    assert report["state"] == worker_agents.RUNNING
+    assert os.getsid(report["pid"]) != os.getsid(0)
+    assert (folders.agent("one") / SETTINGS).stat().st_mode & 0o777 == 0o600
+
+
+def test_agent_that_runs_is_not_started_again(folders: WorkerFolders) -> None:
+    first = start(folders)
+
+    second = start(folders)
+
+    assert not second["started"]
+    assert second["pid"] == first["pid"]
+
+
+def test_agent_that_is_started_twice_at_once_runs_once(folders: WorkerFolders) -> None:
+    reports: list[dict[str, Any]] = []
+    threads = [threading.Thread(target=lambda: reports.append(start(folders))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [report["started"] for report in reports].count(True) == 1
+    wait_for_state(folders, "one", worker_agents.RUNNING)
+
+
+def test_agent_that_has_ended_says_why(folders: WorkerFolders) -> None:
+    start(folders, b'{"say": "ERROR: no bus", "exit": 2}')
+
+    found = wait_for_state(folders, "one", worker_agents.ENDED)
+
+    assert (found["exit_code"], found["reason"]) == (2, "ERROR: no bus")
+
+
+def test_agent_that_has_ended_can_be_started_again(folders: WorkerFolders) -> None:
+    start(folders, b'{"exit": 0}')
+    wait_for_state(folders, "one", worker_agents.ENDED)
+
+    assert wait_until(lambda: start(folders)["started"], TIMEOUT_S)
+
+    assert worker_agents.state(folders, "one")["state"] == worker_agents.RUNNING
+
+
+def test_killed_agent_has_ended(folders: WorkerFolders) -> None:
+    report = start(folders)
+    wait_for_output(folders, "one", "ready")
+
+    os.kill(report["pid"], signal.SIGKILL)
+
+    assert wait_for_state(folders, "one", worker_agents.ENDED)["reason"] == "its process was killed"
+
+
+def test_agent_that_a_killed_supervisor_left_is_ended_by_the_next_start(
+    folders: WorkerFolders,
+) -> None:
+    report = start(folders)
+    wait_for_output(folders, "one", "ready")
+    ((left, started),) = marked(folders.agent("one"))
+    os.kill(report["pid"], signal.SIGKILL)
+    wait_for_state(folders, "one", worker_agents.ENDED)
+
+    assert start(folders)["started"]
+
+    assert not runs(left, started)
+    assert len(marked(folders.agent("one"))) == 1
+
+
+def test_number_that_another_process_has_now_is_no_agent(folders: WorkerFolders) -> None:
+    start(folders, b'{"exit": 0}')
+    wait_for_state(folders, "one", worker_agents.ENDED)
+    (folders.agent("one") / "end.json").unlink()
+    process = read_fields(folders.agent("one") / PROCESS)
+    mine = start_time(os.getpid()) or 0
+
+    write_fields(
+        folders.agent("one") / PROCESS,
+        {**process, "pid": os.getpid(), "start_time": mine - 1},
+    )
+
+    assert worker_agents.stop(folders, "one", 0)["state"] == worker_agents.ENDED
+
+
+def test_stop_ends_the_agent_and_its_trials(folders: WorkerFolders) -> None:
+    start(folders, b'{"trial": true}')
+    wait_for_output(folders, "one", "ready")
+
+    found = worker_agents.stop(folders, "one", TIMEOUT_S)
+
+    assert found["state"] == worker_agents.ENDED
+    assert found["left"] == 0
+    assert marked(folders.agent("one")) == []
+
+
+def test_agent_that_does_not_end_is_killed_after_the_grace(folders: WorkerFolders) -> None:
+    start(folders, b'{"deaf": true, "trial": true}')
+    wait_for_output(folders, "one", "ready")
+
+    found = worker_agents.stop(folders, "one", 0)
+
+    assert found["state"] == worker_agents.ENDED
+    assert marked(folders.agent("one")) == []
+
+
+def test_trials_of_a_killed_agent_are_ended(folders: WorkerFolders) -> None:
+    report = start(folders, b'{"trial": true}')
+    wait_for_output(folders, "one", "ready")
+    os.kill(report["pid"], signal.SIGKILL)
+    wait_for_state(folders, "one", worker_agents.ENDED)
+
+    assert worker_agents.stop(folders, "one", 0)["left"] == 0
+    assert marked(folders.agent("one")) == []
+
+
+def test_removed_agent_leaves_nothing(folders: WorkerFolders) -> None:
+    start(folders)
+
+    worker_agents.remove(folders, "one", TIMEOUT_S)
+    worker_agents.remove(folders, "one", TIMEOUT_S)
+
+    assert folders.names() == []
+
+
+def test_agent_of_another_machine_is_left_alone(folders: WorkerFolders) -> None:
+    folders.agent("one").mkdir()
+    write_fields(folders.agent("one") / PROCESS, {"machine": "other:1", "host": "other", "pid": 1})
+
+    assert worker_agents.state(folders, "one")["state"] == worker_agents.ELSEWHERE
+    assert not worker_agents.remove(folders, "one", 0)["removed"]
+    assert not start(folders)["started"]
+    (folders.agent("one") / PROCESS).unlink()
+
+
+def test_agent_from_before_a_restart_has_ended(folders: WorkerFolders) -> None:
+    start(folders)
+    process = read_fields(folders.agent("one") / PROCESS)
+    worker_agents.stop(folders, "one", TIMEOUT_S)
+    (folders.agent("one") / "end.json").unlink()
+
+    write_fields(folders.agent("one") / PROCESS, {**process, "boot": "earlier"})
+
+    found = worker_agents.state(folders, "one")
+    assert found["state"] == worker_agents.ENDED
+    assert "was restarted" in found["reason"]
+
+
+def test_agents_of_one_prefix_are_listed_and_removed(folders: WorkerFolders) -> None:
+    for name in ("a-1", "a-2", "b-1"):
+        worker_agents.write_settings(folders, name, b"{}")
+
+    assert [found["name"] for found in worker_agents.states(folders, "a-")] == ["a-1", "a-2"]
+    worker_agents.clean(folders, "a-", 0, bundles=False)
+    assert folders.names() == ["b-1"]
+    assert folders.bundle(DIGEST).is_dir()
+
+
+def test_nothing_is_left_when_the_last_agent_is_removed_with_bundles(
+    folders: WorkerFolders,
+) -> None:
+    worker_agents.write_settings(folders, "one", b"{}")
+
+    worker_agents.clean(folders, "", 0, bundles=True)
+
+    assert not folders.base.exists()
+
+
+def test_start_without_the_bundle_asks_for_it(folders: WorkerFolders) -> None:
+    with pytest.raises(WorkerError) as caught:
+        worker_agents.start(folders, "one", "1" * 64, b"{}")
+
+    assert (caught.value.code, caught.value.permanent) == ("bundle_missing", False)
+
+
+def test_end_of_the_log_is_read(folders: WorkerFolders) -> None:
+    start(folders, b'{"say": "first line"}')
+    wait_for_output(folders, "one", "first line")
+
+    assert worker_agents.read_tail(folders, "one", 5) == "line\n"
+    assert worker_agents.read_tail(folders, "other", 5) == ""

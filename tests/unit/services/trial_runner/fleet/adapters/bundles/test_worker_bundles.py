@@ -1,0 +1,136 @@
+"""Unpacking of bundles on a worker."""
+
+import io
+import os
+import tarfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles.worker_bundles import remove_unused, unpack
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    PROCESS,
+    WorkerError,
+    WorkerFolders,
+    write_fields,
+)
+from tests.support.worker_shell import digest_of, packed
+
+CONTENT = packed({"run.py": b"pass", "site/package/module.py": b"x = 1"})
+DIGEST = digest_of(CONTENT)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> WorkerFolders:
+    return WorkerFolders(str(tmp_path / "nni"))
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+        header = tarfile.TarInfo(name)
+        header.type = kind
+        header.linkname = "/etc/passwd"
+        archive.addfile(header)
+    return target.getvalue()
+
+
+def test_bundle_is_unpacked_below_its_hash(folders: WorkerFolders) -> None:
+    assert unpack(folders, DIGEST, io.BytesIO(CONTENT))
+
+    assert (folders.bundle(DIGEST) / "site/package/module.py").read_bytes() == b"x = 1"
+    assert [path.name for path in folders.bundles.iterdir()] == [DIGEST]
+
+
+def test_bundle_that_is_there_is_not_read(folders: WorkerFolders) -> None:
+    unpack(folders, DIGEST, io.BytesIO(CONTENT))
+
+    assert not unpack(folders, DIGEST, io.BytesIO(b""))
+
+
+def test_bundle_that_was_cut_leaves_nothing(folders: WorkerFolders) -> None:
+    with pytest.raises(WorkerError, match="arrived cut or changed") as caught:
+        unpack(folders, DIGEST, io.BytesIO(CONTENT[:-20]))
+
+    assert not caught.value.permanent
+    assert list(folders.bundles.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        member("../outside"),
+        member("/etc/nni"),
+        member("site/../../outside"),
+        member("link", tarfile.SYMTYPE),
+        member("link", tarfile.LNKTYPE),
+        member("pipe", tarfile.FIFOTYPE),
+        member("device", tarfile.CHRTYPE),
+        b"no archive",
+    ],
+)
+def test_bundle_with_other_members_than_files_inside_is_refused(
+    folders: WorkerFolders, content: bytes
+) -> None:
+    with pytest.raises(WorkerError, match="cannot be unpacked"):
+        unpack(folders, digest_of(content), io.BytesIO(content))
+
+    assert list(folders.bundles.iterdir()) == []
+    assert not (folders.base.parent / "outside").exists()
+
+
+def test_two_agents_that_unpack_at_once_both_succeed(folders: WorkerFolders) -> None:
+    barrier = threading.Barrier(4)
+    results: list[bool] = []
+
+    def run() -> None:
+        barrier.wait()
+        results.append(unpack(folders, DIGEST, io.BytesIO(CONTENT)))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(results) == 4
+    assert any(results)
+    assert [path.name for path in folders.bundles.iterdir()] == [DIGEST]
+    assert (folders.bundle(DIGEST) / "run.py").read_bytes() == b"pass"
+
+
+def test_last_two_bundles_and_those_of_agents_stay(folders: WorkerFolders) -> None:
+    folders.open()
+    for age, digest in enumerate(("a", "b", "c", "d")):
+        folders.bundle(digest).mkdir()
+        os.utime(folders.bundle(digest), (1000 - age, 1000 - age))
+    folders.agent("agent").mkdir()
+    write_fields(folders.agent("agent") / PROCESS, {"bundle": "d"})
+
+    assert remove_unused(folders) == ["c"]
+    assert sorted(path.name for path in folders.bundles.iterdir()) == ["a", "b", "d"]
+
+
+def test_abandoned_draft_is_removed_and_a_fresh_one_stays(folders: WorkerFolders) -> None:
+    folders.open()
+    for name, age in (("old", 7200), ("fresh", 0)):
+        draft = folders.bundles / f".new-{name}"
+        draft.mkdir()
+        os.utime(draft, (time.time() - age,) * 2)
+
+    remove_unused(folders)
+
+    assert [path.name for path in folders.bundles.iterdir()] == [".new-fresh"]
+
+
+def test_distribution_that_pip_cannot_install_is_named(folders: WorkerFolders) -> None:
+    content = packed({"requirements.txt": b"./no-such-wheel-nni-9.9-py3-none-any.whl\n"})
+
+    with pytest.raises(WorkerError, match="could be had neither by the fleet nor by pip") as caught:
+        unpack(folders, digest_of(content), io.BytesIO(content))
+
+    assert caught.value.code == "distribution_missing"
+    assert "put wheels" in caught.value.remedy
+    assert list(folders.bundles.iterdir()) == []

@@ -1,0 +1,193 @@
+"""Command lines of a worker's program, run by real shells."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
+    CommandResult,
+    WorkerCommands,
+    WorkerFailure,
+    bundle_digest,
+    read_report,
+    worker_program,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_facts import read_facts
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import WorkerFolders
+from tests.support.worker_shell import (
+    DIGEST,
+    digest_of,
+    packed,
+    run_command,
+    stand_in_bundle,
+    wait_for_output,
+)
+
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish")
+CONTENT = packed({"run.py": b"pass"})
+
+
+@pytest.mark.parametrize("shell", [name for name in SHELLS if shutil.which(name)])
+def test_shell_of_a_user_runs_the_line(tmp_path: Path, shell: str) -> None:
+    commands = WorkerCommands(str(tmp_path / "a folder's"))
+
+    facts = read_facts(run_command(commands.probe(), (shell, "-c")))
+
+    assert facts.folder == str(tmp_path / "a folder's")
+    assert facts.python >= (3, 11)
+
+
+@pytest.mark.parametrize("login", [False, True])
+def test_line_has_nothing_that_a_shell_treats_on_its_own(login: bool) -> None:
+    commands = WorkerCommands("~/.nni", "~/python/bin")
+    command = commands.start("one", DIGEST, b"") if login else commands.probe()
+
+    assert not {"!", "\n", "\\"} & {*command.line}
+
+
+def test_folder_below_the_home_is_found(tmp_path: Path) -> None:
+    line = WorkerCommands("~/.nni").probe()
+
+    done = subprocess.run(
+        ["sh", "-c", line.line],
+        input=b"".join(line.chunks()),
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+    )
+
+    assert read_facts(CommandResult(done.stdout)).folder == str(tmp_path / ".nni")
+
+
+def test_bundle_is_sent_and_unpacked(tmp_path: Path) -> None:
+    bundle = tmp_path / f"nni-agent-{digest_of(CONTENT)}.tar.gz"
+    bundle.write_bytes(CONTENT)
+    commands = WorkerCommands(str(tmp_path / "nni"))
+
+    assert read_report(run_command(commands.unpack(bundle))) == {"unpacked": True}
+    assert read_report(run_command(commands.unpack(bundle))) == {"unpacked": False}
+    assert read_facts(run_command(commands.probe())).bundles == (bundle_digest(bundle),)
+
+
+def test_bundle_that_is_longer_than_a_limit_of_the_disk_is_reported(tmp_path: Path) -> None:
+    bundle = tmp_path / f"nni-agent-{digest_of(CONTENT)}.tar.gz"
+    bundle.write_bytes(os.urandom(64 * 1024))
+    commands = WorkerCommands(str(tmp_path / "nni"))
+
+    with pytest.raises(WorkerFailure) as caught:
+        read_report(run_command(commands.unpack(bundle), ("sh", "-c", 'ulimit -f 8; eval "$0"')))
+
+    assert caught.value.code == "disk_full"
+    assert "free space" in caught.value.remedy
+
+
+def test_agent_is_started_listed_and_removed(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path / "nni"))
+    folders.open()
+    stand_in_bundle(folders.base)
+    commands = WorkerCommands(str(folders.base))
+
+    started = read_report(run_command(commands.start("one", DIGEST, b'{"say": "hello"}')))
+    wait_for_output(folders, "one", "hello")
+    listed = read_report(run_command(commands.status("o")))["agents"]
+    log = read_report(run_command(commands.log("one")))["log"]
+    stopped = read_report(run_command(commands.stop(["one"])))["agents"]
+    read_report(run_command(commands.remove(["one"])))
+
+    assert started["started"]
+    assert [(agent["name"], agent["state"]) for agent in listed] == [("one", "running")]
+    assert log == "hello\n"
+    assert stopped[0]["state"] == "ended"
+    read_report(run_command(commands.clean("", bundles=True)))
+    assert not folders.base.exists()
+
+
+def test_profile_of_the_login_shell_neither_reads_nor_hides_anything(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".profile").write_text("echo welcome; cat; export FROM_PROFILE=yes\n")
+    folders = WorkerFolders(str(home / ".nni"))
+    folders.open()
+    stand_in_bundle(folders.base)
+    command = WorkerCommands("~/.nni").start("one", DIGEST, b'{"say": "as asked"}')
+
+    done = subprocess.run(
+        ["sh", "-c", command.line],
+        input=b"".join(command.chunks()),
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": "/bin/sh"},
+        capture_output=True,
+        check=False,
+    )
+
+    report = read_report(CommandResult(done.stdout, done.stderr, done.returncode))
+    wait_for_output(folders, "one", "as asked")
+    assert b"FROM_PROFILE=yes" in Path(f"/proc/{report['pid']}/environ").read_bytes()
+    read_report(run_command(WorkerCommands(str(folders.base)).clean("", bundles=True)))
+
+
+def test_line_of_a_script_runs_an_agent_until_it_ends(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path / "nni"))
+    folders.open()
+    stand_in_bundle(folders.base)
+    commands = WorkerCommands(str(folders.base))
+    settings = b'{"say": "from a script", "exit": 5}'
+    read_report(run_command(commands.write_settings("job-7", settings)))
+
+    line = commands.run_line('"job-$TASK"', DIGEST)
+    done = subprocess.run(["sh", "-c", f"TASK=7; {line}"], capture_output=True, check=False)
+
+    assert done.returncode == 5
+    (agent,) = read_report(run_command(commands.status("job-7")))["agents"]
+    assert (agent["state"], agent["reason"]) == ("ended", "from a script")
+
+
+def old_pythons(folder: Path, version: str) -> None:
+    """Put an interpreter that is too old first on a PATH that has nothing else of Python."""
+    for tool in ("sh", "cat", "tail"):
+        (folder / tool).symlink_to(shutil.which(tool) or "")
+    (folder / "bash").write_text('#!/bin/sh\nshift\nexec /bin/sh "$@"\n')
+    (folder / "bash").chmod(0o755)
+    script = folder / "python3"
+    script.write_text(f'#!/bin/sh\n[ "$1" = -V ] && {{ echo Python {version}; exit 0; }}\nexit 1\n')
+    script.chmod(0o755)
+
+
+def test_machine_whose_python_is_too_old_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    old_pythons(tmp_path, "3.9.2")
+    command = WorkerCommands(str(tmp_path / "nni")).probe()
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", command.line],
+        input=b"".join(command.chunks()),
+        # A login shell that has no other PATH, whatever the profile of this machine sets.
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "SHELL": str(tmp_path / "bash")},
+        capture_output=True,
+        check=False,
+    )
+
+    with pytest.raises(WorkerFailure, match=r"no Python >= 3\.11.*3\.9\.2") as caught:
+        read_report(CommandResult(done.stdout, done.stderr, done.returncode), "lab7")
+    assert caught.value.code == "no_python"
+    assert caught.value.permanent
+    assert "pythonPath" in caught.value.remedy
+
+
+def test_report_is_found_behind_other_output() -> None:
+    output = b'Welcome!\nNNI-WORKER {"agents": []}\nbye\n'
+
+    assert read_report(CommandResult(output)) == {"agents": []}
+
+
+def test_command_that_did_not_run_says_what_the_shell_said() -> None:
+    result = CommandResult(b"", b"sh: disk quota exceeded\n", 2)
+
+    with pytest.raises(WorkerFailure, match="a command on lab7 ended with 2: sh: disk quota"):
+        read_report(result, "lab7")
+
+
+def test_program_is_small_and_the_same_each_time() -> None:
+    assert worker_program() == worker_program()
+    assert len(worker_program()) < 100_000

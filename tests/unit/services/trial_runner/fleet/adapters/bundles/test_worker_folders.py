@@ -1,0 +1,106 @@
+"""Folders of a worker: names, private files, errors with remedies."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    WorkerError,
+    WorkerFolders,
+    checked_word,
+    file_error,
+    make_private,
+    read_fields,
+    remove_folder,
+    write_fields,
+    write_private,
+)
+
+
+@pytest.mark.parametrize("name", ["nni-abcdefgh-exp-a1-0", "a", "a.b_c"])
+def test_names_of_agents_are_names_of_folders(name: str) -> None:
+    assert checked_word(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", ".new-x", "a/b", "a b", "/", "a\n"])
+def test_name_that_leads_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(WorkerError, match="cannot be the name of a folder"):
+        checked_word(name)
+
+
+def test_tilde_is_the_home() -> None:
+    assert WorkerFolders("~/.nni").base == Path.home() / ".nni"
+
+
+def test_folders_are_private(tmp_path: Path) -> None:
+    folders = WorkerFolders(str(tmp_path / "nni"))
+
+    folders.open()
+
+    assert folders.base.stat().st_mode & 0o777 == 0o700
+    assert folders.names() == []
+
+
+def test_folder_that_others_may_write_to_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+
+    make_private(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+def test_file_is_private_and_replaced_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    write_private(path, b"old")
+
+    write_private(path, b"new")
+
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_damaged_file_counts_as_missing(tmp_path: Path) -> None:
+    path = tmp_path / "process.json"
+    write_fields(path, {"pid": 1})
+
+    assert read_fields(path) == {"pid": 1}
+    path.write_bytes(b'{"pid"')
+    assert read_fields(path) == {}
+
+
+def test_folder_below_a_closed_one_is_removed(tmp_path: Path) -> None:
+    inner = tmp_path / "agent" / "closed"
+    inner.mkdir(parents=True)
+    (inner / "file").touch()
+    inner.chmod(0)
+
+    remove_folder(tmp_path / "agent")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, "disk_full"),
+        (errno.EDQUOT, "disk_full"),
+        (errno.EROFS, "not_writable"),
+        (errno.EACCES, "not_writable"),
+    ],
+)
+def test_errors_of_the_disk_have_a_remedy(number: int, code: str) -> None:
+    error = file_error(OSError(number, os.strerror(number), "/data/nni/file"), Path("/data/nni"))
+
+    assert error.code == code
+    assert error.permanent
+    assert "/data/nni/file" in error.message
+    assert "/data/nni" in error.remedy
+
+
+def test_other_error_may_be_gone_at_another_try() -> None:
+    error = file_error(OSError(errno.EIO, "Input/output error"), Path("/data/nni"))
+
+    assert (error.code, error.permanent) == ("file_error", False)
