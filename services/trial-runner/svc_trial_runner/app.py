@@ -36,6 +36,7 @@ from svc_trial_runner.adapters.agent_folder import (
 )
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
+from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -65,6 +66,7 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import GpuDevice
@@ -231,6 +233,9 @@ async def _open_dependencies(
         reporter=reporter,
         checkpoints=Checkpoints(opened.trials, archives, code_user),
         outputs=OutputUploads(opened.trials, archives, uploads, clock),
+        trial_checkpoints=TrialCheckpoints(
+            DiskCheckpointCopies(archives, code_user), opened.trials
+        ),
     )
 
 

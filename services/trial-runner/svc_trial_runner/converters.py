@@ -25,12 +25,19 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
+    CheckpointSaved,
     ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
 )
-from svc_trial_runner.domain.tasks import BlobKey, TrialSpec, TrialWork, parse_gpu_rules
+from svc_trial_runner.domain.tasks import (
+    BlobKey,
+    TrialCheckpoint,
+    TrialSpec,
+    TrialWork,
+    parse_gpu_rules,
+)
 
 _SPECS_KEPT: Final = 64
 _REPORTS_TAG: Final = bytes([report_pb2.RunnerReports.REPORTS_FIELD_NUMBER << 3 | 2])
@@ -71,6 +78,7 @@ def work_from_payload(payload: bytes) -> TrialWork:
             if task.HasField("load_checkpoint")
             else None
         ),
+        resume_from=_checkpoint(task.resume_from) if task.HasField("resume_from") else None,
         log_sequence=task.log_sequence,
         traceparent=task.traceparent,
     )
@@ -136,11 +144,27 @@ def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptR
         case AttemptLost(loss):
             message.lost.reason = loss_text(loss)
             _write_loss(message.lost.loss, loss)
+        case CheckpointSaved(checkpoint):
+            _write_checkpoint(message.checkpoint_saved.checkpoint, checkpoint)
         case AttemptWaits(wait):
             message.waits.reason = wait_text(wait)
             write_wait(message.waits.wait, wait)
     data = message.SerializeToString()
     return _REPORTS_TAG + _varint(len(data)) + data
+
+
+def _write_checkpoint(message: report_pb2.TrialCheckpoint, checkpoint: TrialCheckpoint) -> None:
+    message.step = checkpoint.step
+    message.attempt = checkpoint.attempt
+    message.number = checkpoint.number
+    if checkpoint.archive is not None:
+        message.archive.sha256 = checkpoint.archive.sha256
+        message.archive.size_bytes = checkpoint.archive.size_bytes
+
+
+def _checkpoint(message: report_pb2.TrialCheckpoint) -> TrialCheckpoint:
+    archive = BlobKey(message.archive.sha256, message.archive.size_bytes)
+    return TrialCheckpoint(message.step, message.attempt, message.number, archive)
 
 
 def _write_loss(message: cause_pb2.LossReason, loss: LossReason) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from svc_trial_runner.domain.channel import Report
+from svc_trial_runner.domain.channel import CheckpointRequest, Report
 from svc_trial_runner.domain.claims import JournalRecord, JournalState, ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.domain.tasks import BlobKey, TrialCheckpoint
 
 
 class LaunchError(Exception):
@@ -276,6 +276,10 @@ class TrialSession(Protocol):
         """Accept a metric and return the reply; a future if storing it takes time."""
         ...
 
+    def save_checkpoint(self, request: CheckpointRequest) -> bytes | asyncio.Future[bytes]:
+        """Copy the trial's checkpoint folder; return the reply once the trial may write again."""
+        ...
+
     def wait_for_next(self, process: WaitingProcess) -> bool:
         """End the trial with success and keep its process for another one.
 
@@ -478,6 +482,62 @@ class FolderArchives(Protocol):
         Raises:
             ServiceError: the archive is damaged, too large, or leads outside of the folder.
         """
+        ...
+
+
+class CheckpointCopies(Protocol):
+    """Interface of the complete checkpoints in a trial's folder, which the trial does not write.
+
+    Calls block for as long as a copy takes.
+    """
+
+    def complete(self, directory: str, checkpoint: TrialCheckpoint) -> Path:
+        """Copy the folder that the trial writes; remove earlier copies; return that of the copy.
+
+        Raises:
+            OSError: the folder cannot be read, or the copy not be written.
+        """
+        ...
+
+    def last(self, directory: str) -> TrialCheckpoint | None:
+        """Return the last complete checkpoint in a trial's folder; None: there is none."""
+        ...
+
+    def restore(self, directory: str, checkpoint: TrialCheckpoint | None) -> None:
+        """Give the folder that the trial writes the content of a copy; None: make it empty.
+
+        Raises:
+            OSError: a folder cannot be read or written.
+        """
+        ...
+
+    def archive_path(self, directory: str) -> Path:
+        """Return the path for the archive of a checkpoint; create its folder.
+
+        Raises:
+            OSError: the folder cannot be created.
+        """
+        ...
+
+    def add(self, directory: str, checkpoint: TrialCheckpoint, archive: Path) -> None:
+        """Unpack the archive of a checkpoint as a copy.
+
+        Raises:
+            OSError: the copy cannot be written.
+            ServiceError: the archive is damaged or too large.
+        """
+        ...
+
+    def pack(self, folder: Path) -> Path:
+        """Pack a copy; return the path of the archive, beside it.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
+        ...
+
+    def discard(self, directory: str) -> None:
+        """Remove all copies."""
         ...
 
 

@@ -20,6 +20,7 @@ from svc_trial_runner.domain.channel import (
     REPLY_NO_NEXT,
     BrokenChannelError,
     ChannelError,
+    CheckpointRequest,
     Hello,
     NextRequest,
     ParametersRequest,
@@ -153,6 +154,8 @@ class _Connection:
                 return reply(parameters=None)
             case Report():
                 return session.report(request, self._pid)
+            case CheckpointRequest():
+                return session.save_checkpoint(request)
             case NextRequest():
                 return self._wait_for_next(session)
 

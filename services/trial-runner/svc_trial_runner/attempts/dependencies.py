@@ -9,6 +9,7 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
 from svc_trial_runner.ports import ClaimJournal, LargeValues, TrialFolders, TrialSockets
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.telemetry import Telemetry
@@ -29,6 +30,7 @@ class AttemptDependencies:
     reporter: Reporter
     checkpoints: Checkpoints
     outputs: OutputUploads
+    trial_checkpoints: TrialCheckpoints
     telemetry: Telemetry | None = None
     """None: no metrics and no traces."""
     live: OutputStreamer | None = None

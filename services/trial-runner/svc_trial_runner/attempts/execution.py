@@ -12,6 +12,7 @@ from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause
 from svc_common.logs import get_logger
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.launch_plans import LaunchPlan
+from svc_trial_runner.attempts.trial_checkpoints import AttemptCheckpoints
 from svc_trial_runner.attempts.trial_session import AttemptSession
 from svc_trial_runner.converters import report_entry
 from svc_trial_runner.domain.attempt import AttemptStateMachine, Order, Phase, StopTrigger
@@ -110,6 +111,8 @@ class AttemptRun:
         self._directory = ""
         """Folder of the trial, once it exists."""
         self._saving: asyncio.Future[SavedCheckpoint | None] | None = None
+        self._checkpoints: AttemptCheckpoints | None = None
+        """Checkpoints for the next attempt, once the trial's folder exists."""
 
     @property
     def key(self) -> AttemptKey:
@@ -153,6 +156,12 @@ class AttemptRun:
         plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         self._dependencies.folders.prepare(self._directory)
+        self._checkpoints = self._dependencies.trial_checkpoints.of_attempt(
+            self.work, self._directory, self._report
+        )
+        if self._isolated:
+            restoring = self._checkpoints.restore()
+            await self._wait_reporting(restoring, "the checkpoint that it goes on from")
         parameters = self.work.parameters
         if isinstance(parameters, BlobKey):
             parameters = await self._dependencies.values.load(parameters)
@@ -185,9 +194,15 @@ class AttemptRun:
         saved = None
         if folders is not None and status == 0 and self._state.stop_trigger is None:
             saved = await self._save(folders)
+        await self._checkpoints.finish(wanted=self._may_go_on(status))
         await self._dependencies.folders.release(self._directory)
         self._state.read()
         self._end(status, saved)
+
+    def _may_go_on(self, status: int | None) -> bool:
+        """Return whether another attempt of the trial may follow, by how this one ends."""
+        trigger = self._state.stop_trigger
+        return status != 0 if trigger is None else trigger is StopTrigger.LOST
 
     async def _wait_for_shutdown(self, status: int | None) -> None:
         """Wait briefly for the agent's own stop, which explains a trial that ended by shutdown.
@@ -236,6 +251,7 @@ class AttemptRun:
                 dependencies.reporter,
                 self._metric,
                 None if self._isolated else self._keep_process,
+                self._checkpoints,
             ),
         )
         if dependencies.telemetry is not None and (
@@ -361,6 +377,8 @@ class AttemptRun:
         """
         self._loss = self._loss or loss
         self._stop_requested.set()
+        if trigger is not StopTrigger.LOST and self._checkpoints is not None:
+            self._checkpoints.cancel()  # no attempt will follow
         order = self._state.stop(trigger)
         if order is Order.TERMINATE:
             self._terminate()
@@ -474,6 +492,8 @@ class AttemptRun:
             timer.cancel()
         self._timers.clear()
         self._dependencies.sockets.dismiss(self.token)
+        if self._checkpoints is not None:
+            self._checkpoints.cancel()
         if self.output is not None:
             self.output.cut()
             if self.work.spec.outputs_travel:

@@ -11,14 +11,16 @@ from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_STREAMS
 from svc_common.clock import Clock
 from svc_common.errors import ResourceExhaustedError, ServiceError
 from svc_common.logs import get_logger
-from svc_trial_runner.domain.checkpoints import CHECKPOINTS
+from svc_trial_runner.domain.checkpoints import CHECKPOINTS, COMPLETE_CHECKPOINTS
 from svc_trial_runner.domain.output import TRIAL_LOG
 from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, UploadSpool
 
 ROOM_AGAIN_AFTER_S: Final = 5.0
 """Delay between two tries while the store is full."""
 _ARCHIVE: Final = f".{OUTPUT_ARCHIVE}"
-_NOT_OUTPUT: Final = frozenset({*OUTPUT_STREAMS, TRIAL_LOG, "code", CHECKPOINTS, _ARCHIVE})
+_NOT_OUTPUT: Final = frozenset(
+    {*OUTPUT_STREAMS, TRIAL_LOG, "code", CHECKPOINTS, COMPLETE_CHECKPOINTS, _ARCHIVE}
+)
 """Entries of a trial's folder that are stored otherwise, or are not its output."""
 
 

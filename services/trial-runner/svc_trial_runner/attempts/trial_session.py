@@ -6,7 +6,16 @@ from typing import Any, Protocol
 
 from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from svc_common.clock import Clock
-from svc_trial_runner.domain.channel import REPLY_OK, ChannelError, Report, refusal, reply
+from svc_common.errors import ServiceError
+from svc_trial_runner.attempts.trial_checkpoints import AttemptCheckpoints
+from svc_trial_runner.domain.channel import (
+    REPLY_OK,
+    ChannelError,
+    CheckpointRequest,
+    Report,
+    refusal,
+    reply,
+)
 from svc_trial_runner.domain.reports import MetricReported
 from svc_trial_runner.domain.tasks import TrialWork
 from svc_trial_runner.ports import LargeValues, LaunchError, WaitingProcess
@@ -37,6 +46,7 @@ class AttemptSession:
         report_metric: sends a metric to the manager; returns False if the attempt is over.
         keep_process: ends the attempt and keeps its process for another one, see
             `TrialSession.wait_for_next`; None: the process is for this attempt alone.
+        checkpoints: copies and stores the checkpoints of the trial; None: it may save none.
     """
 
     def __init__(
@@ -48,6 +58,7 @@ class AttemptSession:
         room: FlowControl,
         report_metric: Callable[[MetricReported], bool],
         keep_process: Callable[[WaitingProcess], bool] | None = None,
+        checkpoints: AttemptCheckpoints | None = None,
     ) -> None:
         self._work = work
         self._parameters = parameters
@@ -56,6 +67,7 @@ class AttemptSession:
         self._room = room
         self._report_metric = report_metric
         self._keep_process = keep_process
+        self._checkpoints = checkpoints
         self._next = {False: 0, True: 0}
         """Number of the next metric, by whether it is final."""
 
@@ -86,6 +98,24 @@ class AttemptSession:
             return asyncio.ensure_future(self._take_slowly(report))
         self._take(report, report.value)
         return REPLY_OK
+
+    def save_checkpoint(self, request: CheckpointRequest) -> bytes | asyncio.Future[bytes]:
+        """Copy the trial's checkpoint folder in a task; its reply comes once the copy is complete.
+
+        A copy that fails, as on a full disk, is no error of the trial: the reply has a warning.
+        """
+        if self._checkpoints is None:
+            raise ChannelError("this agent stores no checkpoints")
+        return asyncio.ensure_future(self._save_checkpoint(self._checkpoints, request))
+
+    async def _save_checkpoint(
+        self, checkpoints: AttemptCheckpoints, request: CheckpointRequest
+    ) -> bytes:
+        try:
+            step = await checkpoints.save(request.step)
+        except (OSError, ServiceError) as error:
+            return reply(warning=f"the checkpoint is not saved: {error}")
+        return reply(step=step)
 
     def wait_for_next(self, process: WaitingProcess) -> bool:
         """End the attempt with success and keep its process; return whether it is kept."""

@@ -1,7 +1,7 @@
 """Messages of trials on their socket: JSON lines, one reply to each.
 
-A request is one JSON object with `op`: `hello`, `parameters`, `report` or `next`. NaN and
-the infinities are the bare tokens of Python's json. The whole protocol stands in
+A request is one JSON object with `op`: `hello`, `parameters`, `report`, `checkpoint` or `next`.
+NaN and the infinities are the bare tokens of Python's json. The whole protocol stands in
 `docs/trial-protocol.md`.
 """
 
@@ -12,6 +12,9 @@ from typing import Any, Final, TypeAlias
 
 LINE_LIMIT_BYTES: Final = 1_000_000 + 4_096
 """Longest request: a metric of 1,000,000 bytes and its envelope."""
+
+STEP_LIMIT: Final = 2**53
+"""Largest step of a checkpoint: JSON has no larger integer in other languages."""
 
 REPLY_OK: Final = b'{"ok":true}\n'
 REPLY_NO_NEXT: Final = b'{"ok":true,"next":null}\n'
@@ -55,11 +58,19 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """Word of a trial on its socket that its checkpoint folder is complete."""
+
+    step: int | None = None
+    """None: one more than the last."""
+
+
+@dataclass(frozen=True, slots=True)
 class NextRequest:
     """Request of a process that has ended its trial with success for another trial."""
 
 
-Request: TypeAlias = Hello | ParametersRequest | Report | NextRequest
+Request: TypeAlias = Hello | ParametersRequest | Report | CheckpointRequest | NextRequest
 
 _FINAL_BY_TYPE: Final = {"PERIODICAL": False, "FINAL": True}
 
@@ -90,9 +101,20 @@ def parse_request(line: bytes) -> Request:
         if not isinstance(token, str) or not isinstance(pid, int):
             raise ChannelError("hello needs 'token' (text) and 'pid' (a number)")
         return Hello(token, pid)
+    if operation == "checkpoint":
+        return _checkpoint(data)
     if operation == "next":
         return NextRequest()
-    raise ChannelError(f"op must be hello, parameters, report or next, got {operation!r:.40}")
+    raise ChannelError(
+        f"op must be hello, parameters, report, checkpoint or next, got {operation!r:.40}"
+    )
+
+
+def _checkpoint(data: dict[str, Any]) -> CheckpointRequest:
+    step = data.get("step")
+    if step is not None and (type(step) is not int or abs(step) > STEP_LIMIT):
+        raise ChannelError(f"step must be an integer between -2^53 and 2^53, got {step!r:.40}")
+    return CheckpointRequest(step)
 
 
 def _report(data: dict[str, Any], size_bytes: int) -> Report:

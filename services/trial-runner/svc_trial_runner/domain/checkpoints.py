@@ -9,7 +9,11 @@ from typing import Any, Final
 from nni_wire.trial_blobs import LOAD_CHECKPOINT_KEY, SAVE_CHECKPOINT_KEY
 
 CHECKPOINTS: Final = "checkpoints"
-"""Folder with the checkpoints, in the trial's folder."""
+"""Folder of the trial's folder with the checkpoints that trials pass on to each other."""
+CHECKPOINT: Final = "checkpoint"
+"""Folder of the trial's folder into which it writes the checkpoint of its next attempt."""
+COMPLETE_CHECKPOINTS: Final = ".checkpoint"
+"""Folder beside it with the complete checkpoints."""
 _DIGITS: Final = 12
 
 

@@ -7,7 +7,7 @@ from signal import Signals
 from typing import Any, Final, TypeAlias
 
 from svc_common.experiment_events.causes import LossReason, WaitReason
-from svc_trial_runner.domain.tasks import BlobKey
+from svc_trial_runner.domain.tasks import BlobKey, TrialCheckpoint
 
 _SHUTDOWN_SIGNALS: Final = frozenset({Signals.SIGTERM, Signals.SIGINT, Signals.SIGHUP})
 
@@ -80,8 +80,15 @@ class AttemptWaits:
     wait: WaitReason
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointSaved:
+    """Report of a complete checkpoint that is stored."""
+
+    checkpoint: TrialCheckpoint
+
+
 AttemptReport: TypeAlias = (
-    ProcessStarted | MetricReported | ProcessExited | AttemptLost | AttemptWaits
+    ProcessStarted | MetricReported | ProcessExited | AttemptLost | AttemptWaits | CheckpointSaved
 )
 
 

@@ -16,6 +16,25 @@ class BlobKey:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialCheckpoint:
+    """Complete checkpoint of a trial, from which its next attempt goes on."""
+
+    step: int
+    """As the trial named it; grows as the trial makes progress."""
+    attempt: int
+    """Attempt that saved it."""
+    number: int
+    """1-based, within the attempt."""
+    archive: BlobKey | None = None
+    """None: it lies in the trial's folder."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Position among all checkpoints of the trial."""
+        return (self.attempt, self.number)
+
+
+@dataclass(frozen=True, slots=True)
 class GpuRules:
     """Rules which GPUs an experiment's trials get: number, indices, sharing."""
 
@@ -66,6 +85,8 @@ class TrialWork:
     """Equal for equal specs: key of caches."""
     load_checkpoint: BlobKey | None = None
     """Checkpoint that the trial loads; None: none was saved."""
+    resume_from: TrialCheckpoint | None = None
+    """Last checkpoint of an earlier attempt that was stored; None: there is none."""
     log_sequence: int = 0
     """Log position of the manager that sent the task."""
     traceparent: str = ""

@@ -25,6 +25,7 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
+from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
@@ -43,6 +44,7 @@ from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
 from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
 from svc_trial_runner.reporting.reporter import Reporter
 
 WAIT_S = 30.0
@@ -171,6 +173,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             reporter=Reporter(bus.inbox, spool, tasks, "runner", "boot1"),
             checkpoints=Checkpoints(trial_bytes, TarFolders()),
             outputs=OutputUploads(trial_bytes, TarFolders(), uploads, SystemClock()),
+            trial_checkpoints=TrialCheckpoints(DiskCheckpointCopies(TarFolders()), trial_bytes),
         )
         bench = Bench(tmp_path, broker, bus, gpus, blobs, dependencies, spool, tasks, failures)
         listening = asyncio.create_task(bench.listen())

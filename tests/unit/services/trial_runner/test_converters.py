@@ -26,12 +26,13 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
+    CheckpointSaved,
     ExitCause,
     MetricReported,
     ProcessExited,
     ProcessStarted,
 )
-from svc_trial_runner.domain.tasks import BlobKey, GpuRules
+from svc_trial_runner.domain.tasks import BlobKey, GpuRules, TrialCheckpoint
 
 KEY = AttemptKey("exp", "aaaaa", 2)
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -248,3 +249,25 @@ def test_invalid_duration_is_refused() -> None:
 
     with pytest.raises(ValueError, match="grace must be a duration"):
         work_from_payload(task.SerializeToString())
+
+
+@pytest.mark.parametrize("archive", [None, BlobKey("ab" * 32, 9)])
+def test_checkpoint_has_its_archive_if_it_was_stored(archive: BlobKey | None) -> None:
+    report = round_trip(CheckpointSaved(TrialCheckpoint(-4, 2, 3, archive)))
+
+    found = report.checkpoint_saved.checkpoint
+    assert (found.step, found.attempt, found.number) == (-4, 2, 3)
+    assert found.HasField("archive") == (archive is not None)
+    assert found.archive.sha256 == ("" if archive is None else archive.sha256)
+
+
+def test_task_names_the_checkpoint_of_an_earlier_attempt() -> None:
+    task = full_task()
+    before = work_from_payload(task.SerializeToString()).resume_from
+    task.resume_from.step, task.resume_from.attempt, task.resume_from.number = 40, 1, 3
+    task.resume_from.archive.sha256, task.resume_from.archive.size_bytes = "ab" * 32, 9
+
+    work = work_from_payload(task.SerializeToString())
+
+    assert before is None
+    assert work.resume_from == TrialCheckpoint(40, 1, 3, BlobKey("ab" * 32, 9))

@@ -6,6 +6,7 @@ import pytest
 from svc_trial_runner.domain.channel import (
     BrokenChannelError,
     ChannelError,
+    CheckpointRequest,
     Hello,
     NextRequest,
     ParametersRequest,
@@ -105,3 +106,17 @@ def test_reply_with_the_next_trial_names_folder_and_variables() -> None:
         },
     }
     assert line.endswith(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [(b'{"op":"checkpoint"}', None), (b'{"op":"checkpoint","step":-7}', -7)],
+)
+def test_checkpoint_has_the_step_that_the_trial_names(line: bytes, step: int | None) -> None:
+    assert parse_request(line) == CheckpointRequest(step)
+
+
+@pytest.mark.parametrize("step", ["1.5", '"7"', "true", "9007199254740993", "[]"])
+def test_step_that_is_no_integer_of_json_is_refused(step: str) -> None:
+    with pytest.raises(ChannelError, match="step must be an integer"):
+        parse_request(f'{{"op":"checkpoint","step":{step}}}'.encode())

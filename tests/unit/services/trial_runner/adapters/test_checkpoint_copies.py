@@ -1,0 +1,140 @@
+"""Complete copies of a trial's checkpoint folder."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
+from svc_trial_runner.adapters.trial_blobs import TarFolders
+from svc_trial_runner.domain.tasks import TrialCheckpoint
+
+FIRST = TrialCheckpoint(10, 1, 1)
+SECOND = TrialCheckpoint(-3, 1, 2)
+
+
+@pytest.fixture
+def copies() -> DiskCheckpointCopies:
+    return DiskCheckpointCopies(TarFolders())
+
+
+def write(trial: Path, text: str) -> None:
+    (trial / "checkpoint").mkdir(exist_ok=True)
+    (trial / "checkpoint/model").write_text(text)
+
+
+def test_a_copy_keeps_its_content_while_the_trial_writes_on(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+
+    copy = copies.complete(str(tmp_path), FIRST)
+    with (tmp_path / "checkpoint/model").open("r+") as file:
+        file.write("two")
+
+    assert (copy / "model").read_text() == "one"
+    assert copies.last(str(tmp_path)) == FIRST
+
+
+def test_a_newer_copy_replaces_the_earlier_one(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copies.complete(str(tmp_path), FIRST)
+    write(tmp_path, "two")
+
+    copies.complete(str(tmp_path), SECOND)
+
+    assert copies.last(str(tmp_path)) == SECOND
+    assert len(list((tmp_path / ".checkpoint").iterdir())) == 1
+
+
+def test_a_copy_that_fails_leaves_the_earlier_one(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copies.complete(str(tmp_path), FIRST)
+    (tmp_path / "checkpoint/model").unlink()
+    (tmp_path / "checkpoint").rmdir()
+
+    with pytest.raises(OSError, match="checkpoint"):
+        copies.complete(str(tmp_path), SECOND)
+
+    assert copies.last(str(tmp_path)) == FIRST
+    assert len(list((tmp_path / ".checkpoint").iterdir())) == 1
+
+
+def test_an_unfinished_copy_does_not_count_and_is_removed(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    (tmp_path / ".checkpoint/unfinished.1.1.10").mkdir(parents=True)
+
+    copies.restore(str(tmp_path), None)
+
+    assert copies.last(str(tmp_path)) is None
+    assert list((tmp_path / ".checkpoint").iterdir()) == []
+
+
+def test_restoration_removes_what_was_written_since(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copies.complete(str(tmp_path), FIRST)
+    write(tmp_path, "half")
+    (tmp_path / "checkpoint/more").touch()
+
+    copies.restore(str(tmp_path), FIRST)
+
+    assert [one.name for one in (tmp_path / "checkpoint").iterdir()] == ["model"]
+    assert (tmp_path / "checkpoint/model").read_text() == "one"
+
+
+def test_restoration_without_a_copy_leaves_no_folder(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "half")
+
+    copies.restore(str(tmp_path), None)
+
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_restoration_follows_no_link_in_place_of_the_folder(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").touch()
+    (tmp_path / "checkpoint").symlink_to(elsewhere)
+
+    copies.restore(str(tmp_path), None)
+
+    assert (elsewhere / "file").exists()
+    assert not (tmp_path / "checkpoint").is_symlink()
+
+
+def test_a_packed_copy_comes_back_on_another_machine(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    write(here, "one")
+    archive = copies.pack(copies.complete(str(here), FIRST))
+    arrived = copies.archive_path(str(there))
+    archive.rename(arrived)
+
+    copies.add(str(there), FIRST, arrived)
+    copies.restore(str(there), copies.last(str(there)))
+
+    assert (there / "checkpoint/model").read_text() == "one"
+
+
+def test_no_copy_is_left_when_they_are_discarded(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    write(tmp_path, "one")
+    copies.complete(str(tmp_path), FIRST)
+
+    copies.discard(str(tmp_path))
+
+    assert copies.last(str(tmp_path)) is None
+    assert (tmp_path / "checkpoint/model").exists()
