@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.local_shape import running_endpoint
-from nni.nas.experiment.remote_exploration import RemoteExploration
+from nni.nas.experiment.remote_exploration import RemoteExploration, list_explorations
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
 from tests.support.local_shape import LocalShape
@@ -81,7 +82,7 @@ from nni.nas.strategy import RegularizedEvolution
 act, gate, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 config = NasExperimentConfig(
     "service", "simplified", "local", trial_concurrency=2, max_trial_number=count,
-    worker_reuse=True,
+    worker_reuse=True, save_models=True,
 )
 strategy = RegularizedEvolution(population_size=3, sample_size=2, seed=0)
 search = NasExperiment(
@@ -233,8 +234,9 @@ def test_class_that_cannot_be_imported_ends_the_exploration_with_the_reason(
 
 @pytest.mark.timeout(240)
 def test_search_goes_on_without_its_client_which_resumes_it(
-    shared_shape: LocalShape, tmp_path: Path
+    shared_shape: LocalShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("NNI_HOME", str(shared_shape.home))
     (tmp_path / "space.py").write_text(SPACE)
     (tmp_path / "search.py").write_text(SEARCH)
     gate = tmp_path / "gate"
@@ -258,6 +260,11 @@ def test_search_goes_on_without_its_client_which_resumes_it(
     found = json.loads(output.splitlines()[-1])
     assert found["counted"] == 8
     assert found["best"][0]["width"] >= found["best"][1]["width"]
+    with ManagerClient(running_endpoint()) as connection:
+        newest = list_explorations(connection)[0].id
+        RemoteExploration(newest, connection).fetch(tmp_path / "best")
+    weights = load_file(tmp_path / "best" / "weights.safetensors")
+    assert len(weights["hidden.weight"]) == found["best"][0]["width"]
 
 
 @pytest.mark.timeout(600)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -103,6 +104,24 @@ def top(
         return
     rows = [(one.value, json.dumps(dict(one.sample)), one.trial_id) for one in models]
     echo(table(_TOP_HEADERS, rows))
+
+
+@app.command("fetch")
+def fetch(
+    exploration_id: OptionalId = None,
+    *,
+    folder: Annotated[
+        Path, typer.Option("--folder", "-o", help="Where the files go.", show_default=False)
+    ],
+    trial_id: Annotated[
+        str | None,
+        typer.Option("--trial", "-t", help="Trial of the model; not given: that of the best one."),
+    ] = None,
+) -> None:
+    """Copy the sample, code and weights of a model, if the search has save_models."""
+    with _exploration(exploration_id) as exploration:
+        files = exploration.fetch(folder, trial_id)
+    Messages().info(f"{folder} holds {', '.join(path.name for path in files)}")
 
 
 @app.command("pause")

@@ -26,6 +26,7 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
 )
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.pools import LOCAL_PLATFORM
 
 SLOW_CALL_TIMEOUT_S: Final = 120.0
 """Time-out of calls that start or end processes."""
@@ -69,12 +70,16 @@ class ManagerClient(Connection):
             port=self._listener_port(port),
             url_prefix=url_prefix,
         )
-        if self.store().code_travels:
+        elsewhere = self.store().code_travels
+        if elsewhere or any(
+            service.platform != LOCAL_PLATFORM for service in config.training_services
+        ):
             from nni.experiment.byte_client import upload_code
 
-            # Nothing of this machine is there: neither its folders nor what its variables name.
             folder = Path(config.trial_code_directory)
             request.config.code_archive.CopyFrom(upload_code(self, folder))
+        if elsewhere:
+            # Nothing of this machine is there: neither its folders nor what its variables name.
             request.config.experiment_working_directory = ""
         else:
             request.environment.update(environment)
@@ -505,9 +510,16 @@ class ManagerClient(Connection):
         Raises:
             NotFoundError: no blob has this hash.
         """
+        return self.download_key(f"sha256/{sha256}")
+
+    def download_key(self, key: str) -> Iterator[bytes]:
+        """Yield the content of the blob with a key, piece by piece.
+
+        Raises:
+            NotFoundError: no blob has this key.
+        """
         from nni.experiment.byte_client import get
 
-        key = f"sha256/{sha256}"
         way: byte_service_pb2.PrepareDownloadResponse = self._call(
             lambda: self._bytes.PrepareDownload, byte_service_pb2.PrepareDownloadRequest(key=key)
         )

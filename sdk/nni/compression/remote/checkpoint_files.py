@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
-from nni.durable_files import replace_durably
-from nni.experiment.errors import ConfigError, Problem, ServiceFailedError
-from nni_wire.tar_reader import Kind, TarError, TarReader
+from nni.experiment.archive_files import unpack_files
+from nni.experiment.errors import ServiceFailedError
 
 FILES: Final = frozenset(
     {
@@ -28,34 +26,15 @@ def unpack_checkpoint(pieces: Iterable[bytes], folder: Path) -> None:
         folder: made if missing.
 
     Raises:
-        ServiceFailedError: the archive has another member than the files of a step.
+        ServiceFailedError: the archive is damaged, or has another member than the files of a step.
         ConfigError: the folder cannot be written.
     """
-    with tempfile.TemporaryFile(prefix="nni-checkpoint-") as file:
-        for piece in pieces:
-            file.write(piece)
-        file.seek(0)
-        try:
-            _unpack(cast("BinaryIO", file), folder)
-        except TarError as error:
-            raise ServiceFailedError(f"the checkpoint is damaged: {error}") from error
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}"
-            raise ConfigError([Problem("folder", problem, str(folder))]) from error
+    unpack_files(pieces, folder, _file_of_step)
 
 
-def _unpack(file: BinaryIO, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    archive = TarReader(file)
-    for member in archive:
-        name = member.name.removeprefix("./").rstrip("/")
-        if member.kind is Kind.FOLDER and name in {"", "."}:
-            continue
-        if member.kind is not Kind.FILE or name not in FILES:
-            raise ServiceFailedError(
-                f"the checkpoint has {member.name!r}, which is no file of a step"
-            )
-        draft = folder / f".{name}.part"
-        with draft.open("wb") as output:
-            archive.copy_content(output)
-        replace_durably(draft, folder / name)
+def _file_of_step(name: str, is_file: bool) -> str | None:  # noqa: FBT001 - as `unpack_files` calls it
+    if name in {"", "."} and not is_file:
+        return None
+    if not is_file or name not in FILES:
+        raise ServiceFailedError(f"the checkpoint has {name!r}, which is no file of a step")
+    return name

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from nni.experiment.client import ManagerClient
@@ -122,6 +123,28 @@ class RemoteExploration:
         ]
         measured = [one for one in models if not math.isnan(one.value)]
         return sorted(measured, key=lambda one: one.value, reverse=True)[:limit]
+
+    def fetch(self, folder: Path, trial_id: str | None = None) -> list[Path]:
+        """Copy the files of a model: sample, code of a graph, weights; return their paths.
+
+        The trials leave them if the configuration has `save_models`.
+
+        Args:
+            folder: made if missing.
+            trial_id: its trial; None: that of the best model.
+
+        Raises:
+            NotFoundError: there is no such model, or its trial has left no files.
+            ConfigError: the folder cannot be written.
+        """
+        from nni.nas.experiment.model_files import fetch_model
+
+        if trial_id is None:
+            best = self.top(1)
+            if not best:
+                raise NotFoundError(f"exploration {self.id} has no model with a metric yet")
+            trial_id = best[0].trial_id
+        return fetch_model(self._client, self.id, trial_id, folder)
 
     def pause(self) -> None:
         """Start no more trials; those that run go on. A paused exploration stays as it is.

@@ -15,7 +15,7 @@ from nni.experiment.config import ExperimentConfig, LocalConfig
 from nni.experiment.config.base import Flag
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.config.training_services import new_training_service
-from nni.nas.execution.trial import REUSE
+from nni.nas.execution.trial import REUSE, SAVE
 from nni.nas.experiment.config.engine_configs import (
     CgoEngineConfig,
     ExecutionEngineConfig,
@@ -75,6 +75,9 @@ class NasExperimentConfig(ExperimentConfig):
     worker_reuse: Flag = False
     """Whether a process evaluates one model after another, each as its own trial; otherwise each
     model has a process of its own."""
+    save_models: Flag = False
+    """Whether each trial leaves the files of its model in its folder: the sample, the code of a
+    graph, and the trained weights. `nnictl nas fetch` gets them."""
 
     def __init__(
         self,
@@ -137,6 +140,8 @@ class NasExperimentConfig(ExperimentConfig):
         config.trial_command = f"{shlex.quote(sys.executable)} {TRIAL_COMMAND}"
         if config.worker_reuse:
             config.trial_command += f" {REUSE}"
+        if config.save_models:
+            config.trial_command += f" {SAVE}"
         if isinstance(config.execution_engine, SequentialEngineConfig):
             _complete_sequential(config, config.execution_engine)
         elif config.training_service is None:
@@ -161,7 +166,7 @@ class NasExperimentConfig(ExperimentConfig):
                 "trial_code_directory must be the present directory, got "
                 f"{str(self.trial_code_directory)!r}; start Python there instead"
             )
-        command = (self.trial_command or "").removesuffix(f" {REUSE}")
+        command = (self.trial_command or "").removesuffix(f" {SAVE}").removesuffix(f" {REUSE}")
         if command and not command.endswith(TRIAL_COMMAND):
             raise ValueError(
                 "trial_command must not be set, models are trained by the evaluator; "
@@ -174,11 +179,12 @@ NasExperimentConfig.__signature__ = inspect.signature(NasExperimentConfig.__init
 
 
 def _complete_sequential(config: NasExperimentConfig, engine: SequentialEngineConfig) -> None:
-    if config.worker_reuse:
-        raise ValueError(
-            "worker_reuse must be False with the sequential engine, which has no process for a "
-            "model; use execution_engine='ts'"
-        )
+    for name in ("worker_reuse", "save_models"):
+        if getattr(config, name):
+            raise ValueError(
+                f"{name} must be False with the sequential engine, which has no trial for a "
+                "model; use execution_engine='ts'"
+            )
     if config.trial_concurrency not in {None, 1}:
         raise ValueError(
             "trial_concurrency must be 1 with the sequential engine, "
@@ -202,6 +208,10 @@ def _complete_cgo(config: NasExperimentConfig, engine: CgoEngineConfig) -> None:
     if platform != "remote":
         raise TypeError(
             f"training_service of the engine 'cgo' must be that of remote machines, got {platform}"
+        )
+    if config.save_models:
+        raise ValueError(
+            "save_models must be False with the engine 'cgo', whose trials merge models"
         )
     config.training_service = engine.training_service
 

@@ -1,4 +1,6 @@
+import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,18 @@ def test_trial_evaluates_the_model_of_its_parameters(
         trial.main()
 
     assert (intermediates, finals) == ([0.25], [0.5])
+
+
+def test_trial_leaves_the_files_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["-m", "trial", "--save"])
+    monkeypatch.setenv("NNI_OUTPUT_DIR", str(tmp_path))
+    leaf = Categorical([1, 2], label="a")
+    space = SimplifiedModelSpace(Network, [], {}, {"a": leaf}, FunctionalEvaluator(score))
+    parameters = parameters_of(space.freeze({"a": 1}))
+
+    with reports_to(parameters, lambda _: None, lambda _: None):
+        trial.main()
+
+    assert json.loads((tmp_path / "model" / "sample.json").read_text()) == {"a": 1}

@@ -235,11 +235,29 @@ def test_reused_processes_are_asked_for_by_the_command_of_a_trial() -> None:
     assert not NasExperimentConfig("ts", "simplified").worker_reuse
 
 
-def test_sequential_engine_has_no_processes_to_reuse() -> None:
-    config = NasExperimentConfig("sequential", "raw", worker_reuse=True)
+@pytest.mark.parametrize("name", ["worker_reuse", "save_models"])
+def test_sequential_engine_has_no_trials_of_models(name: str) -> None:
+    config = NasExperimentConfig("sequential", "raw", **{name: True})
 
-    with pytest.raises(ValueError, match="worker_reuse must be False with the sequential engine"):
+    with pytest.raises(ValueError, match=f"{name} must be False with the sequential engine"):
         canonical(config)
+
+
+def test_merged_models_are_not_saved() -> None:
+    config = NasExperimentConfig("cgo", "raw", "remote", save_models=True)
+
+    with pytest.raises(ValueError, match="save_models must be False with the engine 'cgo'"):
+        canonical(config)
+
+
+def test_saved_models_are_asked_for_by_the_command_of_a_trial() -> None:
+    config = NasExperimentConfig("ts", "simplified", "local", worker_reuse=True, save_models=True)
+
+    made = canonical(config)
+
+    assert made.trial_command is not None
+    assert made.trial_command.endswith(" trial --reuse --save")
+    assert canonical(made) == made
 
 
 def test_worker_reuse_is_a_flag() -> None:
