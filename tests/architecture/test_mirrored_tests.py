@@ -68,6 +68,9 @@ TESTED_ELSEWHERE = {
     "services/nas/svc_nas/domain/strategy_lines.py": (
         "tests/unit/services/nas/domain/test_exploration.py"
     ),
+    "services/trial-runner/svc_trial_runner/fleet/domain/pool_events.py": (
+        "tests/unit/services/trial_runner/fleet/domain/test_pool.py"
+    ),
     "services/trial-runner/svc_trial_runner/attempts/dependencies.py": (
         "tests/unit/services/trial_runner/attempts/test_execution.py"
     ),

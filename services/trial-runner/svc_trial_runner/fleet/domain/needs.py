@@ -1,0 +1,93 @@
+"""Needs of pools: demand, platforms and limits, as the manager publishes them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+SLOTS_OPTION: Final = "slots"
+"""Option of every platform: trials at once of one agent; an integer >= 1. By default the
+concurrency is divided by the machines of the platforms; where their number is unknown, it is 1."""
+REUSE_OPTION: Final = "reuseMode"
+"""Option of every platform: false lets each agent run one trial and end."""
+IDLE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlatform:
+    """One platform of a pool: its name, options and the id of its secret values."""
+
+    platform: str
+    """`local`, `remote`, `slurm`, ..."""
+    options: Mapping[str, object]
+    """camelCase names, without secret values."""
+    secrets_id: str = ""
+    """Of the file of secret values; empty: it has none."""
+
+    @property
+    def slots(self) -> int | None:
+        """Trials at once of one agent; None: not configured."""
+        value = self.options.get(SLOTS_OPTION)
+        return value if isinstance(value, int) and value >= 1 else None
+
+    @property
+    def reuses(self) -> bool:
+        """False if each agent runs one trial and ends."""
+        return self.options.get(REUSE_OPTION) is not False
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """Limits of a pool: least and most agents, idle time."""
+
+    min_agents: int = 0
+    """Agents that stay even if no trial waits."""
+    max_agents: int | None = None
+    """None: as many as the platforms have."""
+    idle_s: float = IDLE_S
+    """An agent without trials ends after this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNeed:
+    """Demand of a pool, and what feeds it."""
+
+    pool: str
+    waiting: int = 0
+    """Attempts that no agent has started."""
+    running: int = 0
+    """Attempts that agents run."""
+    concurrency: int = 1
+    """Most trials at once that the experiments of the pool allow."""
+    gpus_per_trial: int | None = None
+    """None: the trials do not ask for GPUs."""
+    platforms: tuple[PoolPlatform, ...] = ()
+    """In the order of preference."""
+    limits: PoolLimits = PoolLimits()
+    closed: bool = False
+    """True: no trial comes any more; agents end and the platforms are cleaned."""
+    log_sequence: int = 0
+    """Of two needs the one with the larger sequence holds."""
+
+    @property
+    def sections(self) -> dict[str, PoolPlatform]:
+        """The platforms by key, in the order of preference.
+
+        The key is the platform's name; that of a second platform of the same name ends in `-2`.
+        """
+        found: dict[str, PoolPlatform] = {}
+        counts: dict[str, int] = {}
+        for one in self.platforms:
+            count = counts[one.platform] = counts.get(one.platform, 0) + 1
+            found[one.platform if count == 1 else f"{one.platform}-{count}"] = one
+        return found
+
+
+def default_slots(concurrency: int, machines: int | None) -> int:
+    """Return the trials at once of an agent whose platform does not say.
+
+    Args:
+        concurrency: most trials at once of the pool.
+        machines: number of agents that the platforms of the pool can have; None: unknown.
+    """
+    return 1 if not machines else max(1, math.ceil(concurrency / machines))

@@ -1,0 +1,178 @@
+"""Actions on platforms, and events that change the state of a pool."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from svc_trial_runner.fleet.domain.agents import AgentName, LaunchFailure, PlatformAgent
+from svc_trial_runner.fleet.domain.needs import PoolNeed
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAgent:
+    """One agent to launch, without its credentials."""
+
+    name: AgentName
+    slots: int
+    max_trials: int | None = None
+    gpus_per_trial: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlatform:
+    """Action: check the section, then prepare the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListAgents:
+    """Action: ask for the agents and the capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAgents:
+    """Action: launch agents."""
+
+    agents: tuple[PlannedAgent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateAgents:
+    """Action: end and forget agents."""
+
+    names: tuple[AgentName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlatform:
+    """Action: remove everything of the pool."""
+
+
+PlatformAction: TypeAlias = (
+    OpenPlatform | ListAgents | LaunchAgents | TerminateAgents | CleanPlatform
+)
+"""What one platform is asked to do; one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedChanged:
+    """The manager has published a need."""
+
+    need: PoolNeed
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredAgent:
+    """Agent in the last published state of a fleet that has ended."""
+
+    name: AgentName
+    platform: str
+    slots: int
+    launching: bool
+    """True if the platform may not have been asked yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateRestored:
+    """The last state that an earlier process of the fleet published."""
+
+    agents: tuple[RestoredAgent, ...]
+    last_number: int
+    cleaned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStarted:
+    """An action begins; stored before the platform is called."""
+
+    platform: str
+    action: PlatformAction
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFailed:
+    """An action ended with an error; its effect is unknown."""
+
+    platform: str
+    action: PlatformAction
+    reason: str
+    remedy: str = ""
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformOpened:
+    """The platform is checked and prepared."""
+
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsListed:
+    """The platform has listed the agents of this pool."""
+
+    platform: str
+    agents: tuple[PlatformAgent, ...]
+    capacity: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsLaunched:
+    """The platform has handled the orders of the present launch."""
+
+    platform: str
+    failures: tuple[LaunchFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsTerminated:
+    """The agents of the present termination are gone."""
+
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformCleaned:
+    """Nothing of the pool is left on the platform."""
+
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformChanged:
+    """The list of agents may have changed."""
+
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceReceived:
+    """An agent was heard from."""
+
+    name: AgentName
+    trials: int
+    draining: bool = False
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSent:
+    """Agents were asked to take no more trials."""
+
+    names: tuple[AgentName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningChanged:
+    """The connection to the bus is there again, or lost: then no agent can be heard."""
+
+    listening: bool
+
+
+ActionCompleted: TypeAlias = (
+    PlatformOpened | AgentsListed | AgentsLaunched | AgentsTerminated | PlatformCleaned
+)
+"""Results of actions."""
+PlatformEvent: TypeAlias = ActionCompleted | ActionStarted | ActionFailed | PlatformChanged
+"""What changes the state of one platform."""
+PoolEvent: TypeAlias = (
+    PlatformEvent | NeedChanged | StateRestored | PresenceReceived | DrainSent | ListeningChanged
+)

@@ -1,0 +1,187 @@
+"""Published state of a pool: its agents, and why it does not grow."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
+from svc_trial_runner.fleet.domain.decisions import (
+    LAUNCH_STEPS,
+    Timers,
+    is_failing,
+    is_silent,
+    missing_slots,
+    most_agents,
+    room_of,
+)
+from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.pool import AgentRecord, PlatformRecord, Pool, live
+from svc_trial_runner.fleet.domain.pool_events import (
+    LaunchAgents,
+    RestoredAgent,
+    StateRestored,
+)
+
+
+class AgentStatus(Enum):
+    """States of an agent as users see them."""
+
+    LAUNCHING = "launching"
+    """The platform is asked for it."""
+    PENDING = "pending"
+    """In a queue of the platform."""
+    STARTING = "starting"
+    """It has a machine and was not heard from."""
+    RUNNING = "running"
+    SILENT = "silent"
+    """It was heard from, and then no longer."""
+    DRAINING = "draining"
+    """It takes no more trials, or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAgent:
+    """One agent in the state of a pool."""
+
+    name: AgentName
+    platform: str
+    """Key of the platform."""
+    status: AgentStatus
+    slots: int
+    ordered_s: float
+    """When it was ordered."""
+    machine: str = ""
+    reason: str = ""
+    """In the platform's words; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """What the fleet publishes of a pool."""
+
+    pool: str
+    agents: tuple[PoolAgent, ...] = ()
+    reason: str = ""
+    """Why the pool does not grow although trials wait; empty: it grows, or none waits."""
+    remedy: str = ""
+    next_launch_s: float | None = None
+    """The next launch after failures; None: none is delayed."""
+    cleaned: bool = False
+    """True: nothing of the pool is left on its platforms."""
+    log_sequence: int = 0
+    """Of the need that this answers."""
+    last_number: int = 0
+    """Largest number of an agent that was ever used."""
+
+    def restored(self) -> StateRestored:
+        """Return the event by which a new process of the fleet takes this state over."""
+        agents = tuple(
+            RestoredAgent(one.name, one.platform, one.slots, one.status is AgentStatus.LAUNCHING)
+            for one in self.agents
+        )
+        return StateRestored(agents, self.last_number, self.cleaned)
+
+
+def pool_state(pool: Pool, now_s: float) -> PoolState:
+    """Return the state of a pool that has a need."""
+    need = pool.need
+    if need is None:
+        return PoolState(pool.name, last_number=pool.last_number)
+    blocked = list(_obstacles(pool, need, now_s)) if need.waiting > 0 and not need.closed else []
+    delayed = [one for one in _failing(pool, now_s) if not one.permanent]
+    return PoolState(
+        pool.name,
+        tuple(_agent(pool, record, now_s) for _, record in sorted(pool.agents.items())),
+        reason="; ".join(reason for reason, _ in blocked),
+        remedy="; ".join(dict.fromkeys(remedy for _, remedy in blocked if remedy)),
+        next_launch_s=min((one.until_s for one in delayed), default=None) if blocked else None,
+        cleaned=pool.cleaned,
+        log_sequence=need.log_sequence,
+        last_number=pool.last_number,
+    )
+
+
+def _agent(pool: Pool, record: AgentRecord, now_s: float) -> PoolAgent:
+    return PoolAgent(
+        record.name,
+        record.platform,
+        _status(pool, record, now_s),
+        record.slots,
+        record.ordered_s,
+        record.machine,
+        record.reason,
+    )
+
+
+def _status(pool: Pool, record: AgentRecord, now_s: float) -> AgentStatus:
+    if record.ended or record.leaves:
+        return AgentStatus.DRAINING
+    if is_silent(pool, record, now_s):
+        return AgentStatus.SILENT
+    if record.heard_s is not None:
+        return AgentStatus.RUNNING
+    if record.launched_s is None:
+        return AgentStatus.LAUNCHING
+    return AgentStatus.PENDING if record.phase is AgentPhase.PENDING else AgentStatus.STARTING
+
+
+def _failing(pool: Pool, now_s: float) -> Iterator["_Failure"]:
+    """Yield what failed last on each platform that launches nothing for now."""
+    for platform in pool.platforms.values():
+        if not platform.retired and is_failing(platform, now_s):
+            for kind in LAUNCH_STEPS:
+                back_off = platform.back_offs.get(kind)
+                if back_off is not None:
+                    yield _Failure(
+                        f"{platform.key}: {back_off.reason}",
+                        back_off.remedy,
+                        back_off.until_s,
+                        permanent=back_off.permanent,
+                    )
+                    break
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    reason: str
+    remedy: str
+    until_s: float
+    permanent: bool
+
+
+def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, str]]:
+    """Yield reason and remedy of all that keeps waiting trials from getting an agent."""
+    if not need.platforms:
+        yield "the pool has no platforms", ""
+    is_missing = missing_slots(pool, need, Timers(now_s)) > 0
+    if is_missing or not any(record.heard_s is not None for record in live(pool.agents.values())):
+        for failure in _failing(pool, now_s):
+            yield failure.reason, failure.remedy
+    yield from _queues(pool)
+    if is_missing and len(pool.agents) >= most_agents(need):
+        yield f"the pool has its limit of {need.limits.max_agents} agents", ""
+    elif is_missing:
+        for platform in pool.platforms.values():
+            if _is_full(pool, platform, now_s):
+                yield f"{platform.key}: it has room for {platform.capacity} agents", ""
+
+
+def _is_full(pool: Pool, platform: PlatformRecord, now_s: float) -> bool:
+    usable = not platform.retired and platform.listed_s is not None
+    launching = isinstance(platform.action, LaunchAgents)
+    return (
+        usable
+        and not launching
+        and not is_failing(platform, now_s)
+        and room_of(pool, platform) <= 0
+    )
+
+
+def _queues(pool: Pool) -> Iterator[tuple[str, str]]:
+    """Yield the words of platforms about the agents in their queues."""
+    for key in pool.platforms:
+        pending = [one for one in live(pool.on_platform(key)) if one.phase is AgentPhase.PENDING]
+        words = dict.fromkeys(record.reason for record in pending if record.reason)
+        if pending:
+            why = f": {', '.join(words)}" if words else ""
+            yield f"{key}: {len(pending)} of its agents are in the queue{why}", ""

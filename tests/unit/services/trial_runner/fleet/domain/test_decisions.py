@@ -1,0 +1,294 @@
+"""Decisions of the fleet over whole runs of pools, with faults, in virtual time."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
+from svc_trial_runner.fleet.domain.decisions import (
+    JOIN_LIMIT_S,
+    LEAVE_LIMIT_S,
+    LOST_AFTER_S,
+    QUEUE_PATIENCE_S,
+    RESERVED_S,
+    SILENT_AFTER_S,
+    decide,
+)
+from svc_trial_runner.fleet.domain.needs import PoolLimits, PoolPlatform
+from svc_trial_runner.fleet.domain.pool import Pool
+from svc_trial_runner.fleet.domain.pool_events import (
+    ActionStarted,
+    CleanPlatform,
+    DrainSent,
+    LaunchAgents,
+    ListAgents,
+    NeedChanged,
+    OpenPlatform,
+    PlatformCleaned,
+    PlatformOpened,
+    PresenceReceived,
+    TerminateAgents,
+)
+from svc_trial_runner.fleet.domain.pool_states import pool_state
+from tests.support.fleet_pools import (
+    INSTALLATION,
+    POOL,
+    agent,
+    join,
+    launch,
+    launched_numbers,
+    list_agents,
+    need,
+    opened_pool,
+)
+from tests.support.fleet_simulation import Faults, FleetSimulation, SimulatedPlatform
+
+BAD_DAYS = Faults(lost_answer=0.05, refused=0.1, launch_failure=0.15, agent_death=0.03, kill=0.03)
+
+
+def test_burst_of_400_trials_reaches_the_limit_and_ends_at_no_agents() -> None:
+    simulation = FleetSimulation(
+        1, {"slurm": SimulatedPlatform()}, PoolLimits(max_agents=8, idle_s=5.0), concurrency=400
+    )
+
+    simulation.submit(400)
+    simulation.run(lambda: simulation.done == 400 and simulation.count == 0, 3600)
+
+    assert simulation.most == 8
+    assert set(simulation.launches.values()) == {1}
+    assert len(simulation.launches) == 8
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    most=st.integers(1, 6),
+    slots=st.integers(1, 3),
+    machines=st.one_of(st.none(), st.integers(1, 4)),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_fault_launches_twice_or_more_than_the_limit(
+    seed: int, most: int, slots: int, machines: int | None
+) -> None:
+    simulation = FleetSimulation(
+        seed,
+        {"remote": SimulatedPlatform(machines), "slurm": SimulatedPlatform()},
+        PoolLimits(max_agents=most, idle_s=5.0),
+        concurrency=10,
+        slots=slots,
+        faults=BAD_DAYS,
+    )
+
+    simulation.submit(30)
+    simulation.run(lambda: simulation.done == 30, 200_000)
+    simulation.close()
+    simulation.run(lambda: simulation.state.cleaned, 100_000)
+
+    assert simulation.most <= most
+    assert set(simulation.launches.values()) == {1}
+    assert simulation.count == 0
+
+
+def test_agents_are_launched_for_waiting_and_running_trials_by_their_slots() -> None:
+    pool = opened_pool(need(waiting=5, running=2, slots=3))
+
+    assert launched_numbers(decide(pool, 0.0)) == {"slurm": [1, 2, 3]}
+
+
+def test_concurrency_is_shared_by_the_machines_of_all_platforms() -> None:
+    pool = opened_pool(need(8, 0, "remote", "local", slots=None), capacity=2)
+
+    decision = decide(pool, 0.0)
+
+    assert launched_numbers(decision) == {"remote": [1, 2], "local": [3, 4]}
+    action = decision.actions["remote"]
+    assert isinstance(action, LaunchAgents)
+    assert action.agents[0].slots == 2
+
+
+def test_agents_without_reuse_run_one_trial() -> None:
+    wanted = replace(need(waiting=2), platforms=(PoolPlatform("remote", {"reuseMode": False}),))
+    action = decide(opened_pool(wanted), 0.0).actions["remote"]
+
+    assert isinstance(action, LaunchAgents)
+    assert [(one.slots, one.max_trials) for one in action.agents] == [(1, 1), (1, 1)]
+
+
+def test_least_number_of_agents_stays_without_trials() -> None:
+    pool = opened_pool(need(limits=PoolLimits(min_agents=2, idle_s=5.0)))
+    names = launch(pool)
+    join(pool, *names)
+
+    assert len(names) == 2
+    assert decide(pool, 6.0).drains == ()
+
+
+def test_platform_that_fails_leaves_its_share_to_the_next_one() -> None:
+    pool = opened_pool(need(4, 0, "remote", "slurm"), capacity=4)
+    pool.platforms["remote"].fail(ListAgents, 0.0, "no route to host")
+    pool.platforms["remote"].listed_s = None
+
+    assert launched_numbers(decide(pool, 0.0)) == {"slurm": [1, 2, 3, 4]}
+
+
+def test_platform_that_is_busy_keeps_its_share() -> None:
+    pool = opened_pool(need(2, 0, "remote", "slurm"), capacity=4)
+    pool.apply(ActionStarted("remote", ListAgents()), 0.0)
+
+    assert launched_numbers(decide(pool, 0.0)) == {}
+
+
+def test_platform_that_is_being_opened_keeps_its_share_for_a_while() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(need(2, 0, "remote", "slurm")), 0.0)
+    pool.apply(ActionStarted("remote", OpenPlatform()), 0.0)
+    pool.apply(ActionStarted("slurm", OpenPlatform()), 0.0)
+    pool.apply(PlatformOpened("slurm"), 0.0)
+    list_agents(pool, "slurm")
+
+    assert launched_numbers(decide(pool, 0.0)) == {}
+    assert launched_numbers(decide(pool, RESERVED_S)) == {"slurm": [1, 2]}
+
+
+def test_long_queue_of_a_platform_lets_the_others_grow() -> None:
+    pool = opened_pool(need(1, 0, "slurm", "local"))
+    (name,) = launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING))
+
+    assert launched_numbers(decide(pool, 1.0)) == {}
+    list_agents(pool, "local", now_s=QUEUE_PATIENCE_S)
+    assert launched_numbers(decide(pool, QUEUE_PATIENCE_S)) == {"local": [2]}
+
+
+def test_idle_agents_drain_after_the_idle_time_and_are_ended_if_they_stay() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(idle_s=5.0)))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(NeedChanged(need(limits=PoolLimits(idle_s=5.0), sequence=2)), 0.0)
+    assert decide(pool, 4.0).drains == ()
+    assert decide(pool, 4.0).wake_s == 5.0
+
+    assert decide(pool, 5.0).drains == (name,)
+    pool.apply(DrainSent((name,)), 5.0)
+    pool.apply(PresenceReceived(name, 0, draining=True), 5.0)
+
+    assert decide(pool, 6.0).actions == {}
+    late_s = 5.0 + LEAVE_LIMIT_S
+    pool.apply(PresenceReceived(name, 0, draining=True), late_s)
+    assert decide(pool, late_s).actions == {"slurm": TerminateAgents((name,))}
+
+
+def test_order_to_drain_is_repeated_until_it_is_confirmed() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(DrainSent((name,)), 1.0)
+
+    assert decide(pool, 2.0).drains == ()
+    assert decide(pool, 6.0).drains == (name,)
+
+
+def test_agent_with_trials_is_not_ended_by_the_order_to_drain() -> None:
+    pool = opened_pool(need(running=1))
+    (name,) = launch(pool)
+    join(pool, name, trials=1)
+    pool.apply(DrainSent((name,)), 0.0)
+    pool.apply(PresenceReceived(name, 1, draining=True), 0.0)
+
+    assert TerminateAgents((name,)) not in decide(pool, 1_000.0).actions.values()
+
+
+def test_agents_above_a_lowered_limit_drain() -> None:
+    pool = opened_pool(need(waiting=3))
+    names = launch(pool)
+    join(pool, *names, trials=1)
+    lowered = need(running=3, limits=PoolLimits(max_agents=1), sequence=2)
+    pool.apply(NeedChanged(lowered), 1.0)
+
+    assert set(decide(pool, 1.0).drains) == {agent(2), agent(3)}
+
+
+def test_queued_agents_are_ended_when_no_trial_waits() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING))
+    pool.apply(NeedChanged(need(sequence=2)), 0.0)
+
+    assert decide(pool, 60.0).actions == {"slurm": TerminateAgents((name,))}
+
+
+def test_agent_that_is_never_heard_from_is_given_up() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool)
+
+    (lost,) = decide(pool, JOIN_LIMIT_S).lost
+    pool.give_up(pool.agents[name], lost[1], JOIN_LIMIT_S)
+
+    assert lost[0] == name
+    assert "did not reach the bus" in pool_state(pool, JOIN_LIMIT_S).reason
+    assert decide(pool, JOIN_LIMIT_S).actions == {"slurm": TerminateAgents((name,))}
+
+
+def test_silent_agent_is_replaced_and_later_given_up() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+
+    assert launched_numbers(decide(pool, 10.0)) == {}
+    assert launched_numbers(decide(pool, SILENT_AFTER_S)) == {"slurm": [2]}
+    assert [one for one, _ in decide(pool, LOST_AFTER_S).lost] == [name]
+
+
+def test_closed_pool_waits_for_last_reports_and_is_cleaned() -> None:
+    pool = opened_pool(need(running=1))
+    (name,) = launch(pool)
+    join(pool, name, trials=1)
+    pool.apply(NeedChanged(need(closed=True, sequence=2)), 0.0)
+    assert decide(pool, 0.0).drains == (name,)
+    assert decide(pool, 0.0).actions == {}
+    pool.apply(DrainSent((name,)), 0.0)
+
+    pool.apply(PresenceReceived(name, 0, draining=True), 1.0)
+    assert decide(pool, 1.0).actions == {"slurm": CleanPlatform()}
+    pool.apply(ActionStarted("slurm", CleanPlatform()), 1.0)
+    pool.apply(PlatformCleaned("slurm"), 1.0)
+
+    assert pool_state(pool, 1.0).cleaned
+    assert decide(pool, 1.0).actions == {}
+
+
+def test_closed_pool_that_never_used_its_platforms_is_clean() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(need(closed=True)), 0.0)
+
+    assert decide(pool, 0.0).actions == {}
+    assert pool_state(pool, 0.0).cleaned
+
+
+def test_pool_that_is_opened_again_is_used_again() -> None:
+    pool = opened_pool(need(closed=True))
+    pool.apply(ActionStarted("slurm", CleanPlatform()), 1.0)
+    pool.apply(PlatformCleaned("slurm"), 1.0)
+
+    pool.apply(NeedChanged(need(waiting=1, sequence=2)), 2.0)
+
+    assert not pool_state(pool, 2.0).cleaned
+    assert launched_numbers(decide(pool, 2.0)) == {"slurm": [1]}
+
+
+def test_platform_that_left_the_pool_is_cleaned() -> None:
+    pool = opened_pool(need(1, 0, "remote", "slurm"))
+    (name,) = launch(pool)
+    join(pool, name)
+
+    pool.apply(NeedChanged(need(1, 0, "slurm", sequence=2)), 1.0)
+    decision = decide(pool, 1.0)
+
+    assert decision.drains == (name,)
+    assert decision.actions["remote"] == CleanPlatform()
+    assert launched_numbers(decision) == {"slurm": [2]}
+
+
+def test_nothing_is_decided_before_the_first_need() -> None:
+    assert decide(Pool(INSTALLATION, POOL), 0.0).actions == {}

@@ -1,0 +1,133 @@
+from svc_trial_runner.fleet.domain.agents import AgentPhase, LaunchFailure, PlatformAgent
+from svc_trial_runner.fleet.domain.decisions import decide
+from svc_trial_runner.fleet.domain.needs import PoolLimits
+from svc_trial_runner.fleet.domain.pool import Pool
+from svc_trial_runner.fleet.domain.pool_events import (
+    ActionFailed,
+    ActionStarted,
+    AgentsLaunched,
+    DrainSent,
+    LaunchAgents,
+    NeedChanged,
+    OpenPlatform,
+    PresenceReceived,
+)
+from svc_trial_runner.fleet.domain.pool_states import AgentStatus, pool_state
+from tests.support.fleet_pools import (
+    INSTALLATION,
+    POOL,
+    agent,
+    join,
+    launch,
+    list_agents,
+    need,
+    opened_pool,
+)
+
+
+def status(pool: Pool, now_s: float = 0.0) -> list[AgentStatus]:
+    return [one.status for one in pool_state(pool, now_s).agents]
+
+
+def test_agent_passes_through_its_states() -> None:
+    pool = opened_pool(need(waiting=1))
+    action = decide(pool, 0.0).actions["slurm"]
+    pool.apply(ActionStarted("slurm", action), 0.0)
+    assert status(pool) == [AgentStatus.LAUNCHING]
+
+    pool.apply(AgentsLaunched("slurm"), 0.0)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.PENDING, "", "Priority"))
+    assert status(pool) == [AgentStatus.PENDING]
+    assert "Priority" in pool_state(pool, 0.0).reason
+
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.RUNNING, "node-1"))
+    assert status(pool) == [AgentStatus.STARTING]
+
+    pool.apply(PresenceReceived(agent(1), 0), 1.0)
+    assert status(pool, 2.0) == [AgentStatus.RUNNING]
+    assert status(pool, 60.0) == [AgentStatus.SILENT]
+
+    pool.apply(DrainSent((agent(1),)), 2.0)
+    assert status(pool, 2.0) == [AgentStatus.DRAINING]
+
+
+def test_failed_launch_is_shown_in_the_words_of_the_platform() -> None:
+    pool = opened_pool(need(waiting=1))
+    action = decide(pool, 0.0).actions["slurm"]
+    pool.apply(ActionStarted("slurm", action), 0.0)
+    failure = LaunchFailure(agent(1), "Invalid account", "set account")
+    pool.apply(AgentsLaunched("slurm", (failure,)), 0.0)
+
+    state = pool_state(pool, 1.0)
+
+    assert state.reason == "slurm: Invalid account"
+    assert state.remedy == "set account"
+    assert state.next_launch_s == 2.0
+
+
+def test_permanent_failure_has_no_next_launch() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(need(waiting=1)), 0.0)
+    pool.apply(ActionStarted("slurm", OpenPlatform()), 0.0)
+    failure = ActionFailed("slurm", OpenPlatform(), "partition must exist", permanent=True)
+    pool.apply(failure, 0.0)
+
+    state = pool_state(pool, 1_000.0)
+
+    assert state.reason == "slurm: partition must exist"
+    assert state.next_launch_s is None
+
+
+def test_limit_of_the_pool_is_a_reason() -> None:
+    pool = opened_pool(need(waiting=3, limits=PoolLimits(max_agents=1)))
+    launch(pool)
+
+    assert "limit of 1 agents" in pool_state(pool, 0.0).reason
+
+
+def test_full_platform_is_a_reason() -> None:
+    pool = opened_pool(need(waiting=3), capacity=1)
+    launch(pool)
+
+    assert pool_state(pool, 0.0).reason == "slurm: it has room for 1 agents"
+
+
+def test_growing_pool_and_pool_without_waiting_trials_have_no_reason() -> None:
+    growing = opened_pool(need(waiting=3))
+    launch(growing)
+    calm = opened_pool(need(running=1, limits=PoolLimits(max_agents=1)))
+
+    assert pool_state(growing, 0.0).reason == ""
+    assert pool_state(calm, 0.0).reason == ""
+
+
+def test_state_before_any_need_is_empty() -> None:
+    assert pool_state(Pool(INSTALLATION, POOL), 0.0).agents == ()
+
+
+def test_next_process_takes_over_agents_and_numbers() -> None:
+    pool = opened_pool(need(waiting=2, slots=3))
+    launch(pool)
+    action = LaunchAgents(())
+    pool.apply(ActionStarted("slurm", action), 0.0)
+    later = Pool(INSTALLATION, POOL)
+
+    later.apply(pool_state(pool, 0.0).restored(), 9.0)
+
+    assert set(later.agents) == set(pool.agents)
+    assert later.agents[agent(1)].slots == 3
+    assert later.last_number == pool.last_number
+
+
+def test_joined_agents_of_a_growing_pool_hide_no_failure() -> None:
+    pool = opened_pool(need(waiting=1))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(NeedChanged(need(waiting=2, running=1, sequence=2)), 1.0)
+    action = decide(pool, 1.0).actions["slurm"]
+    assert isinstance(action, LaunchAgents)
+    pool.apply(ActionStarted("slurm", action), 1.0)
+    failures = tuple(LaunchFailure(one.name, "no GPU is free") for one in action.agents)
+    pool.apply(AgentsLaunched("slurm", failures), 1.0)
+
+    assert pool_state(pool, 1.5).reason == "slurm: no GPU is free"
