@@ -237,7 +237,8 @@ def test_reused_processes_are_asked_for_by_the_command_of_a_trial() -> None:
 
 @pytest.mark.parametrize("name", ["worker_reuse", "save_models"])
 def test_sequential_engine_has_no_trials_of_models(name: str) -> None:
-    config = NasExperimentConfig("sequential", "raw", **{name: True})
+    config = NasExperimentConfig("sequential", "raw")
+    setattr(config, name, True)
 
     with pytest.raises(ValueError, match=f"{name} must be False with the sequential engine"):
         canonical(config)
