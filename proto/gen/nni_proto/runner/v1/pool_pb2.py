@@ -27,15 +27,15 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/pool.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\xaf\x02\n\x08PoolNeed\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x15\n\rwaiting_count\x18\x02 \x01(\x05\x12\x15\n\rrunning_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12\x1b\n\x0egpus_per_trial\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\tplatforms\x18\x06 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12/\n\x06limits\x18\x07 \x01(\x0b\x32\x1f.nni_proto.runner.v1.PoolLimits\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x08\x12\x14\n\x0clog_sequence\x18\t \x01(\x03\x12\x15\n\rexperiment_id\x18\n \x01(\tB\x11\n\x0f_gpus_per_trial\"a\n\x0cPoolPlatform\x12\x10\n\x08platform\x18\x01 \x01(\t\x12+\n\x07options\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nsecrets_id\x18\x03 \x01(\t\"]\n\nPoolLimits\x12\x12\n\nmin_agents\x18\x01 \x01(\x05\x12\x12\n\nmax_agents\x18\x02 \x01(\x05\x12\'\n\x04idle\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xc4\x01\n\tPoolState\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12.\n\x06\x61gents\x18\x02 \x03(\x0b\x32\x1e.nni_proto.runner.v1.PoolAgent\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\x12\x32\n\x0enext_launch_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63leaned\x18\x06 \x01(\x08\x12\x14\n\x0clog_sequence\x18\x07 \x01(\x03\"\xb1\x01\n\tPoolAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x32\n\x05state\x18\x03 \x01(\x0e\x32#.nni_proto.runner.v1.PoolAgentState\x12\x0f\n\x07machine\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0blaunched_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xe9\x01\n\x0ePoolAgentState\x12 \n\x1cPOOL_AGENT_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPOOL_AGENT_STATE_LAUNCHING\x10\x01\x12\x1c\n\x18POOL_AGENT_STATE_PENDING\x10\x02\x12\x1d\n\x19POOL_AGENT_STATE_STARTING\x10\x03\x12\x1c\n\x18POOL_AGENT_STATE_RUNNING\x10\x04\x12\x1b\n\x17POOL_AGENT_STATE_SILENT\x10\x05\x12\x1d\n\x19POOL_AGENT_STATE_DRAINING\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/pool.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\xaf\x02\n\x08PoolNeed\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x15\n\rwaiting_count\x18\x02 \x01(\x05\x12\x15\n\rrunning_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12\x1b\n\x0egpus_per_trial\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\tplatforms\x18\x06 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12/\n\x06limits\x18\x07 \x01(\x0b\x32\x1f.nni_proto.runner.v1.PoolLimits\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x08\x12\x14\n\x0clog_sequence\x18\t \x01(\x03\x12\x15\n\rexperiment_id\x18\n \x01(\tB\x11\n\x0f_gpus_per_trial\"a\n\x0cPoolPlatform\x12\x10\n\x08platform\x18\x01 \x01(\t\x12+\n\x07options\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nsecrets_id\x18\x03 \x01(\t\"]\n\nPoolLimits\x12\x12\n\nmin_agents\x18\x01 \x01(\x05\x12\x12\n\nmax_agents\x18\x02 \x01(\x05\x12\'\n\x04idle\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd9\x01\n\tPoolState\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12.\n\x06\x61gents\x18\x02 \x03(\x0b\x32\x1e.nni_proto.runner.v1.PoolAgent\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\x12\x32\n\x0enext_launch_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63leaned\x18\x06 \x01(\x08\x12\x14\n\x0clog_sequence\x18\x07 \x01(\x03\x12\x13\n\x0blast_number\x18\x08 \x01(\x03\"\xc0\x01\n\tPoolAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x32\n\x05state\x18\x03 \x01(\x0e\x32#.nni_proto.runner.v1.PoolAgentState\x12\x0f\n\x07machine\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0blaunched_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05slots\x18\x07 \x01(\x05*\xe9\x01\n\x0ePoolAgentState\x12 \n\x1cPOOL_AGENT_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPOOL_AGENT_STATE_LAUNCHING\x10\x01\x12\x1c\n\x18POOL_AGENT_STATE_PENDING\x10\x02\x12\x1d\n\x19POOL_AGENT_STATE_STARTING\x10\x03\x12\x1c\n\x18POOL_AGENT_STATE_RUNNING\x10\x04\x12\x1b\n\x17POOL_AGENT_STATE_SILENT\x10\x05\x12\x1d\n\x19POOL_AGENT_STATE_DRAINING\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.runner.v1.pool_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POOLAGENTSTATE']._serialized_start=1033
-  _globals['_POOLAGENTSTATE']._serialized_end=1266
+  _globals['_POOLAGENTSTATE']._serialized_start=1069
+  _globals['_POOLAGENTSTATE']._serialized_end=1302
   _globals['_POOLNEED']._serialized_start=154
   _globals['_POOLNEED']._serialized_end=457
   _globals['_POOLPLATFORM']._serialized_start=459
@@ -43,7 +43,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_POOLLIMITS']._serialized_start=558
   _globals['_POOLLIMITS']._serialized_end=651
   _globals['_POOLSTATE']._serialized_start=654
-  _globals['_POOLSTATE']._serialized_end=850
-  _globals['_POOLAGENT']._serialized_start=853
-  _globals['_POOLAGENT']._serialized_end=1030
+  _globals['_POOLSTATE']._serialized_end=871
+  _globals['_POOLAGENT']._serialized_start=874
+  _globals['_POOLAGENT']._serialized_end=1066
 # @@protoc_insertion_point(module_scope)

@@ -198,6 +198,7 @@ class PoolState(_message.Message):
     NEXT_LAUNCH_AT_FIELD_NUMBER: _builtins.int
     CLEANED_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LAST_NUMBER_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
     reason: _builtins.str
     """Why the pool does not grow although trials wait, in the platform's words. Empty: it grows, or
@@ -209,6 +210,8 @@ class PoolState(_message.Message):
     """Nothing of the pool is left on its platforms."""
     log_sequence: _builtins.int
     """`log_sequence` of the need that this answers."""
+    last_number: _builtins.int
+    """Largest number in the name of an agent that was ever ordered; none is used twice."""
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolAgent]: ...
     @_builtins.property
@@ -225,10 +228,11 @@ class PoolState(_message.Message):
         next_launch_at: _timestamp_pb2.Timestamp | None = ...,
         cleaned: _builtins.bool = ...,
         log_sequence: _builtins.int = ...,
+        last_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["next_launch_at", b"next_launch_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "last_number", b"last_number", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -246,6 +250,7 @@ class PoolAgent(_message.Message):
     MACHINE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     LAUNCHED_AT_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Id of the runner, and the name of its job on the platform."""
     platform: _builtins.str
@@ -254,6 +259,8 @@ class PoolAgent(_message.Message):
     """Host, node or pod. Empty: not known yet."""
     reason: _builtins.str
     """In the platform's words. Empty: none."""
+    slots: _builtins.int
+    """Trials at once."""
     @_builtins.property
     def launched_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -265,10 +272,11 @@ class PoolAgent(_message.Message):
         machine: _builtins.str = ...,
         reason: _builtins.str = ...,
         launched_at: _timestamp_pb2.Timestamp | None = ...,
+        slots: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at", "machine", b"machine", "name", b"name", "platform", b"platform", "reason", b"reason", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at", "machine", b"machine", "name", b"name", "platform", b"platform", "reason", b"reason", "slots", b"slots", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
