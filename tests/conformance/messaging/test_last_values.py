@@ -183,3 +183,12 @@ async def test_pattern_that_is_none_of_pools_is_refused(bus: Bus, foreign: str) 
     async with aclosing(bus.last_values.follow(foreign)) as followed:
         with pytest.raises(InvalidArgumentError):
             await anext(followed)
+
+
+async def test_present_values_are_read_at_once(bus: Bus, need: str, state: str) -> None:
+    assert await bus.last_values.read(state) == []
+    for payload in (b"a", b"b"):
+        await bus.last_values.publish(state, payload)
+    await bus.last_values.publish(need, b"c")
+
+    assert await bus.last_values.read(state) == [LastValue(state, b"b")]

@@ -398,6 +398,13 @@ class InMemoryLastValues:
         self._stream.purge(subject)
         self._stream.add(Record(subject, payload))
 
+    async def read(self, pattern: str) -> list[LastValue]:
+        """Return the last value of each subject of a pattern, oldest first."""
+        subjects.pool_copies(pattern)
+        await self._bus.ready()
+        found = self._stream.matching(pattern, 0)
+        return [LastValue(record.subject, record.payload) for _, record in found]
+
     async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
         """Yield the last value of each subject of a pattern, then each new one, for ever."""
         subjects.pool_copies(pattern)

@@ -27,6 +27,11 @@ class NatsLastValues:
         # server handles the first copy late: the id lets it drop that copy.
         await self._js.publish(subject, payload, {_MESSAGE_ID: uuid.uuid4().hex})
 
+    async def read(self, pattern: str) -> list[LastValue]:
+        """Return the last value of each subject of a pattern, oldest first."""
+        subjects.pool_copies(pattern)
+        return [LastValue(one.subject, one.payload) for one in await self._read(pattern)]
+
     async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
         """Yield the last value of each subject of a pattern, then each new one, for ever."""
         newest: dict[str, Stored] = {}

@@ -376,6 +376,10 @@ class LastValues(Protocol):
         """
         ...
 
+    async def read(self, pattern: str) -> list[LastValue]:
+        """Return the last value of each subject of a pattern, oldest first; see `follow`."""
+        ...
+
     def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
         """Yield the last value of each subject of a pattern, then each new one, for ever.
 
