@@ -54,6 +54,9 @@ class LocalStore(byte_service_pb2_grpc.ByteServiceServicer):
         for start in range(0, len(content), 1000):
             yield byte_service_pb2.DownloadResponse(data=content[start : start + 1000])
 
+    def PrepareUpload(self, request: Any, context: Any) -> Any:
+        return byte_service_pb2.PrepareUploadResponse(stored=True)
+
     def DescribeStore(self, request: Any, context: Any) -> Any:
         return byte_service_pb2.DescribeStoreResponse()
 

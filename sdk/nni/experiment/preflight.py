@@ -19,6 +19,7 @@ from nni.experiment.environment import nni_home, services_are_elsewhere
 from nni.experiment.errors import ConfigError, ExperimentError, Problem, RefusedError
 from nni.experiment.rest import get_json
 from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES
+from nni_wire.pools import LOCAL_PLATFORM
 
 LEAST_FREE_BYTES: Final = 100 * 1024 * 1024
 """Below this an experiment would run into a full disk at once."""
@@ -36,12 +37,25 @@ def check_start(config: ExperimentConfig, port: int) -> None:
     """
     config.validate()
     check_available(config)
+    check_code(config)
     if services_are_elsewhere():
         return  # ports and disks of this machine do not matter
     check_port(port)
     check_folders([config.experiment_working_directory, nni_home(), Path(tempfile.gettempdir())])
     # Usually on the disk of the folder above it.
     check_folders([nni_home() / BUS_FOLDER], least_free_bytes=BUS_ROOM_BYTES)
+
+
+def check_code(config: ExperimentConfig) -> None:
+    """Check that the code directory can be sent to machines of platforms besides `local`.
+
+    Raises:
+        ConfigError: it has too many files, is too large, or has a file that cannot be named there.
+    """
+    if any(service.platform != LOCAL_PLATFORM for service in config.training_services()):
+        from nni.experiment.code_archive import code_files
+
+        code_files(config.trial_code_directory)
 
 
 def check_port(port: int) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import platform
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -73,6 +73,7 @@ from svc_manager.telemetry.metrics import Instruments
 from svc_manager.telemetry.telemetry import Telemetry
 from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
+from svc_manager.usecases.config_checks import PLATFORMS
 from svc_manager.usecases.diagnosis import Probe
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.histories import Histories
@@ -95,6 +96,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
     peers: Peers | None = None,
     analyst: Analyst | None = None,
     telemetry: Telemetry | None = None,
+    platforms: Collection[str] = PLATFORMS,
 ) -> Manager:
     """Build a manager from a bus, stores and listeners; add the adapters all installations use.
 
@@ -110,6 +112,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
         peers: the other managers.
         analyst: computes analyses; None: constraints are not checked.
         telemetry: metrics and traces; None: discarded.
+        platforms: those that experiments may name.
     """
     clock = SystemClock()
     roots = ExperimentRoots(settings.roots)
@@ -134,6 +137,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             analyst=analyst,
             probes=probes or {},
             telemetry=telemetry or Telemetry(),
+            platforms=platforms,
         )
     )
 

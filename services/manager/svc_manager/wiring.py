@@ -1,6 +1,6 @@
 """Wiring of the manager's parts from any set of adapters; nothing is started."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from nni_wire.folders import ANNOTATED_CODE_FOLDER
@@ -38,6 +38,7 @@ from svc_manager.usecases.activation import ActivationDependencies, Activations
 from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.analyses import ConstraintChecker
 from svc_manager.usecases.cluster_listing import ClusterListing
+from svc_manager.usecases.config_checks import PLATFORMS
 from svc_manager.usecases.deletions import Deletions, ExperimentRemover
 from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
@@ -96,6 +97,8 @@ class ManagerDependencies:
     """Probes of the diagnosis, beside bus and agents."""
     telemetry: Telemetry = field(default_factory=Telemetry)
     """Metrics and traces."""
+    platforms: Collection[str] = PLATFORMS
+    """Platforms that experiments may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +242,7 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.settings.version,
         environment.for_user_code(),
         FolderAdmission(dependencies.settings.roots),
+        dependencies.platforms,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from typing import Final
 
@@ -56,8 +56,14 @@ def check_search_space(config: ExperimentFields) -> None:
         raise ConfigError(problems)
 
 
-def check_available(config: ExperimentFields) -> None:
+def check_available(
+    config: ExperimentFields, platforms: Collection[str] = AVAILABLE_PLATFORMS
+) -> None:
     """Raise ConfigError if the configuration names a platform that is not available yet.
+
+    Args:
+        config: the configuration.
+        platforms: those on which trials can run.
 
     Raises:
         ConfigError: it uses a platform that is not there yet.
@@ -65,12 +71,12 @@ def check_available(config: ExperimentFields) -> None:
     problems = [
         Problem(
             "trainingService.platform",
-            f"must be one of {', '.join(sorted(AVAILABLE_PLATFORMS))}",
+            f"must be one of {', '.join(sorted(platforms))}",
             service.platform,
             f"platform {service.platform} is not available yet",
         )
         for service in config.training_services()
-        if service.platform not in AVAILABLE_PLATFORMS
+        if service.platform not in platforms
     ]
     if problems:
         raise ConfigError(problems)

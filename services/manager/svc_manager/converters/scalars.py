@@ -7,7 +7,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
-from nni_wire.pools import LOCAL_POOL, experiment_pool
+from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL, experiment_pool
 from svc_common import subjects
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
@@ -21,8 +21,6 @@ from svc_manager.domain.values import (
 _METRIC_TYPES = {int(member): member for member in MetricType}
 _PERIODICAL: Final = MetricType.PERIODICAL
 """Members that each message needs stand here: as attributes of their class they take longer."""
-LOCAL_PLATFORM: Final = "local"
-"""Platform whose agent is a part of the installation; the manager knows no other one."""
 
 
 def to_ms(moment: Timestamp | Duration) -> int:

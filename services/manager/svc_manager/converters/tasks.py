@@ -4,6 +4,7 @@ from typing import Final
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common.experiment_events.cause_text import stop_text
 from svc_manager.converters.reasons import write_stop
 from svc_manager.converters.reports import write_trial_checkpoint
@@ -39,7 +40,8 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
         ),
     )
     # The checkpoints of a compression job are its results, which clients fetch from the store.
-    spec.checkpoints_travel = bytes_travel or config.HasField("compression")
+    here = experiment.settings.pool == LOCAL_POOL
+    spec.checkpoints_travel = bytes_travel or config.HasField("compression") or not here
     if config.HasField("code_archive"):  # its agents need no folder of this machine
         spec.code_archive.CopyFrom(config.code_archive)
         spec.outputs_travel = True
@@ -49,8 +51,10 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
         spec.gpu_number = config.trial_gpu_number
     if config.HasField("max_trial_duration"):
         spec.time_limit.CopyFrom(config.max_trial_duration)
-    if config.training_services:
-        spec.platform = config.training_services[0].platform
+    platforms = {service.platform for service in config.training_services}
+    if len(platforms) == 1:  # an agent of several platforms' pool knows its own
+        spec.platform = platforms.pop()
+    if config.training_services and here:  # the options of another platform are not the trials'
         spec.platform_options.CopyFrom(config.training_services[0].options)
     return spec
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_wire.pools import LOCAL_PLATFORM
 from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -37,7 +38,7 @@ from svc_manager.ports import (
     Journals,
     Listeners,
 )
-from svc_manager.usecases.config_checks import check_config, choose_algorithm
+from svc_manager.usecases.config_checks import PLATFORMS, check_config, choose_algorithm
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.request_checks import check_config_values, check_environment, check_text
 from svc_manager.usecases.warm_start import WarmStart
@@ -115,9 +116,10 @@ class Activations:
         large_values: store of large values.
         default_root: folder of experiments that name none.
         version: of NNI.
-        environment: of this installation, for experiments whose code came as an archive: nothing
-            of their client's machine exists here.
+        environment: of this installation, for experiments whose client is on another machine: it
+            sends an archive of its code and no environment.
         admission: which folders callers may name; None: those below ``default_root``.
+        platforms: those that experiments may name.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class Activations:
         version: str,
         environment: Mapping[str, str] | None = None,
         admission: FolderAdmission | None = None,
+        platforms: Collection[str] = PLATFORMS,
     ) -> None:
         self._registry = registry
         self._ports = ports
@@ -138,6 +141,7 @@ class Activations:
         self._version = version
         self._environment = dict(environment or {})
         self._admission = admission or FolderAdmission([default_root])
+        self._platforms = platforms
         self._creating: dict[str, asyncio.Lock] = {}
         self._importing: dict[str, asyncio.Lock] = {}
         self.events = ports.events
@@ -166,7 +170,7 @@ class Activations:
     async def _create(self, new: NewExperiment, experiment_id: str) -> ActivatedExperiment:
         config = self._completed(new.config)
         choose_algorithm(config)
-        check_config(config)
+        check_config(config, self._platforms)
         await off_loop(config.ByteSize(), check_config_values, config)
         root = self._admission.check(
             "experiment_working_directory", config.experiment_working_directory
@@ -174,7 +178,7 @@ class Activations:
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
         _check_port(new.port)
-        if config.HasField("code_archive"):
+        if config.HasField("code_archive") and not new.environment:
             new = replace(new, environment=self._environment, interpreter="")
         interpreter = new.interpreter or sys.executable
         await self._check_code(config)
@@ -360,6 +364,12 @@ class Activations:
 
     async def _check_code(self, config: config_pb2.ExperimentConfig) -> None:
         if not config.HasField("code_archive"):
+            if any(service.platform != LOCAL_PLATFORM for service in config.training_services):
+                raise InvalidArgumentError(
+                    "code_archive",
+                    "must be given when a platform other than local is named",
+                    remedy="upload it with ByteService, then create the experiment",
+                )
             await _check_folder(config)
         elif not await self._large_values.has(config.code_archive.sha256):
             raise InvalidArgumentError(

@@ -3,6 +3,7 @@
 The SDK checks more before it sends.
 """
 
+from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -16,7 +17,7 @@ from svc_manager.usecases.exploration_config import complete_exploration
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local",)
-"""Platforms of this version's agents."""
+"""Platforms on which this version runs trials."""
 DEFAULT_TUNER: Final = "auto"
 """Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""
 
@@ -38,8 +39,14 @@ def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
         config.tuner.name = DEFAULT_TUNER
 
 
-def check_config(config: config_pb2.ExperimentConfig) -> None:
+def check_config(
+    config: config_pb2.ExperimentConfig, platforms: Collection[str] = PLATFORMS
+) -> None:
     """Raise InvalidArgumentError at the first rule that a configuration breaks by itself.
+
+    Args:
+        config: the configuration.
+        platforms: those that this installation has.
 
     Raises:
         InvalidArgumentError: the first broken rule.
@@ -51,10 +58,10 @@ def check_config(config: config_pb2.ExperimentConfig) -> None:
     _check_paths(config)
     _check_rest(config)
     for service in config.training_services:
-        if service.platform not in PLATFORMS:
+        if service.platform not in platforms:
             raise InvalidArgumentError(
                 "training_service.platform",
-                f"must be one of {', '.join(PLATFORMS)} in this version",
+                f"must be one of {', '.join(platforms)} in this version",
                 service.platform[:80],
             )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2, inbox_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import report_pb2
@@ -29,6 +29,7 @@ from svc_manager.app import build_with_local_adapters
 from svc_manager.ports import PortTakenError
 from svc_manager.settings import Settings
 from svc_manager.usecases.activation import NewExperiment
+from svc_manager.usecases.config_checks import PLATFORMS
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.wiring import Manager, Stores
 
@@ -310,6 +311,16 @@ class World:
         self.follow(opened.experiment.id)
         return opened.experiment.id
 
+    async def create_on(self, *platforms: str, **config: Any) -> str:
+        """Create an experiment on platforms, each without options; return its id."""
+        blobs = DirectoryBlobStore(self.folder / "nni" / "blobs")
+        key = await blobs.put(b"archive of the code")
+        return await self.create(
+            training_services=[config_pb2.TrainingServiceConfig(platform=one) for one in platforms],
+            code_archive=value_pb2.BlobRef(sha256=key.partition("/")[2], size_bytes=19),
+            **config,
+        )
+
     def follow(self, experiment_id: str) -> None:
         """Start the dispatcher for an experiment."""
         self.tasks.start(self.dispatcher.run(experiment_id), f"dispatcher {experiment_id}")
@@ -348,6 +359,7 @@ async def manager_on(
     folder: Path,
     listeners: InMemoryListeners,
     jobs: SimpleJobChecker | None = None,
+    platforms: Collection[str] = PLATFORMS,
 ) -> AsyncIterator[Manager]:
     """Run a manager on a bus until the block ends; its state is that after a stop."""
     settings = Settings(
@@ -368,7 +380,13 @@ async def manager_on(
     blobs = DirectoryBlobStore(folder / "nni" / "blobs")
     stores = Stores(blobs, BlobViews(blobs))
     manager = build_with_local_adapters(
-        settings, bus, stores, listeners, PickyChecker(), jobs or SimpleJobChecker()
+        settings,
+        bus,
+        stores,
+        listeners,
+        PickyChecker(),
+        jobs or SimpleJobChecker(),
+        platforms=platforms,
     )
     tasks = TaskOwner(raise_failure)
     await manager.registry.open()
@@ -383,14 +401,17 @@ async def manager_on(
 
 @asynccontextmanager
 async def world_on(
-    bus: Bus, folder: Path, script: Callable[[ScriptedAgent, Held], Any] = succeed
+    bus: Bus,
+    folder: Path,
+    script: Callable[[ScriptedAgent, Held], Any] = succeed,
+    platforms: Collection[str] = PLATFORMS,
 ) -> AsyncIterator[World]:
     """Run a manager and its fakes on a bus until the block ends."""
     listeners = InMemoryListeners()
     tasks = TaskOwner(raise_failure)
     agent = ScriptedAgent(bus, script)
     jobs = SimpleJobChecker()
-    async with manager_on(bus, folder, listeners, jobs) as manager:
+    async with manager_on(bus, folder, listeners, jobs, platforms) as manager:
         tasks.start(agent.run(), "agent")
         tasks.start(agent.obey(), "orders")
         try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,6 +24,7 @@ from nni.experiment.errors import (
     WrongStateError,
 )
 from nni_proto.experiment.v1 import (
+    config_pb2,
     experiment_pb2,
 )
 from nni_proto.experiment.v1 import (
@@ -30,6 +32,7 @@ from nni_proto.experiment.v1 import (
 )
 from nni_wire.metadata import ERROR_DETAILS_KEY
 from nni_wire.values import to_value
+from tests.support.in_memory_manager import InMemoryManager
 from tests.support.scripted_experiment_service import (
     Answer,
     ScriptedExperimentService,
@@ -239,3 +242,25 @@ def test_pages_of_another_machine_are_those_of_its_own_address(
 
     assert [request.port for request in manager.requests[:2]] == [0, 0]
     assert pages == [["http://nni.example.org:8080/?id=exp00001"]] * 3
+
+
+@pytest.mark.parametrize("platform", ["local", "remote"])
+def test_code_is_packed_for_machines_of_other_platforms(tmp_path: Path, platform: str) -> None:
+    manager = InMemoryManager(tmp_path)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "trial.py").write_text("print(1)")
+    config = config_pb2.ExperimentConfig(
+        trial_code_directory=str(tmp_path / "code"),
+        experiment_working_directory=str(tmp_path / "root"),
+        training_services=[config_pb2.TrainingServiceConfig(platform=platform)],
+    )
+
+    with manager.served(), ManagerClient(endpoint_on(int(manager.grpc.split(":")[1]))) as client:
+        client.create(
+            config, port=0, url_prefix="", environment={"A": "b"}, interpreter="/usr/bin/python3"
+        )
+
+    request = manager.created[0]
+    assert request.config.HasField("code_archive") is (platform != "local")
+    assert request.config.experiment_working_directory == str(tmp_path / "root")
+    assert (dict(request.environment), request.interpreter) == ({"A": "b"}, "/usr/bin/python3")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment.config import AlgorithmConfig, ExperimentConfig, LocalConfig
+from nni.experiment.config import AlgorithmConfig, ExperimentConfig, LocalConfig, RemoteConfig
 from nni.experiment.errors import ConfigError, RefusedError
-from nni.experiment.preflight import check_folders, check_port, check_start
+from nni.experiment.preflight import check_code, check_folders, check_port, check_start
 from tests.support.ports import free_port
 
 
@@ -70,3 +70,33 @@ def test_platform_that_is_not_there_yet_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="platform dlc is not available yet"):
         check_start(config, 0)
+
+
+def test_too_many_files_for_other_machines_are_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("pathspec", reason="packs code directories")
+    for number in range(2001):
+        (tmp_path / f"{number}.txt").touch()
+    config = ExperimentConfig(
+        trial_code_directory=tmp_path,
+        training_service=[LocalConfig(), RemoteConfig()],
+    )
+
+    with pytest.raises(ConfigError, match="must have at most 2000 files"):
+        check_code(config)
+
+
+def test_file_name_that_other_machines_cannot_take_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pathspec", reason="packs code directories")
+    (tmp_path / "two\nlines").touch()
+    config = ExperimentConfig(trial_code_directory=tmp_path, training_service=RemoteConfig())
+
+    with pytest.raises(ConfigError, match="names are printable text"):
+        check_code(config)
+
+
+def test_code_that_is_used_in_place_may_be_of_any_size(tmp_path: Path) -> None:
+    (tmp_path / "two\nlines").touch()
+
+    check_code(ExperimentConfig(trial_code_directory=tmp_path, training_service=LocalConfig()))

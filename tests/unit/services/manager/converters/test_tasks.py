@@ -1,8 +1,9 @@
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_proto.trial.v1 import cause_pb2
-from nni_wire.values import from_value
+from nni_wire.values import from_value, to_value
 from svc_common.experiment_events.causes import StopCause, StopReason
+from svc_manager.converters.scalars import settings_of
 from svc_manager.converters.tasks import (
     drain_to_bytes,
     drop_to_bytes,
@@ -98,6 +99,35 @@ def test_checkpoints_of_a_compression_job_travel_on_shared_folders_too() -> None
     job = config_pb2.CompressionConfig()
 
     assert spec_of(experiment(compression=job)).checkpoints_travel
+
+
+def test_agents_of_another_platform_get_no_folder_and_no_options_of_it() -> None:
+    elsewhere = experiment()
+    config = config_pb2.ExperimentConfig.FromString(elsewhere.config)
+    config.code_archive.sha256 = "ab" * 32
+    service = config.training_services.add(platform="elsewhere")
+    service.options.CopyFrom(to_value({"machineList": []}))
+    elsewhere.config = config.SerializeToString()
+    elsewhere.settings = settings_of(EXPERIMENT_ID, config, 0)
+
+    spec = spec_of(elsewhere)
+
+    assert spec.outputs_travel
+    assert spec.checkpoints_travel
+    assert (spec.experiment_directory, spec.environment_file) == ("", "")
+    assert spec.platform == "elsewhere"
+    assert not spec.HasField("platform_options")
+
+
+def test_tasks_of_several_platforms_name_none() -> None:
+    mixed = experiment()
+    config = config_pb2.ExperimentConfig.FromString(mixed.config)
+    config.training_services.add(platform="local")
+    config.training_services.add(platform="elsewhere")
+    mixed.config = config.SerializeToString()
+    mixed.settings = settings_of(EXPERIMENT_ID, config, 0)
+
+    assert spec_of(mixed).platform == ""
 
 
 def test_the_next_attempt_goes_on_from_the_stored_checkpoint() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
+from nni_proto.runner.v1 import task_pb2
 from nni_wire.values import to_value
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
@@ -235,3 +236,40 @@ async def test_jobs_that_run_start_the_compressor_after_a_restart(world: World) 
     await world.experiments.start_job_services()
 
     assert world.jobs.asked == 2
+
+
+async def test_platform_elsewhere_needs_an_archive_of_the_code(tmp_path: Path) -> None:
+    services = [config_pb2.TrainingServiceConfig(platform="elsewhere")]
+    async with (
+        InMemoryBus() as bus,
+        world_on(bus, tmp_path, platforms=["local", "elsewhere"]) as world,
+    ):
+        with pytest.raises(InvalidArgumentError, match="code_archive must be given"):
+            await world.create(training_services=services)
+
+    assert left_behind(world) == []
+
+
+async def test_platform_that_is_not_there_is_refused(world: World) -> None:
+    services = [config_pb2.TrainingServiceConfig(platform="elsewhere")]
+
+    with pytest.raises(InvalidArgumentError, match="must be one of local in this version"):
+        await world.create(training_services=services)
+
+
+async def test_trials_of_a_platform_elsewhere_are_queued_for_the_pool_of_their_experiment(
+    tmp_path: Path,
+) -> None:
+    async with (
+        InMemoryBus() as bus,
+        world_on(bus, tmp_path, platforms=["local", "elsewhere"]) as world,
+    ):
+        experiment_id = await world.create_on("elsewhere")
+        feed = await bus.tasks.pull(f"exp-{experiment_id}")
+        async with aclosing(feed):
+            feed.grant(1)
+            task = task_pb2.TrialTask.FromString((await anext(feed)).payload)
+
+    assert task.spec.code_archive.sha256
+    assert task.spec.outputs_travel
+    assert world.agent.seen == []
