@@ -31,11 +31,13 @@ if TYPE_CHECKING:
         report_final_result,
         report_intermediate_result,
     )
+    from nni.trial.checkpoints import checkpoint_directory, save_checkpoint
 
 __all__ = [
     "ClassArgsValidator",
     "NoMoreTrialError",
     "__version__",
+    "checkpoint_directory",
     "choice",
     "dump",
     "get_current_parameter",
@@ -51,6 +53,7 @@ __all__ = [
     "quniform",
     "report_final_result",
     "report_intermediate_result",
+    "save_checkpoint",
     "set_default_framework",
     "trace",
     "uniform",
@@ -60,6 +63,7 @@ __all__ = [
 _HOMES = {
     "ClassArgsValidator": "nni.hpo.registry.validation",
     "NoMoreTrialError": "nni.errors",
+    "checkpoint_directory": "nni.trial.checkpoints",
     "choice": "nni.mutable.shortcuts",
     "dump": "nni.common.serializer",
     "get_current_parameter": "nni.trial.api",
@@ -75,6 +79,7 @@ _HOMES = {
     "quniform": "nni.mutable.shortcuts",
     "report_final_result": "nni.trial.api",
     "report_intermediate_result": "nni.trial.api",
+    "save_checkpoint": "nni.trial.checkpoints",
     "set_default_framework": "nni.nas.utils.framework",
     "trace": "nni.common.serializer",
     "uniform": "nni.mutable.shortcuts",

@@ -21,6 +21,10 @@ class TrialAgent:
         """Sets of parameters by index: more than one for a multi-phase trial."""
         self.metrics: list[tuple[str, int, Any]] = []
         """Type, sequence and value of each accepted metric, in order."""
+        self.checkpoints: list[int | None] = []
+        """Steps of the checkpoints that the trial has completed."""
+        self.checkpoint_warning: str | None = None
+        """When set, checkpoints are answered with this warning."""
         self.greetings: list[int] = []
         """Process ids of the connections."""
         self.refusal: str | None = None
@@ -68,6 +72,7 @@ class TrialAgent:
             "NNI_EXP_ID": "exp1",
             "NNI_TRIAL_JOB_ID": "trial1",
             "NNI_TRIAL_SEQ_ID": "7",
+            "NNI_OUTPUT_DIR": str(self.path.parent / "output"),
             "NNI_TRIAL_SOCKET": str(self.path),
             "NNI_TRIAL_TOKEN": TOKEN,
             "MULTI_PHASE": "false",
@@ -115,6 +120,10 @@ class TrialAgent:
             known = index < len(self.parameters)
             parameters = self.parameters[index] if known else None
             return {"ok": True, "parameter_id": 3, "parameters": parameters}
+        if operation == "checkpoint":
+            self.checkpoints.append(request.get("step"))
+            warning = self.checkpoint_warning
+            return {"ok": True, "step": 1} if warning is None else {"ok": True, "warning": warning}
         return self._take_over(request["type"], request["value"])
 
     def _take_over(self, kind: str, value: object) -> dict[str, Any]:

@@ -98,6 +98,26 @@ class _Connection:
         self._socket.close()
 
 
+def request_once(path: str, token: str, request: str) -> "dict[str, Any]":
+    """Send one request on a connection of its own; return the reply.
+
+    Other requests of the process do not wait for the reply.
+
+    Args:
+        path: of the agent's socket.
+        token: of the trial.
+        request: one line of JSON, without its end.
+
+    Raises:
+        TrialChannelError: no agent answers, or it refuses.
+    """
+    connection = _Connection(path, token)
+    try:
+        return connection.exchange(request)
+    finally:
+        connection.close()
+
+
 class NextTrial:
     """Trial that a process runs after one that it has ended."""
 
@@ -193,11 +213,7 @@ class SocketTrialChannel:
                     self._disconnect()
 
     def _request_aside(self, request: str) -> "dict[str, Any]":
-        connection = _Connection(self._path, self._token)
-        try:
-            return connection.exchange(request)
-        finally:
-            connection.close()
+        return request_once(self._path, self._token, request)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

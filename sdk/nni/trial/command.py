@@ -22,12 +22,16 @@ USAGE = """\
 usage: nni-trial get [KEY]       print the parameters of this trial as JSON, or one of them
        nni-trial report VALUE    report an intermediate result
        nni-trial final VALUE     report the final result
+       nni-trial checkpoint [STEP]
+                                 say that $NNI_OUTPUT_DIR/checkpoint is complete
 
 KEY    name of a hyperparameter; nested ones as outer/inner or outer.inner, items of a list by
        their number. Strings are printed as they are, all else as JSON.
+STEP   an integer that grows as the trial makes progress; without it: one more than the last.
 VALUE  a number, or any JSON value: 0.93, nan, '{"default": 0.93, "loss": 0.2}'.
 
-Outside an experiment `get` prints {} and the others print what they would report.
+Outside an experiment `get` prints {}, `checkpoint` copies ./nni-checkpoint, and the others print
+what they would report.
 """
 DONE, FAILED, MISUSED = 0, 1, 2
 _METRICS: "dict[str, MetricType]" = {"report": "PERIODICAL", "final": "FINAL"}
@@ -62,13 +66,26 @@ def _run(words: "list[str]") -> int:
         parameters = _channel().parameters(0)
         value = find(parameters, words[1]) if len(words) > 1 else parameters
         sys.stdout.write(f"{value if isinstance(value, str) else json.dumps(value)}\n")
+    elif command == "checkpoint" and len(words) <= 2:  # noqa: PLR2004 - the command and its STEP
+        return _save_checkpoint(words[1] if len(words) > 1 else None)
     elif command in _METRICS and len(words) == 2:  # noqa: PLR2004 - the command and its VALUE
         _channel().report(_METRICS[command], parse_value(words[1]))
     else:
         raise UsageError(
-            f"expected get [KEY], report VALUE or final VALUE, got {' '.join(words) or 'nothing'}"
+            "expected get [KEY], report VALUE, final VALUE or checkpoint [STEP], got "
+            f"{' '.join(words) or 'nothing'}"
         )
     return DONE
+
+
+def _save_checkpoint(step: str | None) -> int:
+    from nni.trial.checkpoints import save_checkpoint
+
+    try:
+        number = None if step is None else int(step)
+    except ValueError:
+        raise UsageError(f"STEP must be an integer, got {step!r}") from None
+    return DONE if save_checkpoint(number) else FAILED
 
 
 def _channel() -> "TrialChannel":

@@ -8,6 +8,7 @@ TOKEN = "NNI_TRIAL_TOKEN"  # noqa: S105 - the name of a variable
 EXPERIMENT_ID = "NNI_EXP_ID"
 TRIAL_ID = "NNI_TRIAL_JOB_ID"
 SEQUENCE_ID = "NNI_TRIAL_SEQ_ID"
+OUTPUT_DIRECTORY = "NNI_OUTPUT_DIR"
 MULTI_PHASE = "MULTI_PHASE"
 STANDALONE = "STANDALONE"
 """Experiment and trial id of a process that no experiment started."""
@@ -26,6 +27,12 @@ def is_multi_phase() -> bool:
 def experiment_id() -> str:
     """Return the experiment's id, or `STANDALONE`."""
     return required(EXPERIMENT_ID) if in_experiment() else STANDALONE
+
+
+def is_first_rank() -> bool:
+    """Return True unless a launcher of distributed training says that this is another rank."""
+    ranks = ("RANK", "LOCAL_RANK")
+    return all(os.environ.get(name, "0") == "0" for name in ranks)
 
 
 def trial_id() -> str:

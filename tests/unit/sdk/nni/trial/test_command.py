@@ -147,3 +147,23 @@ def test_outside_an_experiment_there_is_nothing_to_get_and_reports_are_printed(
     first, second = capsys.readouterr().out.splitlines()
     assert first == "{}"
     assert second.endswith("Final result: 0.9")
+
+
+def test_checkpoint_has_the_step_of_the_command_line(agent: TrialAgent) -> None:
+    assert main(["checkpoint", "-3"]) == main(["checkpoint"]) == DONE
+
+    assert agent.checkpoints == [-3, None]
+
+
+def test_checkpoint_that_is_not_saved_fails(
+    agent: TrialAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent.checkpoint_warning = "the disk is full"
+
+    assert main(["checkpoint", "3"]) == FAILED
+    assert "the disk is full" in capsys.readouterr().err
+
+
+def test_step_that_is_no_integer_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["checkpoint", "2.5"]) == MISUSED
+    assert "STEP must be an integer" in capsys.readouterr().err
