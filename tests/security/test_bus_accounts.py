@@ -20,6 +20,7 @@ from svc_common.messaging.permissions import (
     BusUser,
     compressor_user,
     dispatcher_user,
+    fleet_user,
     manager_user,
     nas_user,
     runner_user,
@@ -32,15 +33,18 @@ STREAMS = (
     subjects.STREAM_INBOX,
     subjects.STREAM_TASKS,
     subjects.STREAM_LOGS,
+    subjects.STREAM_POOLS,
 )
 USERS = {
     "box-1": runner_user("box-1", "local", "box-1"),
+    "nni-1": runner_user("nni-1", "exp-own", "nni-1"),
     "pool-shared": runner_user("pool-shared", "shared"),
     "dispatcher": dispatcher_user(),
     "compressor": compressor_user(),
     "nas": nas_user(),
+    "fleet": fleet_user(),
 }
-POOLS = ("local", "shared", "gpu")
+POOLS = ("local", "shared", "gpu", "exp-own")
 CONSUMERS = tuple(subjects.pool_consumer(pool) for pool in POOLS)
 _OF_A_STREAM = [
     "STREAM.CREATE",
@@ -89,6 +93,8 @@ OPERATIONS = (
     "CONSUMER.CREATE.EXPERIMENTS.x.nni.experiment.*.event",
     "CONSUMER.CREATE.TASKS.x.nni.task.local",
     "DIRECT.GET.EXPERIMENTS.nni.experiment.e.event",
+    "DIRECT.GET.POOLS.nni.pool.local.state",
+    "CONSUMER.CREATE.POOLS.x.nni.pool.*.need",
 )
 """Every operation of the API of JetStream, applied to the streams and consumers that exist."""
 TARGETS = (
@@ -106,6 +112,9 @@ TARGETS = (
     subjects.presence_subject("box-2"),
     subjects.live_subject("e"),
     subjects.copy_subject("e"),
+    subjects.pool_need_subject("local"),
+    subjects.pool_state_subject("local"),
+    subjects.pool_copies("nni.pool.local.need"),
     subjects.manager_subject("m"),
     "_INBOX.manager.probe",
     "_INBOX.box-2.probe",
@@ -162,7 +171,11 @@ class World:
         return {**found, "received": sorted(self.received)}
 
 
-OWN = {subjects.log_subject("own", "own")} | {subjects.inbox_subject("own", user) for user in USERS}
+OWN = {
+    subjects.log_subject("own", "own"),
+    subjects.pool_state_subject("own"),
+    *(subjects.inbox_subject("own", user) for user in USERS),
+}
 """Subjects to which the attackers may publish."""
 
 
@@ -179,7 +192,9 @@ async def world(folder: Path, server: NatsServer) -> AsyncIterator[World]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("users")
-    write_users(made, ["shared"], {"box-1": "local", "box-2": "local", "box-3": "gpu"})
+    write_users(
+        made, ["shared"], {"box-1": "local", "box-2": "local", "box-3": "gpu", "nni-1": "exp-own"}
+    )
     return made
 
 
@@ -195,6 +210,7 @@ async def fill(manager: NatsBus, world: World) -> None:
     await manager.events.append("e", b"batch", expected_sequence=0, epoch=1, append_id="a")
     await manager.inbox.publish("e", "dispatcher", b"parameters", message_id="1")
     manager.log_lines.publish("e", "t", b"output")
+    await manager.last_values.publish(subjects.pool_need_subject("local"), b"need")
     for pool in POOLS:
         await manager.tasks.publish(pool, b"", message_id=pool)
     async with NatsBus(
@@ -224,7 +240,7 @@ def requests_of(user: BusUser) -> Iterator[tuple[str, bytes]]:
         elif subject.startswith("nni.inbox"):
             # Agents of a pool may use any id, so also that of this user.
             yield subjects.inbox_subject("own", user.name), b"report"
-        elif subject.startswith(("nni.presence.", "nni.log.")):
+        elif subject.startswith(("nni.presence.", "nni.log.", "nni.pool.", "nni.control.")):
             yield subject.replace("*", "own"), b""
 
 
@@ -237,7 +253,7 @@ async def test_answer_goes_nowhere_but_to_the_user_that_asked(world: World, name
 
     async with connected(world.server, world.folder, name) as attacker:
         for subject, payload in requests_of(user):
-            if subject.startswith("nni.presence."):
+            if subject.startswith(("nni.presence.", "nni.control.")):
                 continue  # it has no answer
             for reply in replies:
                 attacker.publish(subject, payload, reply=reply)
@@ -294,7 +310,8 @@ async def test_subject_of_another_user_is_refused(world: World, name: str) -> No
                 with pytest.raises(PermissionDeniedError, match="to publish"):
                     await attacker.request(target, b"+ACK", timeout_s=30.0)
 
-    assert not any(target.startswith(("nni.experiment", "nni.control", "$SYS")) for target in own)
+    never = ("nni.experiment", "$SYS", *(() if name == "fleet" else ("nni.control",)))
+    assert not any(target.startswith(never) for target in own)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +323,7 @@ async def test_subject_of_another_user_is_refused(world: World, name: str) -> No
         "CONSUMER.DURABLE.CREATE.EXPERIMENTS.x",
     ],
 )
-@pytest.mark.parametrize("name", ["dispatcher", "compressor", "nas"])
+@pytest.mark.parametrize("name", ["dispatcher", "compressor", "nas", "fleet"])
 async def test_consumer_of_a_service_cannot_be_aimed_at_a_log(
     world: World, operation: str, name: str
 ) -> None:

@@ -17,7 +17,7 @@ from svc_common.messaging.nats_settings import NatsSettings
 from tests.support.bus_users import connected, login
 from tests.support.servers import NatsServer, nats_server
 
-RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu"}
+RUNNERS = {"box-1": "local", "box-2": "local", "box-3": "gpu", "nni-1": "exp-e7"}
 REFUSED = "forbids this user to publish"
 ALGORITHMS = ("dispatcher", "compressor", "nas")
 
@@ -257,6 +257,91 @@ async def test_service_reads_logs_and_reports_in_its_own_name(
     assert [message.payload for message in await anext(inbox)] == [b"parameters"]
 
 
+async def test_agent_of_an_experiments_pool_reports_for_that_experiment_only(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    await manager.tasks.open_pool("exp-e7")
+    async with bus(server, folder, "nni-1") as agent:
+        await agent.inbox.publish("e7", "nni-1", b"report", message_id="own")
+        assert agent.log_lines.publish("e7", "t1", b"output")
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await agent.inbox.publish("e1", "nni-1", b"forged", message_id="other")
+        feed = await agent.tasks.pull("exp-e7")
+        await feed.aclose()
+    async with connected(server, folder, "nni-1") as connection:
+        for foreign in (
+            subjects.log_subject("e1", "t1"),
+            subjects.inbox_subject("e7", "box-1"),
+            "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-local",
+            "$JS.ACK.TASKS.pool-local.1.1.1.1.0",
+        ):
+            with pytest.raises(PermissionDeniedError, match=REFUSED):
+                await connection.request(foreign, b"{}", timeout_s=60.0)
+
+
+async def test_fleet_reads_needs_and_presences_and_publishes_states_and_orders(
+    server: NatsServer, folder: Path, manager: NatsBus
+) -> None:
+    need, state = subjects.pool_need_subject("p"), subjects.pool_state_subject("p")
+    await manager.last_values.publish(need, b"before")
+    async with bus(server, folder, "fleet") as fleet, bus(server, folder, "box-1") as agent:
+        needs = fleet.last_values.follow(subjects.ALL_POOL_NEEDS)
+        assert (await anext(needs)).payload == b"before"
+        await manager.last_values.publish(need, b"later")
+        assert (await anext(needs)).payload == b"later"
+        await fleet.last_values.publish(state, b"two agents")
+        states = manager.last_values.follow(subjects.ALL_POOL_STATES)
+        assert (await anext(states)).payload == b"two agents"
+        presences = await fleet.signals.subscribe(subjects.ALL_PRESENCES)
+        assert agent.signals.publish(subjects.presence_subject("box-1"), b"here")
+        assert (await anext(presences)).subject == subjects.presence_subject("box-1")
+        controls = await agent.signals.subscribe(subjects.control_subject("box-1"))
+        assert fleet.signals.publish(subjects.control_subject("box-1"), b"drain")
+
+        assert (await anext(controls)).payload == b"drain"
+
+        await needs.aclose()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        subjects.pool_need_subject("p"),
+        subjects.event_subject("e1"),
+        subjects.inbox_subject("e1", "fleet"),
+        subjects.task_subject("local"),
+        subjects.log_subject("e1", "t1"),
+        subjects.presence_subject("box-1"),
+        "$JS.API.STREAM.PURGE.POOLS",
+        "nni.api.STREAM.PURGE.POOLS",
+        "nni.api.DIRECT.GET.EXPERIMENTS",
+    ],
+)
+async def test_fleet_publishes_nothing_else(
+    server: NatsServer, folder: Path, manager: NatsBus, subject: str
+) -> None:
+    async with connected(server, folder, "fleet") as connection:
+        with pytest.raises(PermissionDeniedError, match=REFUSED):
+            await connection.request(subject, b"{}", timeout_s=60.0)
+
+
+@pytest.mark.parametrize("user", ["box-1", "pool-shared", *ALGORITHMS])
+async def test_pools_are_for_manager_and_fleet_only(
+    server: NatsServer, folder: Path, manager: NatsBus, user: str
+) -> None:
+    await manager.last_values.publish(subjects.pool_need_subject("secret"), b"need")
+    async with bus(server, folder, user) as intruder:
+        for subject in (subjects.pool_need_subject("p"), subjects.pool_state_subject("p")):
+            with pytest.raises(PermissionDeniedError, match=REFUSED):
+                await intruder.last_values.publish(subject, b"forged")
+        with pytest.raises(PermissionDeniedError, match="listen"):
+            await intruder.signals.subscribe(subjects.pool_copies(subjects.ALL_POOLS))
+    async with connected(server, folder, user) as connection:
+        for prefix in (subjects.JETSTREAM_API, subjects.IMPORTED_API):
+            with pytest.raises(PermissionDeniedError, match=REFUSED):
+                await connection.request(f"{prefix}.DIRECT.GET.POOLS", b"{}", timeout_s=60.0)
+
+
 @pytest.mark.parametrize(
     "shown",
     [
@@ -287,6 +372,7 @@ def test_files_are_for_their_owner_and_passwords_are_kept(tmp_path: Path) -> Non
         "dispatcher.env",
         "compressor.env",
         "nas.env",
+        "fleet.env",
         "pool-local.env",
         "box.env",
     }

@@ -26,6 +26,7 @@ SECRETS = {
     "NNI_NATS_DISPATCHER_PASSWORD": "dispatcher-of-these-tests",
     "NNI_NATS_COMPRESSOR_PASSWORD": "compressor-of-these-tests",
     "NNI_NATS_NAS_PASSWORD": "nas-of-these-tests",
+    "NNI_NATS_FLEET_PASSWORD": "fleet-of-these-tests",
     "NNI_NATS_POOL_PASSWORD": "pool-of-these-tests",
     "REDIS_PASSWORD": "redis-of-these-tests",
     "NNI_S3_ACCESS_KEY": "nni-test",

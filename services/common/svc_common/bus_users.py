@@ -26,6 +26,7 @@ from svc_common.messaging.permissions import (
     BusUser,
     compressor_user,
     dispatcher_user,
+    fleet_user,
     manager_user,
     nas_user,
     runner_user,
@@ -66,7 +67,13 @@ def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) 
         InvalidArgumentError: a name cannot be part of a subject.
         OSError: a file cannot be read or written.
     """
-    services = (manager_user(), dispatcher_user(), compressor_user(), nas_user())
+    services = (
+        manager_user(),
+        dispatcher_user(),
+        compressor_user(),
+        nas_user(),
+        fleet_user(),
+    )
     users: list[tuple[BusUser, dict[str, str]]] = [(user, {}) for user in services]
     users += [(runner_user(f"pool-{pool}", pool), {}) for pool in pools]
     users += [(runner_user(name, pool, name), {_RUNNER_ID: name}) for name, pool in runners.items()]

@@ -20,9 +20,11 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.messaging.limits import SERVER_PAYLOAD_LIMIT_BYTES
 from svc_common.messaging.permissions import (
     ACCOUNT,
+    FLEET,
     BusUser,
     compressor_user,
     dispatcher_user,
+    fleet_user,
     manager_user,
     nas_user,
     runner_user,
@@ -54,6 +56,7 @@ _BUS_USERS: Final[Mapping[str, BusUser]] = {
     "trial-runner": runner_user("runner", LOCAL_POOL),
     COMPRESSOR: compressor_user(),
     NAS: nas_user(),
+    FLEET: fleet_user(),
 }
 """Users of the bus by service; each has a password of its own."""
 _BUS_STORE: Final = "1TB"

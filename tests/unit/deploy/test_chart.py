@@ -17,6 +17,7 @@ from nni.version import __version__
 from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
+    fleet_user,
     manager_user,
     nas_user,
     runner_user,
@@ -397,6 +398,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
                 (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
                 (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
                 (nas_user(), "$NNI_NATS_NAS_PASSWORD"),
+                (fleet_user(), "$NNI_NATS_FLEET_PASSWORD"),
                 (runner_user("pool-local", "local"), "$NNI_NATS_POOL_0_PASSWORD"),
                 (runner_user("pool-gpu", "gpu"), "$NNI_NATS_POOL_1_PASSWORD"),
             ]

@@ -19,6 +19,7 @@ from svc_common.environment import SECRET_VARIABLES, read_secrets
 from svc_common.messaging.permissions import (
     compressor_user,
     dispatcher_user,
+    fleet_user,
     manager_user,
     nas_user,
     runner_user,
@@ -174,6 +175,7 @@ def test_users_of_the_bus_have_the_permissions_that_the_services_know() -> None:
             (dispatcher_user(), "$NNI_NATS_DISPATCHER_PASSWORD"),
             (compressor_user(), "$NNI_NATS_COMPRESSOR_PASSWORD"),
             (nas_user(), "$NNI_NATS_NAS_PASSWORD"),
+            (fleet_user(), "$NNI_NATS_FLEET_PASSWORD"),
             (runner_user("pool-local", "local"), "$NNI_NATS_POOL_PASSWORD"),
         ]
     )

@@ -260,7 +260,7 @@ livenessProbe:
 
 {{/* Keys of the passwords of all users of the bus, as JSON. */}}
 {{- define "nni.busUsers" -}}
-{{- $keys := list "nats-manager-password" "nats-dispatcher-password" "nats-compressor-password" "nats-nas-password" -}}
+{{- $keys := list "nats-manager-password" "nats-dispatcher-password" "nats-compressor-password" "nats-nas-password" "nats-fleet-password" -}}
 {{- range $pool := .Values.runnerPools -}}
 {{- $keys = append $keys (printf "nats-pool-%s-password" $pool.name) -}}
 {{- end -}}
@@ -277,13 +277,16 @@ accounts {
       {service: "nni.inbox.*.*"}
       {service: "nni.presence.*"}
       {service: "nni.log.*.*"}
+      {service: "nni.pool.*.state"}
       {service: "$JS.ACK.TASKS.>"}
       {service: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}
       {service: "$JS.API.STREAM.INFO.EXPERIMENTS"}
       {service: "$JS.API.CONSUMER.MSG.NEXT.TASKS.*", response_type: stream, threshold: "70s"}
       {service: "$JS.API.DIRECT.GET.EXPERIMENTS", response_type: stream, threshold: "70s"}
+      {service: "$JS.API.DIRECT.GET.POOLS", response_type: stream, threshold: "70s"}
       {stream: "nni.control.*"}
       {stream: "nni.copy.*"}
+      {stream: "nni.copy.pool.*.need"}
     ]
     users: [
       {
@@ -349,6 +352,26 @@ accounts {
       }
     ]
   }
+  "user-fleet" {
+    exports: [
+      {stream: "nni.control.*"}
+      {service: "nni.presence.*"}
+    ]
+    imports: [
+      {service: {account: "NNI", subject: "nni.pool.*.state"}}
+      {service: {account: "NNI", subject: "$JS.API.DIRECT.GET.POOLS"}, to: "nni.api.DIRECT.GET.POOLS"}
+      {stream: {account: "NNI", subject: "nni.copy.pool.*.need"}}
+    ]
+    users: [
+      {
+        user: "fleet", password: $NNI_NATS_FLEET_PASSWORD
+        permissions: {
+          publish: {allow: ["nni.pool.*.state", "nni.control.*", "nni.api.DIRECT.GET.POOLS", "_INBOX.fleet.>"]}
+          subscribe: {allow: ["nni.copy.pool.*.need", "nni.presence.*", "_INBOX.fleet.>"]}
+        }
+      }
+    ]
+  }
 {{- range $index, $pool := .Values.runnerPools }}
   "user-pool-{{ $pool.name }}" {
     imports: [
@@ -358,6 +381,8 @@ accounts {
       {service: {account: "NNI", subject: "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}, to: "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}
       {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-{{ $pool.name }}.>"}}
       {stream: {account: "NNI", subject: "nni.control.*"}}
+      {service: {account: "user-fleet", subject: "nni.presence.*"}}
+      {stream: {account: "user-fleet", subject: "nni.control.*"}}
     ]
     users: [
       {

@@ -8,6 +8,9 @@ that account only, where there is nothing but the user itself.
 
 For the same reason only the manager makes consumers: a consumer delivers to any subject of the
 streams' account.
+
+The server passes on no message twice from account to account. What agents and fleet send to each
+other therefore does not go through the manager's account: agents import it from the fleet's.
 """
 
 import json
@@ -15,11 +18,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from nni_wire.pools import experiment_of_pool
 from svc_common import subjects
 from svc_common.errors import InvalidArgumentError
 
 MANAGER: Final = "manager"
 DISPATCHER: Final = "dispatcher"
+FLEET: Final = "fleet"
 ANY_RUNNER: Final = "*"
 """Stands for the ids of all agents of a pool that share one user, as replicas of a container do.
 That user has no access to other pools or to subjects of services, but to the orders of each of
@@ -34,6 +39,8 @@ _PULL_PAUSE_LIMIT: Final = "70s"
 _READ_BATCH: Final = f"DIRECT.GET.{subjects.STREAM_EXPERIMENTS}"
 _READ_LAST: Final = f"STREAM.MSG.GET.{subjects.STREAM_EXPERIMENTS}"
 _LIST: Final = f"STREAM.INFO.{subjects.STREAM_EXPERIMENTS}"
+_READ_POOLS: Final = f"DIRECT.GET.{subjects.STREAM_POOLS}"
+_COPIES_OF_NEEDS: Final = subjects.pool_copies(subjects.ALL_POOL_NEEDS)
 _EXPORTS: Final = (
     *(
         f"{{service: {json.dumps(subject)}}}"
@@ -41,6 +48,7 @@ _EXPORTS: Final = (
             subjects.ALL_INBOXES,
             subjects.ALL_PRESENCES,
             subjects.ALL_LOGS,
+            subjects.ALL_POOL_STATES,
             f"$JS.ACK.{subjects.STREAM_TASKS}.>",
             f"{subjects.JETSTREAM_API}.{_READ_LAST}",
             f"{subjects.JETSTREAM_API}.{_LIST}",
@@ -49,11 +57,11 @@ _EXPORTS: Final = (
     *(
         f"{{service: {json.dumps(f'{subjects.JETSTREAM_API}.{operation}')}, "
         f'response_type: stream, threshold: "{_PULL_PAUSE_LIMIT}"}}'
-        for operation in (f"{_PULL}.*", _READ_BATCH)
+        for operation in (f"{_PULL}.*", _READ_BATCH, _READ_POOLS)
     ),
     *(
         f"{{stream: {json.dumps(subject)}}}"
-        for subject in (subjects.ALL_CONTROLS, subjects.ALL_COPIES)
+        for subject in (subjects.ALL_CONTROLS, subjects.ALL_COPIES, _COPIES_OF_NEEDS)
     ),
 )
 """Exports of `ACCOUNT`; an answer of several messages is a `response_type: stream`."""
@@ -70,11 +78,17 @@ class BusUser:
     """Imported from `ACCOUNT` as streams, answers apart."""
     never_publish: tuple[str, ...] = ()
     """Exceptions from `publish`."""
+    exported: tuple[str, ...] = ()
+    """Subjects of `publish` and `subscribe` that belong to its own account, for agents."""
+    to_fleet: tuple[str, ...] = ()
+    """Subjects of `publish` that reach the fleet's account as well."""
+    from_fleet: tuple[str, ...] = ()
+    """Subjects of `subscribe` that the fleet's account publishes to as well."""
 
     @property
     def account(self) -> str:
         """Account that the user belongs to."""
-        return ACCOUNT if "$JS.>" in self.publish else f"user-{self.name}"
+        return ACCOUNT if "$JS.>" in self.publish else _account_of(self.name)
 
 
 def manager_user(name: str = MANAGER) -> BusUser:
@@ -98,6 +112,26 @@ def nas_user(name: str = subjects.NAS) -> BusUser:
     return _answering_user(name, subjects.NAS)
 
 
+def fleet_user(name: str = FLEET) -> BusUser:
+    """Return the NATS user of the fleet: reads pools and presences, publishes states and orders.
+
+    It orders agents to take no more trials; the subjects of orders do not tell one kind from
+    another. The stream of pools is read whole, needs and states; it has no secrets.
+    """
+    answers = _answers(name)
+    return BusUser(
+        name,
+        (
+            subjects.ALL_POOL_STATES,
+            subjects.ALL_CONTROLS,
+            f"{subjects.IMPORTED_API}.{_READ_POOLS}",
+            answers,
+        ),
+        (_COPIES_OF_NEEDS, subjects.ALL_PRESENCES, answers),
+        exported=(subjects.ALL_CONTROLS, subjects.ALL_PRESENCES),
+    )
+
+
 def _answering_user(name: str, source: str) -> BusUser:
     """Return the user of a service that answers requests for parameters under a source name."""
     answers = _answers(name)
@@ -115,6 +149,8 @@ def _answering_user(name: str, source: str) -> BusUser:
 
 def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
     """Return the NATS user of an agent or a pool's agents, with the subjects they may use.
+
+    An agent of an experiment's own pool sends reports and output of that experiment only.
 
     Args:
         name: of the user, one token of a subject.
@@ -138,6 +174,11 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
             subjects.presence_subject(runner_id),
             subjects.control_subject(runner_id),
         )
+    logs = subjects.ALL_LOGS
+    experiment_id = experiment_of_pool(pool)
+    if experiment_id is not None and runner_id != ANY_RUNNER:
+        inboxes = subjects.inbox_subject(experiment_id, runner_id)
+        logs = subjects.log_filter(experiment_id)
     consumer = subjects.pool_consumer(pool)
     answers = _answers(name)
     return BusUser(
@@ -145,13 +186,15 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
         (
             inboxes,
             presence,
-            subjects.ALL_LOGS,
+            logs,
             f"{subjects.IMPORTED_API}.{_PULL}.{consumer}",
             f"$JS.ACK.{subjects.STREAM_TASKS}.{consumer}.>",
             answers,
         ),
         (control, answers),
         tuple(subjects.inboxes_from(source) for source in sorted(subjects.ALGORITHM_SOURCES)),
+        to_fleet=(presence,),
+        from_fleet=(control,),
     )
 
 
@@ -160,12 +203,14 @@ def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
 
     Args:
         users: each with its password; one that starts with `$` is the name of a variable of the
-            server's environment.
+            server's environment. Users beside the manager's need it among them.
     """
+    users = tuple(users)
+    has_fleet = any(user.account == _account_of(FLEET) for user, _ in users)
     accounts: dict[str, list[str]] = {}
     members: dict[str, list[str]] = {}
     for user, password in users:
-        accounts.setdefault(user.account, _account_lines(user))
+        accounts.setdefault(user.account, _account_lines(user, has_fleet))
         members.setdefault(user.account, []).append(_user_lines(user, password))
     return (
         "accounts {\n"
@@ -178,15 +223,24 @@ def users_block(users: Iterable[tuple[BusUser, str]]) -> str:
     )
 
 
-def _account_lines(user: BusUser) -> list[str]:
-    """Return the lines of a user's account: exports of the main account, or imports from it."""
+def _account_lines(user: BusUser, has_fleet: bool) -> list[str]:  # noqa: FBT001 - one call
+    """Return the lines of a user's account: its exports, and its imports from other accounts."""
     if user.account == ACCOUNT:
-        exports = "".join(f"      {export}\n" for export in _EXPORTS)
-        return ["    jetstream: enabled\n", f"    exports: [\n{exports}    ]\n"]
-    own = _answers(user.name)
-    imports = [_service(subject) for subject in user.publish if subject != own]
-    imports += [f"{{stream: {_remote(subject)}}}" for subject in user.subscribe if subject != own]
-    return ["    imports: [\n", *(f"      {line}\n" for line in imports), "    ]\n"]
+        return ["    jetstream: enabled\n", *_block("exports", _EXPORTS)]
+    own = {_answers(user.name), *user.exported}
+    imports = [_service(subject) for subject in user.publish if subject not in own]
+    imports += [_stream(subject) for subject in user.subscribe if subject not in own]
+    if has_fleet:
+        fleet = _account_of(FLEET)
+        imports += [f"{{service: {_remote(subject, fleet)}}}" for subject in user.to_fleet]
+        imports += [_stream(subject, fleet) for subject in user.from_fleet]
+    exports = [f"{{stream: {json.dumps(one)}}}" for one in user.publish if one in user.exported]
+    exports += [f"{{service: {json.dumps(one)}}}" for one in user.subscribe if one in user.exported]
+    return [*(_block("exports", exports) if exports else ()), *_block("imports", imports)]
+
+
+def _block(name: str, lines: Iterable[str]) -> list[str]:
+    return [f"    {name}: [\n", *(f"      {line}\n" for line in lines), "    ]\n"]
 
 
 def _service(subject: str) -> str:
@@ -198,8 +252,16 @@ def _service(subject: str) -> str:
     return f"{{service: {_remote(original)}, to: {json.dumps(subject)}}}"
 
 
-def _remote(subject: str) -> str:
-    return f"{{account: {json.dumps(ACCOUNT)}, subject: {json.dumps(subject)}}}"
+def _stream(subject: str, account: str = ACCOUNT) -> str:
+    return f"{{stream: {_remote(subject, account)}}}"
+
+
+def _remote(subject: str, account: str = ACCOUNT) -> str:
+    return f"{{account: {json.dumps(account)}, subject: {json.dumps(subject)}}}"
+
+
+def _account_of(name: str) -> str:
+    return f"user-{name}"
 
 
 def _user_lines(user: BusUser, password: str) -> str:

@@ -21,7 +21,7 @@ def test_each_user_has_a_file_for_its_owner_only(tmp_path: Path) -> None:
     write_users(folder, ["gpu"], {"box-1": "gpu"})
 
     assert {path.name for path in folder.iterdir()} == {
-        CONFIGURATION, "manager.env", "dispatcher.env", "compressor.env", "nas.env",
+        CONFIGURATION, "manager.env", "dispatcher.env", "compressor.env", "nas.env", "fleet.env",
         "pool-gpu.env", "box-1.env",
     }  # fmt: skip
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}

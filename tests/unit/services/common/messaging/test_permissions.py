@@ -5,6 +5,7 @@ import pytest
 from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.permissions import (
     dispatcher_user,
+    fleet_user,
     manager_user,
     runner_user,
     users_block,
@@ -43,7 +44,7 @@ def test_each_user_but_the_managers_has_an_account_of_its_own() -> None:
 
 
 def test_account_imports_what_its_user_publishes_and_receives() -> None:
-    text = users_block([(runner_user("box", "gpu", "box"), "b")])
+    text = users_block([(runner_user("box", "gpu", "box"), "b"), (fleet_user(), "f")])
 
     pull = "CONSUMER.MSG.NEXT.TASKS.pool-gpu"
     imports = text.partition("imports: [")[2].partition("]")[0]
@@ -54,7 +55,32 @@ def test_account_imports_what_its_user_publishes_and_receives() -> None:
         f'      {{service: {{account: "NNI", subject: "$JS.API.{pull}"}}, to: "nni.api.{pull}"}}',
         '      {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-gpu.>"}}',
         '      {stream: {account: "NNI", subject: "nni.control.box"}}',
+        '      {service: {account: "user-fleet", subject: "nni.presence.box"}}',
+        '      {stream: {account: "user-fleet", subject: "nni.control.box"}}',
     ]
+
+
+def test_without_a_fleet_nothing_is_imported_from_its_account() -> None:
+    assert "user-fleet" not in users_block([(manager_user(), "m"), (runner_user("b", "p"), "b")])
+
+
+def test_agent_of_an_experiments_pool_reports_for_that_experiment_only() -> None:
+    user = runner_user("a", "exp-e1", "nni-a")
+
+    assert {one for one in user.publish if one.startswith(("nni.inbox", "nni.log"))} == {
+        "nni.inbox.e1.nni-a",
+        "nni.log.e1.*",
+    }
+
+
+def test_fleet_exports_what_agents_import() -> None:
+    text = users_block([(fleet_user(), "f")])
+
+    exports = text.partition("exports: [")[2].partition("]")[0]
+    assert exports.split() == [
+        "{stream:", '"nni.control.*"}', "{service:", '"nni.presence.*"}',
+    ]  # fmt: skip
+    assert "nni.control" not in text.partition("imports: [")[2].partition("]")[0]
 
 
 def test_user_of_one_agent_has_no_wildcard_in_place_of_its_id() -> None:
