@@ -61,6 +61,7 @@ class Service:
         self._built = False
         self._conditions: list[Callable[[], bool]] = []
         self._failed = False
+        self._exit_code = 0
         self._health: list[Callable[[], Awaitable[None]]] = []
         self._consumers: list[Callable[[], Awaitable[None]]] = []
         self._servers: list[Callable[[float], Awaitable[None]]] = []
@@ -91,14 +92,25 @@ class Service:
         """Register the stop of a server, called with the grace period in seconds."""
         self._servers.append(stop)
 
-    def stop(self) -> None:
-        """Begin to stop; may be called repeatedly and from signal handlers of the loop."""
+    def stop(self, exit_code: int = 0) -> None:
+        """Begin to stop; may be called repeatedly and from signal handlers of the loop.
+
+        Args:
+            exit_code: of the process; the first one counts.
+        """
+        if not self._stopping.is_set():
+            self._exit_code = exit_code
         self._stopping.set()
 
     @property
     def failed(self) -> bool:
         """True if a task of the service raised."""
         return self._failed
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the process: 1 if a task raised, else that of the first stop."""
+        return 1 if self._failed else self._exit_code
 
     async def wait_stopping(self) -> None:
         """Wait until the service begins to stop."""
@@ -174,7 +186,7 @@ async def run(
     """Build a service, run it until a signal or failed task, stop it; return the exit code.
 
     Returns:
-        Exit code: 0 after a signal, 1 if the build or a task failed.
+        Exit code: 0 after a signal, 1 if the build or a task failed, else that of the stop.
     """
     service = Service(grace_s, loop_watchdog)
     service.loop_watchdog.start()
@@ -202,7 +214,7 @@ async def run(
         service.loop_watchdog.stop()
         heartbeat.close()
         health.close()
-    return 1 if service.failed else 0
+    return service.exit_code
 
 
 def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:

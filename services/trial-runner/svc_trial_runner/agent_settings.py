@@ -61,6 +61,9 @@ class AgentSettings:
     """Trials at once."""
     max_trials: int | None = None
     """The agent ends after so many trials; None: it stays."""
+    max_lifetime_s: float | None = None
+    """After this time the agent takes no more trials, and ends with its last one; None: it stays.
+    Of an agent whose machine is given for a limited time."""
     bus_is_here: bool = False
     """True if the bus runs on this machine, so that no other agent can have this one's tasks."""
     silence_limit_s: float = SILENCE_LIMIT_S
@@ -70,6 +73,27 @@ class AgentSettings:
     """Folder that is put first on the PATH of trials; empty: none."""
     version: str = "unknown"
     """NNI's version in the installation."""
+    gpu_indices: tuple[int, ...] | None = None
+    """GPUs of this machine that trials may use; None: the experiment's rule holds."""
+    use_active_gpu: bool | None = None
+    """Whether trials may use GPUs that other programs use; None: the experiment's rule holds."""
+    trials_per_gpu: int | None = None
+    """Trials at once on a GPU; None: the experiment's rule holds."""
+    removes_home: bool = False
+    """True if the agent removes its folder when it ends in order or by silence; False: the folder,
+    with its logs, stays for the fleet."""
+
+    def __post_init__(self) -> None:
+        """Raise InvalidArgumentError if a number of trials or of seconds is below its minimum."""
+        for name, number in (
+            ("slots", self.slots),
+            ("max_trials", self.max_trials),
+            ("trials_per_gpu", self.trials_per_gpu),
+        ):
+            if number is not None and number < 1:
+                raise InvalidArgumentError(name, "must be >= 1", number)
+        if not self.silence_limit_s > 0:
+            raise InvalidArgumentError("silence_limit_s", "must be > 0", self.silence_limit_s)
 
 
 def write_agent_settings(settings: AgentSettings) -> bytes:
@@ -95,6 +119,7 @@ def parse_agent_settings(content: bytes) -> AgentSettings:
         )
     try:
         connection = fields["connection"]
+        indices = fields.get("gpu_indices")
         return AgentSettings(
             **{
                 **{name: value for name, value in fields.items() if name != "format"},
@@ -102,6 +127,7 @@ def parse_agent_settings(content: bytes) -> AgentSettings:
                     **{**connection, "kind": ConnectionKind(connection["kind"])}
                 ),
                 "setup_lines": tuple(fields.get("setup_lines", ())),
+                "gpu_indices": None if indices is None else tuple(map(int, indices)),
             }
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceServicer_to_server
@@ -15,6 +16,7 @@ from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
 from svc_common.access.security import Guard
 from svc_common.clock import Clock, SystemClock
+from svc_common.errors import UnavailableError
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
@@ -34,14 +36,21 @@ from svc_trial_runner.adapters.agent_folder import (
     trial_sdk_folder,
     write_tools,
 )
+from svc_trial_runner.adapters.agent_home import AgentHome
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
 from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.adapters.forwarded_sockets import ForwardedSockets
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
+from svc_trial_runner.adapters.login_environment import (
+    LoginEnvironments,
+    own_roots,
+    without_bundle,
+)
 from svc_trial_runner.adapters.process_reaper import (
     Reaper,
     become_subreaper,
@@ -52,6 +61,7 @@ from svc_trial_runner.adapters.process_reaper import (
 from svc_trial_runner.adapters.process_sweeper import ProcSweeper
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
+from svc_trial_runner.adapters.trial_api import write_trial_api
 from svc_trial_runner.adapters.trial_blobs import TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
@@ -59,6 +69,8 @@ from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
+from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
+from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind
 from svc_trial_runner.attempts.checkpoints import Checkpoints
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
@@ -69,8 +81,13 @@ from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
-from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.ports import ClaimJournal, GpuDevices
+from svc_trial_runner.domain.gpus import (
+    NO_MACHINE_RULES,
+    GpuDevice,
+    MachineGpuRules,
+    parse_visible_devices,
+)
+from svc_trial_runner.ports import ClaimJournal, Environments, GpuDevices
 from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.servicer import RunnerServicer
@@ -105,17 +122,13 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     reaper = Reaper()
     service.adapters.callback(reaper.close)
     service.adapters.callback(kill_descendants)
+    _open_home(service, settings)
     state = _open_state(service, settings)
     tools = await asyncio.to_thread(_open_tools, settings)
-    bus = NatsBus(
-        NatsSettings.confined(
-            settings.nats_url,
-            settings.security,
-            token=settings.token,
-            name=state.name,
-            replicas=settings.replicas,
-        )
-    )
+    bus = NatsBus(_bus_settings(settings, state.name))
+    if settings.fleet is not None:
+        limit_s = settings.fleet.silence_limit_s
+        service.tasks.start(_stop_when_silent(service, bus, SystemClock(), limit_s), "silence")
     await service.adapters.enter_async_context(bus)
     reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
@@ -144,6 +157,41 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         agent.remember_ended(key)
     state.spool.before_forgetting(agent.note_progress)
     return await _serve(service, settings, bus, dependencies, agent, state, registry)
+
+
+def _open_home(service: Service, settings: Settings) -> None:
+    """Lock the folder of an agent of a fleet; it is released, and perhaps removed, at the end."""
+    fleet = settings.fleet
+    if fleet is None:
+        return
+    home = AgentHome(settings.home)
+    home.open(fleet.connection.authority)
+    service.adapters.callback(lambda: home.close(remove=fleet.removes_home and not service.failed))
+
+
+def _bus_settings(settings: Settings, name: str) -> NatsSettings:
+    if settings.fleet is not None and settings.fleet.connection.kind is ConnectionKind.SOCKETS:
+        sockets = ForwardedSockets(Path(settings.fleet.connection.folder))
+        login = settings.security.bus
+        return NatsSettings.over_socket(
+            sockets.bus, user=login.user, password=login.password, name=name
+        )
+    return NatsSettings.confined(
+        settings.nats_url,
+        settings.security,
+        token=settings.token,
+        name=name,
+        replicas=settings.replicas,
+    )
+
+
+async def _stop_when_silent(service: Service, bus: NatsBus, clock: Clock, limit_s: float) -> None:
+    """Stop the agent once its bus has been away for the limit."""
+    with suppress(UnavailableError):  # the bus was closed, so the agent stops already
+        away = partial(bus.wait_connected, connected=False)
+        await wait_silent(bus.wait_connected, away, clock, limit_s)
+        get_logger().error("bus silent", limit_s=limit_s)
+        service.stop(SILENCE_EXIT_CODE)
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
@@ -210,6 +258,8 @@ async def _open_dependencies(
         settings.manager_grpc,
         settings.security.transport,
         settings.token,
+        # The store of an installation is seldom reached from the machines of its platforms.
+        by_url=settings.fleet is None,
     )
     opened = await service.adapters.enter_async_context(open_stores(places, clock))
     code_user = settings.code_user
@@ -217,15 +267,18 @@ async def _open_dependencies(
     uploads = DirectoryUploadSpool(folder / "uploads")
     sockets = UnixTrialSockets(settings.runtime_directory, code_user)
     service.adapters.callback(sockets.close)
-    environments = FileEnvironments(environment.for_user_code(), sys.executable)
+    environments = await asyncio.to_thread(_open_environments, settings)
     code = CachedCodeStore(
         CodeArchives(opened.blobs, settings.work_directory / "code", clock), code_user
     )
     return AttemptDependencies(
         clock=clock,
+        platform="" if settings.fleet is None else settings.fleet.platform,
         plans=LaunchPlans(code, environments, tools, settings.work_directory / "experiments"),
         values=StoredLargeValues(opened.blobs),
-        gpus=GpuAllocator(_gpu_source(settings), ProcProcessTable()),
+        gpus=GpuAllocator(
+            _gpu_source(settings), ProcProcessTable(), _machine_gpu_rules(settings.fleet)
+        ),
         folders=DiskTrialFolders(settings.output_limit_bytes, code_user),
         sockets=sockets,
         processes=processes,
@@ -237,6 +290,24 @@ async def _open_dependencies(
             DiskCheckpointCopies(archives, code_user), opened.trials
         ),
     )
+
+
+def _open_environments(settings: Settings) -> Environments:
+    """Return the source of the environments of trials: files of clients, or a login here."""
+    fleet, own = settings.fleet, environment.for_user_code()
+    if fleet is None:
+        return FileEnvironments(own, sys.executable)
+    hook = write_trial_api(settings.work_directory / "api", trial_sdk_folder().parent)
+    login = without_bundle(own, own_roots())
+    return LoginEnvironments(login, fleet.setup_lines, fleet.python_path, hook)
+
+
+def _machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
+    if fleet is None:
+        return NO_MACHINE_RULES
+    visible = environment.for_user_code().get("CUDA_VISIBLE_DEVICES", "")
+    allowed = parse_visible_devices(visible) if fleet.gpu_indices is None else fleet.gpu_indices
+    return MachineGpuRules(allowed, fleet.use_active_gpu, fleet.trials_per_gpu)
 
 
 async def _serve(
@@ -258,9 +329,13 @@ async def _serve(
         settings.version,
         restarted=state.restarted,
     )
-    guard = _open_guard(service, settings)
-    address = await _serve_grpc(service, settings, guard, dependencies, agent, identity, registry)
-    metrics = await serve_metrics(service, registry, guard)
+    address, metrics = "", {}
+    if settings.fleet is None:  # elsewhere nothing may listen
+        guard = _open_guard(service, settings)
+        address = await _serve_grpc(
+            service, settings, guard, dependencies, agent, identity, registry
+        )
+        metrics = await serve_metrics(service, registry, guard)
     reachable = replace(identity, grpc_address=address)
     gpu_count = await _gpu_count(dependencies.gpus)
     presence = Presence(agent, reachable, bus.signals, clock, gpu_count)

@@ -570,15 +570,15 @@ class ClientEnvironment:
 
 
 class Environments(Protocol):
-    """Interface that reads the environment files of experiments' clients."""
+    """Interface that finds the environments of trials: of clients, or of this machine."""
 
-    def load(self, path: str) -> ClientEnvironment:
+    async def load(self, path: str) -> ClientEnvironment:
         """Return the environment in a file, the same object until it changes; empty path: own.
 
         The same object is returned while the file does not change.
 
         Raises:
-            LaunchError: the file cannot be read.
+            LaunchError: the environment cannot be had; the text is for the user.
         """
         ...
 

@@ -17,6 +17,8 @@ from svc_common.code_user import SAME_USER, CodeUser, read_code_user
 from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 from svc_common.subjects import check_id
+from svc_trial_runner.agent_file import connection_settings, read_agent_file
+from svc_trial_runner.agent_settings import AgentSettings
 
 NNI_RUNNER_ID: Final = "NNI_RUNNER_ID"
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -90,6 +92,11 @@ class Settings:
     """Transport security and access rules."""
     code_user: CodeUser = SAME_USER
     """Account of trials."""
+    bus_is_here: bool = False
+    """True if the bus runs on this machine, so that no other agent can have this one's tasks."""
+    fleet: AgentSettings | None = None
+    """Settings by which a fleet has started this agent; None: it belongs to the installation of
+    this machine."""
 
     @property
     def work_directory(self) -> Path:
@@ -101,11 +108,6 @@ class Settings:
         """Folder of the agent's own state."""
         return self.home / "runner"
 
-    @property
-    def bus_is_here(self) -> bool:
-        """True if the bus runs on this machine."""
-        return urlsplit(self.nats_url).hostname in _LOOPBACK
-
 
 def read_settings(arguments: Sequence[str]) -> Settings:
     """Build the agent's settings from environment and command line; raise if one is invalid.
@@ -116,30 +118,31 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     parser = argparse.ArgumentParser(prog="python -m svc_trial_runner", description=__doc__)
     parser.add_argument("--pool", default=environment.text(NNI_RUNNER_POOL, LOCAL_POOL))
     parser.add_argument("--max-trials", type=int, default=None, help="end after so many trials")
+    parser.add_argument(
+        "--settings", metavar="FILE", help="settings of a fleet, instead of all others; removed"
+    )
     options = parser.parse_args(arguments)
+    if options.settings is not None:
+        return settings_of_fleet(read_agent_file(options.settings))
     if options.max_trials is not None and options.max_trials < 1:
         raise InvalidArgumentError("--max-trials", "must be >= 1", options.max_trials)
-    fake_gpus = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
-    runtime = environment.text("XDG_RUNTIME_DIR", "")
-    runtime_usable = bool(runtime) and os.access(runtime, os.W_OK)
+    nats_url = environment.text(environment.NNI_NATS_URL)
+    bus_is_here = urlsplit(nats_url).hostname in _LOOPBACK
     grpc_host, grpc_port = _address(NNI_RUNNER_GRPC, "127.0.0.1:0")
     return Settings(
-        nats_url=environment.text(environment.NNI_NATS_URL),
+        nats_url=nats_url,
         token=environment.text(environment.NNI_TOKEN),
         home=environment.home(),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         pool=options.pool,
-        slots=_slots(),
+        slots=_slots(bus_is_here=bus_is_here),
         max_trials=options.max_trials,
         output_limit_bytes=environment.integer(NNI_RUNNER_OUTPUT_LIMIT, _OUTPUT_LIMIT_BYTES),
-        live_output=environment.flag(
-            NNI_RUNNER_LIVE_OUTPUT,
-            default=urlsplit(environment.text(environment.NNI_NATS_URL)).hostname not in _LOOPBACK,
-        ),
+        live_output=environment.flag(NNI_RUNNER_LIVE_OUTPUT, default=not bus_is_here),
         warm=environment.flag(NNI_WARM, default=True),
         reuse_idle_s=_reuse_idle_s(),
-        fake_gpus=fake_gpus if fake_gpus >= 0 else None,
-        runtime_directory=Path(runtime) if runtime_usable else None,
+        fake_gpus=_fake_gpus(),
+        runtime_directory=_runtime_directory(),
         s3=read_s3_settings(),
         manager_grpc=_manager_grpc(),
         grpc_host=grpc_host,
@@ -149,7 +152,54 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         runner_id=_runner_id(),
         security=read_security_settings(),
         code_user=read_code_user(),
+        bus_is_here=bus_is_here,
     )
+
+
+def settings_of_fleet(fleet: AgentSettings) -> Settings:
+    """Build the settings of an agent that a fleet has started; raise if a value breaks a rule.
+
+    Only what concerns this machine is read from the environment. The agent listens nowhere.
+
+    Raises:
+        InvalidArgumentError: a name, an address or the home cannot be used.
+    """
+    try:
+        home = Path(fleet.home).expanduser()
+    except RuntimeError as error:
+        raise InvalidArgumentError("home", f"must be a folder ({error})", fleet.home) from error
+    reached = connection_settings(fleet, home)
+    return Settings(
+        nats_url=reached.nats_url,
+        token=fleet.manager_token,
+        home=home,
+        pool=check_id("pool", fleet.pool),
+        slots=fleet.slots,
+        max_trials=fleet.max_trials,
+        output_limit_bytes=environment.integer(NNI_RUNNER_OUTPUT_LIMIT, _OUTPUT_LIMIT_BYTES),
+        live_output=not fleet.bus_is_here,
+        warm=environment.flag(NNI_WARM, default=True),
+        reuse_idle_s=_reuse_idle_s(),
+        fake_gpus=_fake_gpus(),
+        runtime_directory=_runtime_directory(),
+        manager_grpc=reached.manager,
+        host_name=platform.node() or "localhost",
+        version=fleet.version,
+        runner_id=check_id("name", fleet.name),
+        security=reached.security,
+        bus_is_here=fleet.bus_is_here,
+        fleet=fleet,
+    )
+
+
+def _fake_gpus() -> int | None:
+    count = environment.integer(NNI_RUNNER_FAKE_GPUS, -1)
+    return count if count >= 0 else None
+
+
+def _runtime_directory() -> Path | None:
+    folder = environment.text("XDG_RUNTIME_DIR", "")
+    return Path(folder) if folder and os.access(folder, os.W_OK) else None
 
 
 def _reuse_idle_s() -> float:
@@ -159,9 +209,9 @@ def _reuse_idle_s() -> float:
     return seconds
 
 
-def _slots() -> int | None:
+def _slots(*, bus_is_here: bool) -> int | None:
     text = environment.text(NNI_RUNNER_SLOTS, "")
-    if not text and urlsplit(environment.text(environment.NNI_NATS_URL)).hostname in _LOOPBACK:
+    if not text and bus_is_here:
         return None  # the owner of the machine chooses the concurrency of the experiments
     if text in {"", AUTOMATIC}:
         return default_slots(usable_cores())

@@ -58,7 +58,7 @@ class NatsSettings:
     heartbeat_s: float = 20.0
     """Interval of the round trips that show that the server answers, and the limit of each."""
     socket: Callable[[], Path] | None = None
-    """Finds the Unix socket of the next connection, or raises OSError; None: TCP."""
+    """Finds the Unix socket of the next connection, or raises UnavailableError; None: TCP."""
 
     @classmethod
     def over_socket(

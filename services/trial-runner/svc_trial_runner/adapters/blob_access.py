@@ -37,6 +37,8 @@ class StoreLocations:
     transport: Transport
     """Security of the connections to the manager and to the store."""
     token: str = field(repr=False)
+    by_url: bool = True
+    """Whether this machine may reach the store behind the manager."""
 
 
 @asynccontextmanager
@@ -53,7 +55,10 @@ async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[Ope
 
     async with open_channel(places.manager, places.transport) as channel:
         manager = ManagerBlobExchange(
-            channel, token_metadata(places.token), tls=places.transport.client_context()
+            channel,
+            token_metadata(places.token),
+            tls=places.transport.client_context(),
+            by_url=places.by_url,
         )
         blobs = RetryingBlobExchange(manager, clock)
 

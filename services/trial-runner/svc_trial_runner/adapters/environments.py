@@ -22,7 +22,7 @@ class FileEnvironments:
         self._own = ClientEnvironment(dict(own), interpreter)
         self._known: dict[str, tuple[tuple[int, int, int], ClientEnvironment]] = {}
 
-    def load(self, path: str) -> ClientEnvironment:
+    async def load(self, path: str) -> ClientEnvironment:
         """Read an environment file, cached until it changes; empty path: the agent's own."""
         if not path:
             return self._own

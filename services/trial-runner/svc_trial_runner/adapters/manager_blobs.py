@@ -46,6 +46,8 @@ class ManagerBlobExchange:
         metadata: of each call, with the token.
         experiment_id: owner of checkpoints stored by content; empty: blobs are values.
         tls: verifies the store where URLs are https; None: by the authorities of the system.
+        by_url: whether this machine may reach the store, so that URLs are used; else all content
+            goes through the manager.
     """
 
     def __init__(
@@ -54,16 +56,21 @@ class ManagerBlobExchange:
         metadata: Metadata,
         experiment_id: str = "",
         tls: ssl.SSLContext | None = None,
+        *,
+        by_url: bool = True,
     ) -> None:
         self._channel = channel
         self._metadata = metadata
         self._experiment_id = experiment_id
         self._tls = tls
+        self._by_url = by_url
         self._stub: Any = pb_grpc.ByteServiceStub(channel)
 
     def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
         """Return an exchange that stores the checkpoints of an experiment."""
-        return ManagerBlobExchange(self._channel, self._metadata, experiment_id, self._tls)
+        return ManagerBlobExchange(
+            self._channel, self._metadata, experiment_id, self._tls, by_url=self._by_url
+        )
 
     async def put(self, data: bytes) -> str:
         """Store content and return its key; storing the same content again is cheap."""
@@ -118,7 +125,7 @@ class ManagerBlobExchange:
         if way.stored:
             return way.key
         with await asyncio.to_thread(opened) as source:
-            if way.url:
+            if way.url and self._by_url:
                 size_bytes = header.blob.size_bytes
                 await asyncio.to_thread(send_file, way.url, way.key, source, size_bytes, self._tls)
                 await self._call("CompleteUpload", pb.CompleteUploadRequest(header=header))
@@ -144,7 +151,7 @@ class ManagerBlobExchange:
     async def _fetch_once(self, key: str, target: "_Hashed") -> None:
         request = pb.PrepareDownloadRequest(key=check_key(key))
         way: pb.PrepareDownloadResponse = await self._call("PrepareDownload", request)
-        if way.url:
+        if way.url and self._by_url:
             await asyncio.to_thread(receive_file, way.url, key, target, self._tls)
             return
         stream = self._stub.Download(

@@ -35,6 +35,8 @@ class AttemptDependencies:
     """None: no metrics and no traces."""
     live: OutputStreamer | None = None
     """Publishes the output of running trials; None: their files are read directly."""
+    platform: str = ""
+    """Platform of this machine for its trials; empty: that of the task."""
     waiting_notice_after_s: float = 3.0
     """Time after which a transfer is reported as the reason why a trial waits, in seconds."""
     shutdown_notice_s: float = 0.5

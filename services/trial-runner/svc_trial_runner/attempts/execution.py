@@ -332,7 +332,7 @@ class AttemptRun:
             self.key.experiment_id,
             self.key.trial_id,
             self.work.sequence_id,
-            self.work.spec.platform,
+            self._dependencies.platform or self.work.spec.platform,
             trial_directory,
             folder,
         )

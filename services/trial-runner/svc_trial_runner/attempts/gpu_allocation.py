@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_trial_runner.domain.gpus import (
+    NO_MACHINE_RULES,
     GpuAllocation,
     GpuDevice,
     GpuHolder,
     GpuRequest,
+    MachineGpuRules,
     allocate,
 )
 from svc_trial_runner.ports import GpuDevices, ProcessTable
@@ -33,11 +35,18 @@ class GpuAllocator:
     Args:
         source: the GPUs.
         processes: identifies GPU users that are trials of this agent.
+        machine: rules of this machine.
     """
 
-    def __init__(self, source: GpuDevices, processes: ProcessTable) -> None:
+    def __init__(
+        self,
+        source: GpuDevices,
+        processes: ProcessTable,
+        machine: MachineGpuRules = NO_MACHINE_RULES,
+    ) -> None:
         self._source = source
         self._processes = processes
+        self._machine = machine
         self._holders: dict[tuple[str, str], GpuHolder] = {}
         self._waiters: list[_Waiter] = []
         self._lock = asyncio.Lock()
@@ -56,7 +65,8 @@ class GpuAllocator:
         """
         if not request.count:
             return GpuAllocation(None if request.count is None else ())
-        waiter = _Waiter(request, on_wait, asyncio.get_running_loop().create_future())
+        applied = self._machine.applied_to(request)
+        waiter = _Waiter(applied, on_wait, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         await self.recheck()
         return await waiter.result

@@ -60,7 +60,7 @@ class LaunchPlans:
         Raises:
             LaunchError: code or environment are not available; the text is for the user.
         """
-        client = self._environments.load(work.spec.environment_file)
+        client = await self._environments.load(work.spec.environment_file)
         name = (work.key.experiment_id, work.spec_digest)
         known = self._plans.get(name)
         if known is not None and known[0] is client and _is_folder(known[1].code_directory):

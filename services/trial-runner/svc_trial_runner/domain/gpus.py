@@ -1,7 +1,8 @@
 """Rules of GPU allocation: which GPUs a trial gets, or why it waits."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from svc_common.experiment_events.causes import GpuUser, WaitCause, WaitReason
 
@@ -30,6 +31,41 @@ class GpuRequest:
     trials_per_gpu: int = 1
     use_active: bool = False
     """True if GPUs in use by others, including other experiments, may be allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineGpuRules:
+    """Rules of one machine for its GPUs, which come before those of experiments."""
+
+    allowed_indices: tuple[int, ...] | None = None
+    """None: the experiment's rule holds, as for the others."""
+    use_active: bool | None = None
+    trials_per_gpu: int | None = None
+
+    def applied_to(self, request: GpuRequest) -> GpuRequest:
+        """Return the request with the rules of this machine in place of the experiment's."""
+        return replace(
+            request,
+            allowed_indices=(
+                request.allowed_indices if self.allowed_indices is None else self.allowed_indices
+            ),
+            use_active=request.use_active if self.use_active is None else self.use_active,
+            trials_per_gpu=(
+                request.trials_per_gpu if self.trials_per_gpu is None else self.trials_per_gpu
+            ),
+        )
+
+
+NO_MACHINE_RULES: Final = MachineGpuRules()
+
+
+def parse_visible_devices(text: str) -> tuple[int, ...] | None:
+    """Return the indices in a value of `CUDA_VISIBLE_DEVICES`; None: it names devices otherwise.
+
+    A batch system gives the GPUs of a job by this variable.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,16 @@ def test_idle_time_must_be_finite(text: str, monkeypatch: pytest.MonkeyPatch) ->
         read_settings([])
 
 
-def test_bus_elsewhere_is_elsewhere() -> None:
-    assert not Settings("nats://10.0.0.7:4222", "t", Path("/")).bus_is_here
-    assert Settings("nats://localhost:4222", "t", Path("/")).bus_is_here
+@pytest.mark.parametrize(("host", "here"), [("10.0.0.7", False), ("localhost", True)])
+def test_bus_of_an_installation_is_here_if_its_address_is(
+    host: str, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_NATS_URL", f"nats://{host}:4222")
+
+    settings = read_settings([])
+
+    assert settings.bus_is_here is here
+    assert settings.live_output is not here
 
 
 def test_missing_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,51 +17,51 @@ def environments() -> FileEnvironments:
     return FileEnvironments({"OWN": "1"}, "/own/python3")
 
 
-def test_no_file_means_the_agents_own() -> None:
-    loaded = environments().load("")
+async def test_no_file_means_the_agents_own() -> None:
+    loaded = await environments().load("")
 
     assert loaded.variables == {"OWN": "1"}
     assert loaded.interpreter == "/own/python3"
 
 
-def test_file_has_variables_and_interpreter(tmp_path: Path) -> None:
-    loaded = environments().load(write(tmp_path / "e.json", A="b"))
+async def test_file_has_variables_and_interpreter(tmp_path: Path) -> None:
+    loaded = await environments().load(write(tmp_path / "e.json", A="b"))
 
     assert loaded.variables == {"A": "b"}
     assert loaded.interpreter == "/py/bin/python3"
 
 
-def test_same_file_gives_the_same_object_until_it_changes(tmp_path: Path) -> None:
+async def test_same_file_gives_the_same_object_until_it_changes(tmp_path: Path) -> None:
     known = environments()
     path = write(tmp_path / "e.json", A="b")
-    first = known.load(path)
-    assert known.load(path) is first
+    first = await known.load(path)
+    assert await known.load(path) is first
 
     write(tmp_path / "e.json", A="changed")
     os.utime(path, ns=(1, 1))
 
-    assert known.load(path).variables == {"A": "changed"}
+    assert (await known.load(path)).variables == {"A": "changed"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"environment": 5}'])
-def test_unreadable_file_is_an_error(tmp_path: Path, text: str) -> None:
+async def test_unreadable_file_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "e.json"
     path.write_text(text)
 
     with pytest.raises(LaunchError, match=r"e\.json"):
-        environments().load(str(path))
+        await environments().load(str(path))
 
 
-def test_missing_file_is_an_error(tmp_path: Path) -> None:
+async def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="gone"):
-        environments().load(str(tmp_path / "gone"))
+        await environments().load(str(tmp_path / "gone"))
 
 
-def test_link_and_pipe_in_the_place_of_the_file_are_refused(tmp_path: Path) -> None:
+async def test_link_and_pipe_in_the_place_of_the_file_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "other.json", SECRET="of another experiment")
     (tmp_path / "link.json").symlink_to("other.json")
     os.mkfifo(tmp_path / "pipe.json")
 
     for name in ("link.json", "pipe.json"):
         with pytest.raises(LaunchError, match="cannot be read"):
-            environments().load(str(tmp_path / name))
+            await environments().load(str(tmp_path / name))

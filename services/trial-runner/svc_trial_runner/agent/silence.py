@@ -1,0 +1,32 @@
+"""End of an agent whose connection to the bus stays cut."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from svc_common.clock import Clock
+from svc_common.tasks import StoppedError, result_unless
+
+SILENCE_EXIT_CODE: Final = 75
+"""Exit code of an agent that has ended itself by silence: a temporary failure (sysexits.h)."""
+
+
+async def wait_silent(
+    connected: Callable[[], Awaitable[None]],
+    disconnected: Callable[[], Awaitable[None]],
+    clock: Clock,
+    limit_s: float,
+) -> None:
+    """Wait until the bus has been away for the whole limit; a connection starts it anew.
+
+    Args:
+        connected: waits until the bus is connected.
+        disconnected: waits until it is away.
+        clock: measures the limit.
+        limit_s: longest silence, in seconds.
+    """
+    while True:
+        await disconnected()
+        try:
+            await result_unless(clock.sleep(limit_s), connected())
+        except StoppedError:
+            return
