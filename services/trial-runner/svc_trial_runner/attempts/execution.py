@@ -241,19 +241,7 @@ class AttemptRun:
         self.output = output = self._open_output(plan, parameters, folder, variables)
         if dependencies.live is not None:
             dependencies.live.begin(self.key, variables["NNI_SYS_DIR"], output)
-        dependencies.sockets.admit(
-            self.token,
-            AttemptSession(
-                self.work,
-                parameters,
-                dependencies.values,
-                self._clock,
-                dependencies.reporter,
-                self._metric,
-                None if self._isolated else self._keep_process,
-                self._checkpoints,
-            ),
-        )
+        dependencies.sockets.admit(self.token, self._session(parameters))
         if dependencies.telemetry is not None and (
             context := dependencies.telemetry.traceparent(self.work)
         ):
@@ -278,6 +266,18 @@ class AttemptRun:
         output.launched()
         self._started(process)
         return process
+
+    def _session(self, parameters: Any) -> AttemptSession:  # noqa: ANN401 - any JSON value
+        return AttemptSession(
+            self.work,
+            parameters,
+            self._dependencies.values,
+            self._clock,
+            self._dependencies.reporter,
+            self._metric,
+            None if self._isolated else self._keep_process,
+            self._checkpoints,
+        )
 
     def _keep_process(self, waiting: WaitingProcess) -> bool:
         """End the attempt, and keep its process for another; False: it is being stopped."""
