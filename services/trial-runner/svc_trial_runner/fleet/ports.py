@@ -1,6 +1,6 @@
 """Interfaces that the fleet needs from outside: platforms, bundles and credentials."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -155,3 +155,24 @@ class AdapterContext:
 
 AdapterFactory = Callable[[AdapterContext], PlatformAdapter]
 """Makes the adapter of one platform; does no I/O."""
+
+
+class PlatformOpener(Protocol):
+    """Interface that opens the adapter of a platform by its name, with its secrets."""
+
+    async def open(
+        self, pool: str, key: str, platform: str, options: Mapping[str, object], secrets_id: str
+    ) -> PlatformAdapter:
+        """Return a new adapter for one platform of a pool.
+
+        Args:
+            pool: whose agents it launches.
+            key: of the platform in its pool; names the adapter's private folder.
+            platform: `local`, `remote`, ...
+            options: of the section, without secret values.
+            secrets_id: of the section's secret values; empty: it has none.
+
+        Raises:
+            PlatformError: no such platform is installed, or the secrets are missing.
+        """
+        ...

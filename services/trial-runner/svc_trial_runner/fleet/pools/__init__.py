@@ -1,0 +1,1 @@
+"""Use cases of the fleet: control of each pool, and the registry of pools."""

@@ -1,0 +1,165 @@
+"""Registry of pools: follows needs, presences and the connection to the bus."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from svc_common.errors import InvalidArgumentError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import LastValue, Signal
+from svc_common.subjects import (
+    ALL_POOL_NEEDS,
+    ALL_POOL_STATES,
+    ALL_PRESENCES,
+    pool_of_subject,
+    runner_of_presence,
+)
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.fleet.converters import (
+    need_from_bytes,
+    presence_from_bytes,
+    restored_from_bytes,
+)
+from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
+from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.pool_events import (
+    ListeningChanged,
+    NeedChanged,
+    PoolEvent,
+    StateRestored,
+)
+from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
+
+RESTART_AFTER_S: Final = 30.0
+"""Delay of a pool whose control has failed."""
+
+
+class Fleet:
+    """Registry of the pools of one installation, each with a task of its own.
+
+    Args:
+        dependencies: shared by all pools.
+    """
+
+    def __init__(self, dependencies: FleetDependencies) -> None:
+        self._dependencies = dependencies
+        self._bus = dependencies.bus
+        self._controllers: dict[str, PoolController] = {}
+        self._restored: dict[str, StateRestored] = {}
+        """Last states of pools that have no controller."""
+        self._tasks = TaskOwner(self._task_failed)
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """Names of the pools that are served."""
+        return tuple(self._controllers)
+
+    async def run(self) -> None:
+        """Read what an earlier process has published, then serve all pools, for ever."""
+        for value in await self._bus.last_values.read(ALL_POOL_STATES):
+            self._restore(value)
+        # Before the needs: the first presence of a launched agent must not be missed.
+        presences = await self._bus.signals.subscribe(ALL_PRESENCES)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow_presences(presences), name="presences")
+            tasks.create_task(self._follow_connection(), name="connection")
+            tasks.create_task(self._follow_needs(), name="needs")
+
+    async def aclose(self) -> None:
+        """End all tasks; agents stay. May be called twice."""
+        await self._tasks.aclose()
+        for controller in tuple(self._controllers.values()):
+            await controller.aclose()
+        self._controllers.clear()
+
+    async def _follow_needs(self) -> None:
+        async with aclosing(self._bus.last_values.follow(ALL_POOL_NEEDS)) as needs:
+            async for value in needs:
+                self._handle_need(value)
+
+    def _handle_need(self, value: LastValue) -> None:
+        """Pass a need on to the controller of its pool; log a message that is none."""
+        try:
+            name = pool_of_subject(value.subject)
+            need = need_from_bytes(value.payload)
+            AgentName(self._dependencies.installation, name, 0)  # names of platforms are narrower
+        except InvalidArgumentError as error:
+            get_logger().error("need refused", subject=value.subject, error=error.message)
+            return
+        if name in self._controllers:
+            self._controllers[name].apply(NeedChanged(need))
+        elif not (need.closed and self._is_clean(name)):
+            self._controllers[name] = self._controller(name, need)
+            self._tasks.start(self._run(name), f"pool {name}")
+
+    def _is_clean(self, name: str) -> bool:
+        """Return whether nothing of a pool is left, by its last published state."""
+        restored = self._restored.get(name)
+        return restored is not None and restored.cleaned
+
+    def _controller(self, name: str, need: PoolNeed) -> PoolController:
+        controller = PoolController(name, self._dependencies, self._task_failed)
+        restored = self._restored.pop(name, None)
+        if restored is not None:
+            controller.apply(restored)
+        controller.apply(NeedChanged(need))
+        return controller
+
+    async def _run(self, name: str) -> None:
+        """Run the controller of a pool until it is clean; start another one after an error."""
+        while True:
+            controller = self._controllers[name]
+            try:
+                await controller.run()
+            except Exception:  # noqa: BLE001 - rim: the other pools go on
+                get_logger().exception("pool failed", pool=name)
+                await controller.aclose()
+                await self._dependencies.clock.sleep(RESTART_AFTER_S)
+                self._restored[name] = controller.state.restored()
+                self._controllers[name] = self._controller(name, controller.need)
+            else:
+                del self._controllers[name]
+                self._restored[name] = controller.state.restored()
+                await controller.aclose()
+                return
+
+    async def _follow_presences(self, presences: AsyncGenerator[Signal, None]) -> None:
+        async with aclosing(presences):
+            async for signal in presences:
+                self._handle_presence(signal)
+
+    def _handle_presence(self, signal: Signal) -> None:
+        """Pass a presence on to the pool in the agent's name; ignore agents of others."""
+        try:
+            name = parse_agent_name(runner_of_presence(signal.subject))
+            if name is None or name.installation != self._dependencies.installation:
+                return
+            controller = self._controllers.get(name.pool)
+            if controller is not None:
+                controller.apply(presence_from_bytes(name, signal.payload))
+        except InvalidArgumentError as error:
+            get_logger().error("presence refused", subject=signal.subject, error=error.message)
+
+    async def _follow_connection(self) -> None:
+        """Notify the pools when the bus is lost, and when it is there again."""
+        while True:
+            await self._bus.wait_connected(connected=False)
+            self._broadcast(ListeningChanged(listening=False))
+            await self._bus.wait_connected(connected=True)
+            self._broadcast(ListeningChanged(listening=True))
+
+    def _broadcast(self, event: PoolEvent) -> None:
+        for controller in self._controllers.values():
+            controller.apply(event)
+
+    def _restore(self, value: LastValue) -> None:
+        try:
+            name = pool_of_subject(value.subject)
+            self._restored[name] = restored_from_bytes(value.payload)
+        except InvalidArgumentError as error:
+            get_logger().error("state refused", subject=value.subject, error=error.message)
+
+    @staticmethod
+    def _task_failed(name: str, error: BaseException) -> None:
+        get_logger().error("task failed", task=name, exc_info=error)

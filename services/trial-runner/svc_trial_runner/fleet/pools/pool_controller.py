@@ -1,0 +1,155 @@
+"""Control of one pool: folds events, decides, calls platforms, publishes the state."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from svc_common.clock import Clock
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus
+from svc_common.subjects import control_subject, pool_state_subject
+from svc_common.tasks import TaskOwner, wait_first
+from svc_trial_runner.fleet.converters import drain_to_bytes, state_to_bytes
+from svc_trial_runner.fleet.domain.agents import AgentName
+from svc_trial_runner.fleet.domain.decisions import decide
+from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.pool import Pool
+from svc_trial_runner.fleet.domain.pool_events import (
+    ActionStarted,
+    DrainSent,
+    PlatformAction,
+    PoolEvent,
+)
+from svc_trial_runner.fleet.domain.pool_states import PoolState, pool_state
+from svc_trial_runner.fleet.pools.platform_calls import PlatformCalls
+from svc_trial_runner.fleet.ports import CredentialStore, PlatformOpener
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDependencies:
+    """What all pools share."""
+
+    installation: str
+    bus: Bus
+    opener: PlatformOpener
+    credentials: CredentialStore
+    clock: Clock
+
+
+class PoolController:
+    """Control loop of one pool.
+
+    Events may be applied at any time, on the loop. Before a platform is called, the state with the
+    names of its new agents is on the bus's disk.
+
+    Args:
+        name: of the pool.
+        dependencies: shared by all pools.
+        failed: called with the error of a task of this pool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dependencies: FleetDependencies,
+        failed: Callable[[str, BaseException], None],
+    ) -> None:
+        self._dependencies = dependencies
+        self._clock = dependencies.clock
+        self._pool = Pool(dependencies.installation, name)
+        self._platforms: dict[str, PlatformCalls] = {}
+        self._tasks = TaskOwner(failed)
+        self._woken = asyncio.Event()
+        self._published: PoolState | None = None
+
+    @property
+    def state(self) -> PoolState:
+        """Present state."""
+        return pool_state(self._pool, self._clock.monotonic_s())
+
+    @property
+    def need(self) -> PoolNeed:
+        """Present need.
+
+        Raises:
+            RuntimeError: none was applied.
+        """
+        if self._pool.need is None:
+            raise RuntimeError(f"pool {self._pool.name} has no need")
+        return self._pool.need
+
+    def apply(self, event: PoolEvent) -> None:
+        """Fold an event and wake the loop."""
+        self._pool.apply(event, self._clock.monotonic_s())
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Decide after each event and at each instant that a decision names, until clean.
+
+        Returns when the pool is closed and nothing of it is left on its platforms.
+        """
+        while True:
+            self._woken.clear()
+            wake_s = await self._step()
+            if self._pool.cleaned and self._published is not None and self._published.cleaned:
+                return
+            delay_s = math.inf if wake_s is None else wake_s - self._clock.monotonic_s()
+            if delay_s == math.inf:
+                await self._woken.wait()
+            else:
+                await wait_first(self._woken.wait(), self._clock.sleep(delay_s))
+
+    async def aclose(self) -> None:
+        """End the calls in progress and close the adapters; agents stay. May be called twice."""
+        await self._tasks.aclose()
+        await asyncio.gather(*(platform.aclose() for platform in self._platforms.values()))
+
+    async def _step(self) -> float | None:
+        """Decide once and act; return when to decide again."""
+        now_s = self._clock.monotonic_s()
+        decision = decide(self._pool, now_s)
+        for name, reason in decision.lost:
+            self._pool.give_up(self._pool.agents[name], reason, now_s)
+        if decision.drains:
+            self._drain(decision.drains)
+        for key, action in decision.actions.items():
+            self._pool.apply(ActionStarted(key, action), now_s)
+        await self._publish()
+        for key, action in decision.actions.items():
+            self._tasks.start(self._perform(key, action), f"{self._pool.name}: {key}")
+        return now_s if decision.lost or decision.drains else decision.wake_s
+
+    async def _perform(self, key: str, action: PlatformAction) -> None:
+        need = self._pool.need
+        section = None if need is None else need.sections.get(key)
+        self.apply(await self._calls(key).perform(action, section))
+
+    def _calls(self, key: str) -> PlatformCalls:
+        calls = self._platforms.get(key)
+        if calls is None:
+            shared = self._dependencies
+            calls = self._platforms[key] = PlatformCalls(
+                self._pool.name, key, shared.opener, shared.credentials, self._clock, self.apply
+            )
+            self._tasks.start(calls.watch(), f"{self._pool.name}: watch {key}")
+        return calls
+
+    def _drain(self, names: tuple[AgentName, ...]) -> None:
+        for name in names:
+            subject = control_subject(str(name))
+            self._dependencies.bus.signals.publish(subject, drain_to_bytes())
+        self._pool.apply(DrainSent(names), self._clock.monotonic_s())
+
+    async def _publish(self) -> None:
+        """Publish the state if it has changed; return once the bus has it on disk."""
+        state = self.state
+        if state == self._published:
+            return
+        if self._published is None or state.reason != self._published.reason:
+            get_logger().info(
+                "pool", pool=state.pool, agents=len(state.agents), reason=state.reason
+            )
+        payload = state_to_bytes(state, self._clock.now(), self._clock.monotonic_s())
+        await self._dependencies.bus.last_values.publish(pool_state_subject(state.pool), payload)
+        self._published = state

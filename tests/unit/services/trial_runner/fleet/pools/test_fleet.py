@@ -1,0 +1,245 @@
+"""Fleet over the in-memory bus and in-memory platforms."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from nni_proto.runner.v1 import pool_pb2, task_pb2
+from nni_wire.values import to_value
+from svc_common import subjects
+from svc_common.clock import SystemClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
+from svc_trial_runner.fleet.pools.fleet import Fleet
+from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
+from tests.support.fleet_pools import INSTALLATION, POOL, agent
+
+LIMIT_S = 30.0
+
+
+@dataclass
+class World:
+    """Bus, platforms and credentials, on which fleets run."""
+
+    broker: InMemoryBroker = field(default_factory=InMemoryBroker)
+    slurm: InMemoryPlatform = field(default_factory=InMemoryPlatform)
+    credentials: InMemoryCredentials = field(default_factory=InMemoryCredentials)
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        self.bus = InMemoryBus(self.broker)
+        self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.slurm})
+
+    @asynccontextmanager
+    async def fleet(self) -> AsyncIterator[Fleet]:
+        """Run a fleet; at the end it is gone as if it were killed."""
+        dependencies = FleetDependencies(
+            INSTALLATION, InMemoryBus(self.broker), self.opener, self.credentials, SystemClock()
+        )
+        fleet = Fleet(dependencies)
+        running = asyncio.ensure_future(fleet.run())
+        try:
+            yield fleet
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+            await fleet.aclose()
+
+    async def publish_need(
+        self,
+        waiting: int = 0,
+        running: int = 0,
+        *,
+        closed: bool = False,
+        platform: str = "slurm",
+        idle_s: float = 60.0,
+        pool: str = POOL,
+    ) -> None:
+        self.sequence += 1
+        message = pool_pb2.PoolNeed(
+            pool=pool,
+            waiting_count=waiting,
+            running_count=running,
+            concurrency=8,
+            closed=closed,
+            log_sequence=self.sequence,
+        )
+        message.platforms.add(platform=platform, options=to_value({"slots": 1}))
+        message.limits.idle.FromNanoseconds(int(idle_s * 1e9))
+        subject = subjects.pool_need_subject(pool)
+        await self.bus.last_values.publish(subject, message.SerializeToString())
+
+    def publish_presence(
+        self, name: AgentName, trials: int = 0, *, draining: bool = False, leaving: bool = False
+    ) -> None:
+        held = [task_pb2.HeldTrial()] * trials
+        message = task_pb2.RunnerPresence(trials=held, draining=draining, leaving=leaving)
+        subject = subjects.presence_subject(str(name))
+        self.bus.signals.publish(subject, message.SerializeToString())
+
+    async def state(self, holds: Callable[[pool_pb2.PoolState], bool]) -> pool_pb2.PoolState:
+        """Return the first published state of the pool that has a property."""
+        subject = subjects.pool_state_subject(POOL)
+        async with asyncio.timeout(LIMIT_S):
+            async for value in self.bus.last_values.follow(subject):
+                state = pool_pb2.PoolState.FromString(value.payload)
+                if holds(state):
+                    return state
+        raise AssertionError("the bus was closed")
+
+
+def numbers(state: pool_pb2.PoolState) -> list[int]:
+    return [int(one.name.rpartition("-")[2]) for one in state.agents]
+
+
+def has(*expected: int) -> Callable[[pool_pb2.PoolState], bool]:
+    """Return whether a state has these agents, all confirmed by their platform."""
+    launching = pool_pb2.POOL_AGENT_STATE_LAUNCHING
+    return lambda state: (
+        numbers(state) == list(expected) and all(one.state != launching for one in state.agents)
+    )
+
+
+@pytest.fixture
+async def world() -> World:
+    return World()
+
+
+async def test_waiting_trials_get_agents_with_credentials(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=2)
+        await world.state(has(1, 2))
+
+        assert world.slurm.launches == [agent(1), agent(2)]
+        assert set(world.credentials.valid) == {agent(1), agent(2)}
+
+
+async def test_names_are_published_before_the_platform_is_asked(world: World) -> None:
+    world.slurm.failure = None
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        state = await world.state(lambda state: bool(state.agents))
+
+    assert numbers(state) == [1]
+    assert state.last_number == 1
+
+
+async def test_killed_fleet_launches_none_of_its_agents_twice(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=2)
+        await world.state(has(1, 2))
+    async with world.fleet():
+        await world.publish_need(waiting=3)
+        await world.state(has(1, 2, 3))
+
+    assert world.slurm.launches == [agent(1), agent(2), agent(3)]
+
+
+async def test_numbers_are_not_used_again_when_the_platform_has_forgotten(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=2)
+        await world.state(has(1, 2))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(3))
+
+    assert world.slurm.launches == [agent(1), agent(2), agent(3)]
+
+
+async def test_closed_pool_leaves_nothing(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=2)
+        await world.state(has(1, 2))
+        world.publish_presence(agent(1))
+        await world.publish_need(closed=True)
+        state = await world.state(lambda state: state.cleaned)
+
+        assert numbers(state) == []
+        assert world.slurm.agents == {}
+        assert world.credentials.valid == {}
+
+
+async def test_pool_that_is_opened_again_is_served_again(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        await world.publish_need(closed=True)
+        await world.state(lambda state: state.cleaned)
+        await world.publish_need(waiting=1)
+        await world.state(has(2))
+
+    assert world.slurm.launches == [agent(1), agent(2)]
+
+
+async def test_failing_platform_is_shown_in_its_own_words(world: World) -> None:
+    world.slurm.failure = PlatformError("slurmctld is down", "start it")
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        state = await world.state(lambda state: bool(state.reason))
+
+    assert state.reason == "slurm: slurmctld is down"
+    assert state.remedy == "start it"
+    assert state.HasField("next_launch_at")
+
+
+async def test_unknown_platform_is_shown_and_other_pools_go_on(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1, platform="nowhere", pool="exp-2")
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+
+
+async def test_idle_agents_are_asked_to_drain_and_forgotten(world: World) -> None:
+    orders = await world.bus.signals.subscribe(subjects.control_subject(str(agent(1))))
+    async with world.fleet(), asyncio.timeout(LIMIT_S):
+        await world.publish_need(waiting=1, idle_s=0.0)
+        await world.state(has(1))
+        world.publish_presence(agent(1), trials=1)
+        await world.publish_need(running=1, idle_s=0.0)
+        await world.state(
+            lambda state: [one.state for one in state.agents] == [pool_pb2.POOL_AGENT_STATE_RUNNING]
+        )
+        await world.publish_need(idle_s=0.0)
+        world.publish_presence(agent(1))
+        order = task_pb2.RunnerControl.FromString((await anext(orders)).payload)
+        assert order.WhichOneof("kind") == "drain_runner"
+
+        world.publish_presence(agent(1), draining=True, leaving=True)
+        world.slurm.set_phase(agent(1), AgentPhase.ENDED)
+        await world.state(has())
+
+    assert world.slurm.agents == {}
+    assert world.credentials.valid == {}
+
+
+async def test_messages_that_are_no_needs_change_nothing(world: World) -> None:
+    async with world.fleet():
+        for pool in ("exp-bad", "POOL"):
+            subject = subjects.pool_need_subject(pool)
+            await world.bus.last_values.publish(subject, b"\xff\xff")
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+
+
+async def test_presences_of_other_installations_are_ignored(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        world.publish_presence(AgentName("zzzzzzzz", POOL, 1), trials=1)
+        world.bus.signals.publish(subjects.presence_subject("runner"), b"")
+        world.publish_presence(agent(1))
+        state = await world.state(
+            lambda state: state.agents[0].state == pool_pb2.POOL_AGENT_STATE_RUNNING
+        )
+
+    assert numbers(state) == [1]

@@ -1,0 +1,133 @@
+import asyncio
+
+import pytest
+
+from svc_common.clock import ManualClock
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformProblem
+from svc_trial_runner.fleet.domain.needs import PoolPlatform
+from svc_trial_runner.fleet.domain.pool_events import (
+    ActionFailed,
+    AgentsLaunched,
+    AgentsListed,
+    AgentsTerminated,
+    CleanPlatform,
+    LaunchAgents,
+    ListAgents,
+    OpenPlatform,
+    PlannedAgent,
+    PlatformChanged,
+    PlatformCleaned,
+    PlatformOpened,
+    TerminateAgents,
+)
+from svc_trial_runner.fleet.pools.platform_calls import PlatformCalls
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
+from tests.support.fleet_pools import INSTALLATION, POOL, agent
+
+SECTION = PoolPlatform("slurm", {})
+LAUNCH = LaunchAgents((PlannedAgent(agent(1), 1), PlannedAgent(agent(2), 1)))
+
+
+class Setup:
+    """Calls of an in-memory platform, and what they use."""
+
+    def __init__(self) -> None:
+        self.platform = InMemoryPlatform()
+        self.credentials = InMemoryCredentials()
+        self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.platform})
+        self.changes: asyncio.Queue[PlatformChanged] = asyncio.Queue()
+        self.calls = PlatformCalls(
+            POOL, "slurm", self.opener, self.credentials, ManualClock(), self.changes.put_nowait
+        )
+
+
+@pytest.fixture
+async def setup() -> Setup:
+    return Setup()
+
+
+async def test_actions_have_their_results(setup: Setup) -> None:
+    assert await setup.calls.perform(OpenPlatform(), SECTION) == PlatformOpened("slurm")
+    assert await setup.calls.perform(LAUNCH, SECTION) == AgentsLaunched("slurm")
+    listed = await setup.calls.perform(ListAgents(), SECTION)
+    assert isinstance(listed, AgentsListed)
+    assert [one.name for one in listed.agents] == [agent(1), agent(2)]
+    ended = await setup.calls.perform(TerminateAgents((agent(1),)), SECTION)
+    assert ended == AgentsTerminated("slurm")
+    assert set(setup.credentials.valid) == {agent(2)}
+    assert await setup.calls.perform(CleanPlatform(), SECTION) == PlatformCleaned("slurm")
+    assert setup.credentials.valid == {}
+
+
+async def test_problems_of_a_section_are_a_permanent_failure(setup: Setup) -> None:
+    setup.platform.problems = [PlatformProblem("partition", "must exist", "gpus", "see sinfo")]
+
+    result = await setup.calls.perform(OpenPlatform(), SECTION)
+
+    assert result == ActionFailed(
+        "slurm", OpenPlatform(), "partition must exist, got 'gpus'", "see sinfo", permanent=True
+    )
+
+
+async def test_error_of_a_platform_is_a_result(setup: Setup) -> None:
+    setup.platform.failure = PlatformError("no route to host", "check the host")
+
+    result = await setup.calls.perform(ListAgents(), SECTION)
+
+    assert result == ActionFailed("slurm", ListAgents(), "no route to host", "check the host")
+
+
+async def test_repeated_launch_has_the_credentials_of_the_first_one(setup: Setup) -> None:
+    setup.platform.failure = PlatformError("cut")
+    await setup.calls.perform(LAUNCH, SECTION)
+    await setup.calls.perform(ListAgents(), SECTION)
+    setup.platform.failure = None
+
+    assert await setup.calls.perform(LAUNCH, SECTION) == AgentsLaunched("slurm")
+    assert setup.credentials.issued == [agent(1), agent(2)]
+
+
+async def test_credentials_of_agents_that_were_not_started_are_revoked(setup: Setup) -> None:
+    setup.platform.capacity = 1
+
+    result = await setup.calls.perform(LAUNCH, SECTION)
+
+    assert isinstance(result, AgentsLaunched)
+    assert [failure.name for failure in result.failures] == [agent(2)]
+    assert set(setup.credentials.valid) == {agent(1)}
+
+
+async def test_open_replaces_the_adapter(setup: Setup) -> None:
+    await setup.calls.perform(OpenPlatform(), SECTION)
+    await setup.calls.perform(ListAgents(), SECTION)
+    await setup.calls.perform(OpenPlatform(), SECTION)
+
+    assert setup.opener.opened == ["slurm", "slurm"]
+
+
+async def test_platform_that_left_the_pool_is_not_opened(setup: Setup) -> None:
+    result = await setup.calls.perform(CleanPlatform(), None)
+
+    assert isinstance(result, ActionFailed)
+    assert result.permanent
+
+
+async def test_changes_are_reported_once_after_each_list(setup: Setup) -> None:
+    watching = asyncio.ensure_future(setup.calls.watch())
+    await setup.calls.perform(LAUNCH, SECTION)
+    await setup.calls.perform(ListAgents(), SECTION)
+
+    setup.platform.set_phase(agent(1), AgentPhase.ENDED)
+
+    assert await setup.changes.get() == PlatformChanged("slurm")
+    watching.cancel()
+    assert setup.changes.empty()
+
+
+async def test_calls_may_be_closed_twice(setup: Setup) -> None:
+    await setup.calls.perform(OpenPlatform(), SECTION)
+
+    await setup.calls.aclose()
+    await setup.calls.aclose()

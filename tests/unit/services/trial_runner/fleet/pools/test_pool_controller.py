@@ -1,0 +1,58 @@
+import asyncio
+
+import pytest
+
+from svc_common.clock import ManualClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.domain.pool_events import NeedChanged
+from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
+from tests.support.fleet_pools import INSTALLATION, POOL, agent, need
+
+
+def controller_of(platform: InMemoryPlatform, clock: ManualClock) -> PoolController:
+    def failed(name: str, error: BaseException) -> None:
+        raise AssertionError(name) from error
+
+    opener = InMemoryPlatforms(INSTALLATION, {"slurm": platform})
+    dependencies = FleetDependencies(
+        INSTALLATION, InMemoryBus(), opener, InMemoryCredentials(), clock
+    )
+    return PoolController(POOL, dependencies, failed)
+
+
+async def test_failed_platform_is_tried_again_when_the_delay_is_over() -> None:
+    clock, platform = ManualClock(), InMemoryPlatform(failure=PlatformError("down"))
+    controller = controller_of(platform, clock)
+    controller.apply(NeedChanged(need(waiting=1)))
+    running = asyncio.ensure_future(controller.run())
+    async with asyncio.timeout(30):
+        while not clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+            await asyncio.sleep(0)
+        assert controller.state.reason == "slurm: down"
+        platform.failure = None
+        clock.advance(2.0)
+        while platform.launches != [agent(1)]:  # noqa: ASYNC110 - the platform has no event
+            await asyncio.sleep(0)
+    running.cancel()
+    await controller.aclose()
+
+
+async def test_control_ends_when_a_closed_pool_is_clean() -> None:
+    controller = controller_of(InMemoryPlatform(), ManualClock())
+    controller.apply(NeedChanged(need(closed=True)))
+
+    async with asyncio.timeout(30):
+        await controller.run()
+
+    assert controller.state.cleaned
+    await controller.aclose()
+
+
+async def test_pool_without_a_need_has_none() -> None:
+    controller = controller_of(InMemoryPlatform(), ManualClock())
+
+    with pytest.raises(RuntimeError, match="no need"):
+        _ = controller.need
