@@ -31,6 +31,7 @@ from svc_trial_runner.domain.reports import (
     AttemptLost,
     AttemptReport,
     AttemptWaits,
+    CheckpointSaved,
     ExitCause,
     MetricReported,
     ProcessExited,
@@ -538,6 +539,9 @@ class AttemptRun:
             self._dependencies.journal.append(Ended(self.claim_id))
         else:
             self._dependencies.reporter.add(self.key.experiment_id, entry)
+            if isinstance(report, CheckpointSaved):
+                # In the spool before the trial goes on: this is the progress that saves a retry.
+                self._dependencies.reporter.flush()
         return True
 
     def _drop(self) -> None:
