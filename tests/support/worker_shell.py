@@ -91,3 +91,21 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 def digest_of(content: bytes) -> str:
     """Return the hash by which a bundle is known."""
     return hashlib.sha256(content).hexdigest()
+
+
+def write_distribution(
+    site: Path, name: str, requires: Sequence[str] = (), tag: str = "py3-none-any"
+) -> Path:
+    """Write an installed distribution of version 1.0 with one module; return that."""
+    module = name.replace("-", "_")
+    facts = site / f"{module}-1.0.dist-info"
+    facts.mkdir(parents=True)
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.0"]
+    lines += [f"Requires-Dist: {text}" for text in requires]
+    (facts / "METADATA").write_text("\n".join(lines) + "\n")
+    (facts / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {tag}\n")
+    files = [f"{module}.py", f"{facts.name}/METADATA", f"{facts.name}/WHEEL"]
+    (facts / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    path = site / f"{module}.py"
+    path.write_text(f"NAME = {name!r}\n")
+    return path

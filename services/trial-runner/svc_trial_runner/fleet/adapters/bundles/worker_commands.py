@@ -127,12 +127,20 @@ class WorkerCommands:
         """Return the command that writes the settings of an agent, for `run_line`."""
         return self._command("settings", name, payload=settings)
 
-    def start(self, name: str, digest: str, settings: bytes) -> WorkerCommand:
-        """Return the command that starts an agent in the login environment, detached.
+    def start(
+        self, name: str, digest: str, settings: bytes, *, login: bool = False
+    ) -> WorkerCommand:
+        """Return the command that starts an agent, detached.
 
         Its report has the fields of `status`, and `started`: False if the agent ran already.
+
+        Args:
+            name: of the agent.
+            digest: of the unpacked bundle.
+            settings: content of the file of settings, which the agent reads and removes.
+            login: True if it runs in the login environment; an agent makes that itself for trials.
         """
-        return self._command("start", name, digest, payload=settings, login=True)
+        return self._command("start", name, digest, payload=settings, login=login)
 
     def run_line(self, name_word: str, digest: str) -> str:
         """Return a line for a script that runs an agent until it ends.

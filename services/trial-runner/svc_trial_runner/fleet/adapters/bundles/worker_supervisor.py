@@ -160,8 +160,9 @@ def _await_end(agent: "subprocess.Popen[bytes]", log: LimitedLog, folder: Path) 
     code = 128 - code if code < 0 else code
     kill_marked(folder)  # not this process: the environment that it began with has no mark
     reader.join(_LAST_OUTPUT_S)  # a trial in a session of its own may hold the pipe
-    last = _last_line(folder / LOG)
-    write_fields(folder / END, {"exit_code": code, "reason": last, "ended_at": time.time()})
+    end = {"exit_code": code, "reason": _last_line(folder / LOG), "ended_at": time.time()}
+    with suppress(FileNotFoundError):  # an agent that was given up removes its folder
+        write_fields(folder / END, end)
     return code
 
 

@@ -43,7 +43,9 @@ def test_shell_of_a_user_runs_the_line(tmp_path: Path, shell: str) -> None:
 @pytest.mark.parametrize("login", [False, True])
 def test_line_has_nothing_that_a_shell_treats_on_its_own(login: bool) -> None:
     commands = WorkerCommands("~/.nni", "~/python/bin")
-    command = commands.start("one", DIGEST, b"") if login else commands.probe()
+    command = commands.start("one", DIGEST, b"", login=login)
+
+    assert not {"!", "\n", "\\"} & {*commands.probe().line}
 
     assert not {"!", "\n", "\\"} & {*command.line}
 
@@ -112,7 +114,7 @@ def test_profile_of_the_login_shell_neither_reads_nor_hides_anything(tmp_path: P
     folders = WorkerFolders(str(home / ".nni"))
     folders.open()
     stand_in_bundle(folders.base)
-    command = WorkerCommands("~/.nni").start("one", DIGEST, b'{"say": "as asked"}')
+    command = WorkerCommands("~/.nni").start("one", DIGEST, b'{"say": "as asked"}', login=True)
 
     done = subprocess.run(
         ["sh", "-c", command.line],
