@@ -22,7 +22,7 @@ def main() -> int:
     except InvalidArgumentError as error:
         sys.stderr.write(f"ERROR: {error.message}\n")
         return 2
-    return run_process("trial-runner", lambda service: build(service, settings))
+    return run_process("trial-runner", lambda service: build(service, settings), settings.grace_s)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ from typing import Any, Final
 from svc_common.errors import InvalidArgumentError
 
 FORMAT: Final = 1
+GRACE_S: Final = 5.0
+"""Time from TERM to the end of an agent, unless its platform grants more."""
+LEAST_GRACE_S: Final = 2.0
+"""An agent sends its last reports in the last second of its grace."""
 SILENCE_LIMIT_S: Final = 120.0
 """An agent whose connection to the bus is cut ends itself after this time."""
 
@@ -67,6 +71,9 @@ class AgentSettings:
     bus_is_here: bool = False
     """True if the bus runs on this machine, so that no other agent can have this one's tasks."""
     silence_limit_s: float = SILENCE_LIMIT_S
+    grace_s: float = GRACE_S
+    """Time that the platform grants from TERM to KILL: trials end in it, and their last checkpoints
+    are stored."""
     setup_lines: tuple[str, ...] = ()
     """Lines of the shell that run before each trial: `module load cuda`, `conda activate x`."""
     python_path: str = ""
@@ -92,6 +99,8 @@ class AgentSettings:
         ):
             if number is not None and number < 1:
                 raise InvalidArgumentError(name, "must be >= 1", number)
+        if not self.grace_s >= LEAST_GRACE_S:
+            raise InvalidArgumentError("grace_s", f"must be >= {LEAST_GRACE_S:g}", self.grace_s)
         if not self.silence_limit_s > 0:
             raise InvalidArgumentError("silence_limit_s", "must be > 0", self.silence_limit_s)
 

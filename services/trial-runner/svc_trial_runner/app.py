@@ -78,7 +78,7 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
-from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
+from svc_trial_runner.attempts.trial_checkpoints import UPLOAD_GRACE_S, TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
 from svc_trial_runner.domain.gpus import (
@@ -95,9 +95,8 @@ from svc_trial_runner.settings import Settings
 from svc_trial_runner.telemetry import Telemetry
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
-_LEAVING_S = 4.0
-"""Time to end trials when the agent is stopped; less than the grace of the service."""
 _LAST_REPORTS_S = 1.0
+"""Part of the agent's grace, at its end, for the reports of trials that ended in it."""
 _IDLE_S = 600.0
 """Time after which an idle warm interpreter of a live experiment is ended."""
 _GIBIBYTE = 1024**3
@@ -287,7 +286,9 @@ async def _open_dependencies(
         checkpoints=Checkpoints(opened.trials, archives, code_user),
         outputs=OutputUploads(opened.trials, archives, uploads, clock),
         trial_checkpoints=TrialCheckpoints(
-            DiskCheckpointCopies(archives, code_user), opened.trials
+            DiskCheckpointCopies(archives, code_user),
+            opened.trials,
+            max(settings.grace_s, UPLOAD_GRACE_S),
         ),
     )
 
@@ -358,7 +359,7 @@ async def _serve(
 
     async def leave() -> None:
         await tasks.finish()
-        await agent.abandon_all(_LEAVING_S)
+        await agent.abandon_all(settings.grace_s - _LAST_REPORTS_S)
         # Reports that do not arrive in time are in the spool for the next agent.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORTS_S):

@@ -18,7 +18,7 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 from svc_common.subjects import check_id
 from svc_trial_runner.agent_file import connection_settings, read_agent_file
-from svc_trial_runner.agent_settings import AgentSettings
+from svc_trial_runner.agent_settings import GRACE_S, LEAST_GRACE_S, AgentSettings
 
 NNI_RUNNER_ID: Final = "NNI_RUNNER_ID"
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -28,6 +28,7 @@ NNI_RUNNER_FAKE_GPUS: Final = "NNI_RUNNER_FAKE_GPUS"
 NNI_RUNNER_GRPC: Final = "NNI_RUNNER_GRPC"
 NNI_RUNNER_LIVE_OUTPUT: Final = "NNI_RUNNER_LIVE_OUTPUT"
 NNI_RUNNER_MANAGER_GRPC: Final = "NNI_RUNNER_MANAGER_GRPC"
+NNI_RUNNER_GRACE: Final = "NNI_RUNNER_GRACE_S"
 NNI_RUNNER_REUSE_IDLE: Final = "NNI_RUNNER_REUSE_IDLE_S"
 NNI_WARM: Final = "NNI_WARM"
 
@@ -70,6 +71,9 @@ class Settings:
     """True if warm interpreters may be used."""
     reuse_idle_s: float = _REUSE_IDLE_S
     """Time for which a process that has ended its trial is kept for another one, in seconds."""
+    grace_s: float = GRACE_S
+    """Time from TERM to the end of the agent: its trials end, and their last checkpoints are
+    stored."""
     fake_gpus: int | None = None
     """Number of simulated GPUs, for tests; None: the driver's."""
     runtime_directory: Path | None = None
@@ -141,6 +145,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         live_output=environment.flag(NNI_RUNNER_LIVE_OUTPUT, default=not bus_is_here),
         warm=environment.flag(NNI_WARM, default=True),
         reuse_idle_s=_reuse_idle_s(),
+        grace_s=_grace_s(),
         fake_gpus=_fake_gpus(),
         runtime_directory=_runtime_directory(),
         s3=read_s3_settings(),
@@ -180,6 +185,7 @@ def settings_of_fleet(fleet: AgentSettings) -> Settings:
         live_output=not fleet.bus_is_here,
         warm=environment.flag(NNI_WARM, default=True),
         reuse_idle_s=_reuse_idle_s(),
+        grace_s=fleet.grace_s,
         fake_gpus=_fake_gpus(),
         runtime_directory=_runtime_directory(),
         manager_grpc=reached.manager,
@@ -206,6 +212,13 @@ def _reuse_idle_s() -> float:
     seconds = environment.number(NNI_RUNNER_REUSE_IDLE, _REUSE_IDLE_S)
     if not 0 <= seconds < math.inf:
         raise InvalidArgumentError(NNI_RUNNER_REUSE_IDLE, "must be >= 0", seconds)
+    return seconds
+
+
+def _grace_s() -> float:
+    seconds = environment.number(NNI_RUNNER_GRACE, GRACE_S)
+    if not LEAST_GRACE_S <= seconds < math.inf:
+        raise InvalidArgumentError(NNI_RUNNER_GRACE, f"must be >= {LEAST_GRACE_S:g}", seconds)
     return seconds
 
 

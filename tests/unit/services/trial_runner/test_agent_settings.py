@@ -53,3 +53,8 @@ def test_secrets_are_not_shown() -> None:
 def test_broken_file_is_refused_with_the_rule(content: bytes, rule: str) -> None:
     with pytest.raises(InvalidArgumentError, match=rule):
         parse_agent_settings(content)
+
+
+def test_grace_too_short_for_the_last_reports_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="grace_s must be >= 2"):
+        replace(SETTINGS, grace_s=1.0)

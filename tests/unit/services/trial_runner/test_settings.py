@@ -17,6 +17,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "OUTPUT_LIMIT_BYTES",
         "MANAGER_GRPC",
         "REUSE_IDLE_S",
+        "GRACE_S",
     ):
         monkeypatch.delenv(f"NNI_RUNNER_{name}", raising=False)
     monkeypatch.delenv("NNI_WARM", raising=False)
@@ -180,3 +181,20 @@ def test_trials_of_another_user_have_a_folder_that_they_may_enter(tmp_path: Path
 
     assert alone.work_directory == alone.runner_directory
     assert parted.work_directory == tmp_path / "work"
+
+
+def test_grace_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read_settings([]).grace_s
+    monkeypatch.setenv("NNI_RUNNER_GRACE_S", "60")
+
+    assert (before, read_settings([]).grace_s) == (5.0, 60.0)
+
+
+@pytest.mark.parametrize("text", ["1", "-3", "inf", "nan"])
+def test_grace_too_short_for_the_last_reports_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNI_RUNNER_GRACE_S", text)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_GRACE_S must be"):
+        read_settings([])
