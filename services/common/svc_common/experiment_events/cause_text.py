@@ -127,6 +127,8 @@ def awaited_text(wait: WaitReason) -> str:
         case WaitCause.ENVIRONMENT:
             times = "once" if wait.failure_count == 1 else f"{wait.failure_count} times"
             return _with_detail(f"its environment (start failed {times})", wait.detail)
+        case WaitCause.PLATFORM:
+            return _with_detail("an agent of its pool", wait.detail)
         case WaitCause.UNSPECIFIED:
             return wait.detail
 

@@ -117,13 +117,14 @@ class LossReason:
 
 
 class WaitCause(IntEnum):
-    """Kind of the delay of a trial's start: GPUs in use or missing, a blob, the environment."""
+    """Kind of a delay of a trial's start: GPUs in use or missing, blob, environment, platform."""
 
     UNSPECIFIED = 0
     GPU_IN_USE = 1
     GPU_MISSING = 2
     BLOB = 3
     ENVIRONMENT = 4
+    PLATFORM = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,12 @@ class WaitReason:
     object: str = ""
     """The awaited object, for BLOB."""
     detail: str = ""
-    """Last error, of the store for BLOB, of the last start for ENVIRONMENT; empty: none."""
+    """Last error: of the store for BLOB, of the last start for ENVIRONMENT, in the platform's words
+    for PLATFORM; empty: none."""
     failure_count: int = 0
     """Number of failed starts of the trial, for ENVIRONMENT."""
+    remedy: str = ""
+    """What a person can do, for PLATFORM; empty: nothing is known."""
 
 
 class IgnoreCause(IntEnum):

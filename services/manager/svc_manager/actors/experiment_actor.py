@@ -15,22 +15,26 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import experiment_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Bus
 from svc_manager.actors.effect_runner import EffectRunner
 from svc_manager.actors.inbox_reader import InboxReader
+from svc_manager.actors.need_publisher import NeedPublisher
 from svc_manager.actors.timer import Timer
 from svc_manager.blobs.checkpoints import frees_blobs
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.events import Stamp, batches_to_bytes
 from svc_manager.converters.notifications import notifications_from
+from svc_manager.converters.pools import need_template, need_to_bytes
 from svc_manager.converters.text_log import line_of
 from svc_manager.converters.views import experiment_view
 from svc_manager.domain import events, inputs
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
+from svc_manager.domain.demand import demand_of
 from svc_manager.domain.effects import outstanding_effects
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.scheduling import (
@@ -112,6 +116,8 @@ class ExperimentActor:
         self._journal = journal
         self._dependencies = dependencies
         self._effect_runner: EffectRunner | None = None
+        self._need: NeedPublisher | None = None
+        """None: the agents of its pool are a part of the installation."""
         self._reader = InboxReader(dependencies.bus.inbox, experiment_id, self._request_round)
         # The time of this experiment: wall clocks only bridge the owners of its log.
         self._clock = SteadyClock(dependencies.clock, self._experiment.logged_at_ms)
@@ -271,6 +277,7 @@ class ExperimentActor:
     async def _recover(self) -> None:
         if self._experiment.created:
             self._start_performer()
+            self._update_need()
             await self._sync_with_state()
             self._recovery_end = 0
             if self._reader.reading:
@@ -290,18 +297,38 @@ class ExperimentActor:
             bytes_travel=self._dependencies.bytes_travel,
             traceparent=self._dependencies.telemetry.traceparent,
         )
+        pool = self._experiment.settings.pool
+        if pool != LOCAL_POOL:
+            template = need_template(self._experiment)
+            self._need = NeedPublisher(
+                self._dependencies.bus,
+                self._dependencies.clock,
+                pool,
+                lambda demand: need_to_bytes(template, demand, self._folded.sequence),
+            )
+
+    def _update_need(self) -> None:
+        if self._need is not None:
+            self._need.update(demand_of(self._experiment))
 
     async def _write_summary(self) -> None:
+        if self._need is not None and self._experiment.state in CLOSED_STATES:
+            # A manager that finds an up-to-date summary of a stopped experiment does not load it.
+            await self._need.flush()
         await self._dependencies.summaries.put(self.view(), self._folded.sequence)
 
     async def _end(self, error: BaseException) -> None:
         await self._reader.aclose()
         await self._timer.aclose()
+        if self._need is not None and self._experiment.state not in CLOSED_STATES:
+            await self._need.aclose()  # the next owner publishes what it reads in the log
         if self._effect_runner is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_DRAIN_S):
                     await self._effect_runner.drain()
             await self._effect_runner.aclose()
+        if self._need is not None:
+            await self._need.aclose()
         self._journal.close()
         refusal = (
             error
@@ -427,6 +454,7 @@ class ExperimentActor:
             self._effect_runner.observe(event)
             if frees_blobs(self._experiment, event):
                 self._dependencies.on_garbage()
+        self._update_need()
         await self._effect_runner.run(round_.effects)
         await self._sync_with_state()
         if self._recovery_end is not None and self._read_sequence >= self._recovery_end:

@@ -123,6 +123,7 @@ def wait_from(message: cause_pb2.WaitReason) -> WaitReason:
         message.object[:TEXT_LIMIT],
         message.detail[:TEXT_LIMIT],
         message.failure_count,
+        message.remedy[:TEXT_LIMIT],
     )
 
 
@@ -151,6 +152,7 @@ def write_wait(message: cause_pb2.WaitReason, wait: WaitReason) -> None:
     message.object = wait.object
     message.detail = wait.detail
     message.failure_count = wait.failure_count
+    message.remedy = wait.remedy
 
 
 def ignore_cause_from(number: int) -> IgnoreCause:

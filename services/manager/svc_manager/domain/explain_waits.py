@@ -89,7 +89,7 @@ def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
                 f"agent {runner_id} has it: {wait_text(wait)}",
                 "free a GPU, lower trialGpuNumber, or let trials share one (maxTrialNumberPerGpu)",
             )
-        case WaitCause.BLOB | WaitCause.UNSPECIFIED | WaitCause.ENVIRONMENT:
+        case _:
             awaited = awaited_text(wait)
             return Reason(
                 ReasonKind.OBJECT, f"agent {runner_id} waits for {awaited}", _LOOK_AT_BYTES

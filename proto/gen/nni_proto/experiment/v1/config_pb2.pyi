@@ -93,21 +93,30 @@ class TrainingServiceConfig(_message.Message):
 
     PLATFORM_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    SECRET_PATHS_FIELD_NUMBER: _builtins.int
     platform: _builtins.str
     """`local`, `remote`, ..."""
     @_builtins.property
     def options(self) -> _value_pb2.Value:
         """Options of the platform, camelCase names; a map."""
 
+    @_builtins.property
+    def secret_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths of options whose values are secret: `machineList[0].password`. At creation the manager
+        takes these values out of `options` and adds the paths of those whose names tell that they are
+        secret; neither log nor answers have them.
+        """
+
     def __init__(
         self,
         *,
         platform: _builtins.str = ...,
         options: _value_pb2.Value | None = ...,
+        secret_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "platform", b"platform"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "platform", b"platform", "secret_paths", b"secret_paths"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,6 +14,7 @@ from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.experiment.v1 import config_pb2 as _config_pb2
 from nni_proto.experiment.v1 import event_pb2 as _event_pb2
 from nni_proto.experiment.v1 import experiment_pb2 as _experiment_pb2
+from nni_proto.runner.v1 import pool_pb2 as _pool_pb2
 from nni_proto.runner.v1 import runner_service_pb2 as _runner_service_pb2
 import builtins as _builtins
 import sys
@@ -906,6 +907,10 @@ class RunnerSummary(_message.Message):
     LAST_SEEN_AT_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     TRIALS_FIELD_NUMBER: _builtins.int
+    PLATFORM_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     pool: _builtins.str
     host_name: _builtins.str
@@ -914,6 +919,14 @@ class RunnerSummary(_message.Message):
     gpu_count: _builtins.int
     draining: _builtins.bool
     version: _builtins.str
+    platform: _builtins.str
+    """Platform that runs the agent. Empty: a person or the installation has started it."""
+    state: _pool_pb2.PoolAgentState.ValueType
+    """Unset: the fleet does not know the agent, which is connected."""
+    slots: _builtins.int
+    """Trials at once. 0: not known."""
+    reason: _builtins.str
+    """Why it is not running, in the platform's words. Empty: none."""
     @_builtins.property
     def last_seen_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -931,10 +944,14 @@ class RunnerSummary(_message.Message):
         last_seen_at: _timestamp_pb2.Timestamp | None = ...,
         version: _builtins.str = ...,
         trials: _abc.Iterable[_runner_service_pb2.RunnerTrial] | None = ...,
+        platform: _builtins.str = ...,
+        state: _pool_pb2.PoolAgentState.ValueType = ...,
+        slots: _builtins.int = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["last_seen_at", b"last_seen_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "last_seen_at", b"last_seen_at", "pool", b"pool", "runner_id", b"runner_id", "trial_count", b"trial_count", "trials", b"trials", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "last_seen_at", b"last_seen_at", "platform", b"platform", "pool", b"pool", "reason", b"reason", "runner_id", b"runner_id", "slots", b"slots", "state", b"state", "trial_count", b"trial_count", "trials", b"trials", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,23 +25,23 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/trial/v1/cause.proto\x12\x12nni_proto.trial.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf0\x01\n\tEndReason\x12+\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1c.nni_proto.trial.v1.EndCause\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x13\n\x0bstderr_tail\x18\x04 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12,\n\x04stop\x18\x06 \x01(\x0b\x32\x1e.nni_proto.trial.v1.StopReason\x12\x12\n\nlost_count\x18\x07 \x01(\x05\x12,\n\x04loss\x18\x08 \x01(\x0b\x32\x1e.nni_proto.trial.v1.LossReason\"J\n\nStopReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.StopCause\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xb5\x01\n\nLossReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.LossCause\x12*\n\x07silence\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\x12*\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x1d.nni_proto.trial.v1.EndReason\x12\x11\n\trunner_id\x18\x05 \x01(\t\"\xdf\x01\n\nWaitReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.WaitCause\x12\x11\n\tgpu_count\x18\x02 \x01(\x05\x12\x15\n\rgpu_available\x18\x03 \x01(\x05\x12\x16\n\x0egpu_restricted\x18\x04 \x01(\x08\x12*\n\x05users\x18\x05 \x03(\x0b\x32\x1b.nni_proto.trial.v1.GpuUser\x12\x0e\n\x06object\x18\x06 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\x12\x15\n\rfailure_count\x18\x08 \x01(\x05\"S\n\x07GpuUser\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x11\n\ttrial_ids\x18\x02 \x03(\t\x12\x15\n\rexperiment_id\x18\x03 \x01(\t\x12\x0f\n\x07process\x18\x04 \x01(\t*\x81\x02\n\x08\x45ndCause\x12\x19\n\x15\x45ND_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45ND_CAUSE_SUCCEEDED\x10\x01\x12\x17\n\x13\x45ND_CAUSE_EXIT_CODE\x10\x02\x12\x14\n\x10\x45ND_CAUSE_SIGNAL\x10\x03\x12\x19\n\x15\x45ND_CAUSE_NOT_STARTED\x10\x04\x12\x18\n\x14\x45ND_CAUSE_TIME_LIMIT\x10\x05\x12\x15\n\x11\x45ND_CAUSE_STOPPED\x10\x06\x12\x12\n\x0e\x45ND_CAUSE_LOST\x10\x07\x12\x1b\n\x17\x45ND_CAUSE_NEVER_STARTED\x10\x08\x12\x15\n\x11\x45ND_CAUSE_CUT_OFF\x10\t*\x8e\x01\n\tStopCause\x12\x1a\n\x16STOP_CAUSE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTOP_CAUSE_USER\x10\x01\x12\x17\n\x13STOP_CAUSE_ASSESSOR\x10\x02\x12!\n\x1dSTOP_CAUSE_EXPERIMENT_STOPPED\x10\x03\x12\x14\n\x10STOP_CAUSE_AGENT\x10\x04*\x96\x03\n\tLossCause\x12\x1a\n\x16LOSS_CAUSE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aLOSS_CAUSE_AGENT_RESTARTED\x10\x01\x12\x1c\n\x18LOSS_CAUSE_AGENT_STOPPED\x10\x02\x12\x19\n\x15LOSS_CAUSE_AGENT_LEFT\x10\x03\x12\x1b\n\x17LOSS_CAUSE_AGENT_SILENT\x10\x04\x12\x1c\n\x18LOSS_CAUSE_CLAIM_EXPIRED\x10\x05\x12\x1f\n\x1bLOSS_CAUSE_UNKNOWN_TO_AGENT\x10\x06\x12!\n\x1dLOSS_CAUSE_AGENT_UNRESPONSIVE\x10\x07\x12\x1b\n\x17LOSS_CAUSE_AGENT_FAILED\x10\x08\x12\x1d\n\x19LOSS_CAUSE_COMMAND_FAILED\x10\t\x12\x1d\n\x19LOSS_CAUSE_STARTER_KILLED\x10\n\x12\x1a\n\x16LOSS_CAUSE_NOT_STARTED\x10\x0b\x12\x1e\n\x1aLOSS_CAUSE_REPORTS_MISSING\x10\x0c*\x8f\x01\n\tWaitCause\x12\x1a\n\x16WAIT_CAUSE_UNSPECIFIED\x10\x00\x12\x19\n\x15WAIT_CAUSE_GPU_IN_USE\x10\x01\x12\x1a\n\x16WAIT_CAUSE_GPU_MISSING\x10\x02\x12\x13\n\x0fWAIT_CAUSE_BLOB\x10\x03\x12\x1a\n\x16WAIT_CAUSE_ENVIRONMENT\x10\x04*K\n\x0bIgnoreCause\x12\x1c\n\x18IGNORE_CAUSE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aIGNORE_CAUSE_FINAL_COUNTED\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/trial/v1/cause.proto\x12\x12nni_proto.trial.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf0\x01\n\tEndReason\x12+\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1c.nni_proto.trial.v1.EndCause\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x13\n\x0bstderr_tail\x18\x04 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12,\n\x04stop\x18\x06 \x01(\x0b\x32\x1e.nni_proto.trial.v1.StopReason\x12\x12\n\nlost_count\x18\x07 \x01(\x05\x12,\n\x04loss\x18\x08 \x01(\x0b\x32\x1e.nni_proto.trial.v1.LossReason\"J\n\nStopReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.StopCause\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xb5\x01\n\nLossReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.LossCause\x12*\n\x07silence\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t\x12*\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x1d.nni_proto.trial.v1.EndReason\x12\x11\n\trunner_id\x18\x05 \x01(\t\"\xef\x01\n\nWaitReason\x12,\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1d.nni_proto.trial.v1.WaitCause\x12\x11\n\tgpu_count\x18\x02 \x01(\x05\x12\x15\n\rgpu_available\x18\x03 \x01(\x05\x12\x16\n\x0egpu_restricted\x18\x04 \x01(\x08\x12*\n\x05users\x18\x05 \x03(\x0b\x32\x1b.nni_proto.trial.v1.GpuUser\x12\x0e\n\x06object\x18\x06 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x07 \x01(\t\x12\x15\n\rfailure_count\x18\x08 \x01(\x05\x12\x0e\n\x06remedy\x18\t \x01(\t\"S\n\x07GpuUser\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x11\n\ttrial_ids\x18\x02 \x03(\t\x12\x15\n\rexperiment_id\x18\x03 \x01(\t\x12\x0f\n\x07process\x18\x04 \x01(\t*\x81\x02\n\x08\x45ndCause\x12\x19\n\x15\x45ND_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45ND_CAUSE_SUCCEEDED\x10\x01\x12\x17\n\x13\x45ND_CAUSE_EXIT_CODE\x10\x02\x12\x14\n\x10\x45ND_CAUSE_SIGNAL\x10\x03\x12\x19\n\x15\x45ND_CAUSE_NOT_STARTED\x10\x04\x12\x18\n\x14\x45ND_CAUSE_TIME_LIMIT\x10\x05\x12\x15\n\x11\x45ND_CAUSE_STOPPED\x10\x06\x12\x12\n\x0e\x45ND_CAUSE_LOST\x10\x07\x12\x1b\n\x17\x45ND_CAUSE_NEVER_STARTED\x10\x08\x12\x15\n\x11\x45ND_CAUSE_CUT_OFF\x10\t*\x8e\x01\n\tStopCause\x12\x1a\n\x16STOP_CAUSE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTOP_CAUSE_USER\x10\x01\x12\x17\n\x13STOP_CAUSE_ASSESSOR\x10\x02\x12!\n\x1dSTOP_CAUSE_EXPERIMENT_STOPPED\x10\x03\x12\x14\n\x10STOP_CAUSE_AGENT\x10\x04*\x96\x03\n\tLossCause\x12\x1a\n\x16LOSS_CAUSE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aLOSS_CAUSE_AGENT_RESTARTED\x10\x01\x12\x1c\n\x18LOSS_CAUSE_AGENT_STOPPED\x10\x02\x12\x19\n\x15LOSS_CAUSE_AGENT_LEFT\x10\x03\x12\x1b\n\x17LOSS_CAUSE_AGENT_SILENT\x10\x04\x12\x1c\n\x18LOSS_CAUSE_CLAIM_EXPIRED\x10\x05\x12\x1f\n\x1bLOSS_CAUSE_UNKNOWN_TO_AGENT\x10\x06\x12!\n\x1dLOSS_CAUSE_AGENT_UNRESPONSIVE\x10\x07\x12\x1b\n\x17LOSS_CAUSE_AGENT_FAILED\x10\x08\x12\x1d\n\x19LOSS_CAUSE_COMMAND_FAILED\x10\t\x12\x1d\n\x19LOSS_CAUSE_STARTER_KILLED\x10\n\x12\x1a\n\x16LOSS_CAUSE_NOT_STARTED\x10\x0b\x12\x1e\n\x1aLOSS_CAUSE_REPORTS_MISSING\x10\x0c*\xa8\x01\n\tWaitCause\x12\x1a\n\x16WAIT_CAUSE_UNSPECIFIED\x10\x00\x12\x19\n\x15WAIT_CAUSE_GPU_IN_USE\x10\x01\x12\x1a\n\x16WAIT_CAUSE_GPU_MISSING\x10\x02\x12\x13\n\x0fWAIT_CAUSE_BLOB\x10\x03\x12\x1a\n\x16WAIT_CAUSE_ENVIRONMENT\x10\x04\x12\x17\n\x13WAIT_CAUSE_PLATFORM\x10\x05*K\n\x0bIgnoreCause\x12\x1c\n\x18IGNORE_CAUSE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aIGNORE_CAUSE_FINAL_COUNTED\x10\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.trial.v1.cause_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ENDCAUSE']._serialized_start=901
-  _globals['_ENDCAUSE']._serialized_end=1158
-  _globals['_STOPCAUSE']._serialized_start=1161
-  _globals['_STOPCAUSE']._serialized_end=1303
-  _globals['_LOSSCAUSE']._serialized_start=1306
-  _globals['_LOSSCAUSE']._serialized_end=1712
-  _globals['_WAITCAUSE']._serialized_start=1715
-  _globals['_WAITCAUSE']._serialized_end=1858
-  _globals['_IGNORECAUSE']._serialized_start=1860
-  _globals['_IGNORECAUSE']._serialized_end=1935
+  _globals['_ENDCAUSE']._serialized_start=917
+  _globals['_ENDCAUSE']._serialized_end=1174
+  _globals['_STOPCAUSE']._serialized_start=1177
+  _globals['_STOPCAUSE']._serialized_end=1319
+  _globals['_LOSSCAUSE']._serialized_start=1322
+  _globals['_LOSSCAUSE']._serialized_end=1728
+  _globals['_WAITCAUSE']._serialized_start=1731
+  _globals['_WAITCAUSE']._serialized_end=1899
+  _globals['_IGNORECAUSE']._serialized_start=1901
+  _globals['_IGNORECAUSE']._serialized_end=1976
   _globals['_ENDREASON']._serialized_start=87
   _globals['_ENDREASON']._serialized_end=327
   _globals['_STOPREASON']._serialized_start=329
@@ -49,7 +49,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LOSSREASON']._serialized_start=406
   _globals['_LOSSREASON']._serialized_end=587
   _globals['_WAITREASON']._serialized_start=590
-  _globals['_WAITREASON']._serialized_end=813
-  _globals['_GPUUSER']._serialized_start=815
-  _globals['_GPUUSER']._serialized_end=898
+  _globals['_WAITREASON']._serialized_end=829
+  _globals['_GPUUSER']._serialized_start=831
+  _globals['_GPUUSER']._serialized_end=914
 # @@protoc_insertion_point(module_scope)

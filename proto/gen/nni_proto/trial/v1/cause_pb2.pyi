@@ -183,10 +183,14 @@ class _WaitCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WaitCause.V
     """The environment of the trial failed; it is started again at growing intervals.
     `failure_count` and `detail` are set.
     """
+    WAIT_CAUSE_PLATFORM: _WaitCause.ValueType  # 5
+    """The platforms of its pool start no agent for it; `detail` has their words, `remedy` what a
+    person can do.
+    """
 
 class WaitCause(_WaitCause, metaclass=_WaitCauseEnumTypeWrapper):
     """Why a trial has not started: as the agent that holds its task says, or, for ENVIRONMENT, after
-    failed starts.
+    failed starts, or, for PLATFORM, as the fleet says.
     """
 
 WAIT_CAUSE_UNSPECIFIED: WaitCause.ValueType  # 0
@@ -199,6 +203,10 @@ WAIT_CAUSE_BLOB: WaitCause.ValueType  # 3
 WAIT_CAUSE_ENVIRONMENT: WaitCause.ValueType  # 4
 """The environment of the trial failed; it is started again at growing intervals.
 `failure_count` and `detail` are set.
+"""
+WAIT_CAUSE_PLATFORM: WaitCause.ValueType  # 5
+"""The platforms of its pool start no agent for it; `detail` has their words, `remedy` what a
+person can do.
 """
 Global___WaitCause: _TypeAlias = WaitCause  # noqa: Y015
 
@@ -353,6 +361,7 @@ class WaitReason(_message.Message):
     OBJECT_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     FAILURE_COUNT_FIELD_NUMBER: _builtins.int
+    REMEDY_FIELD_NUMBER: _builtins.int
     cause: Global___WaitCause.ValueType
     gpu_count: _builtins.int
     """GPUs wanted, for the GPU causes."""
@@ -363,9 +372,13 @@ class WaitReason(_message.Message):
     object: _builtins.str
     """What is awaited, for BLOB: `the code archive`."""
     detail: _builtins.str
-    """The last error: of the store, for BLOB; of the last start, for ENVIRONMENT. Empty: none."""
+    """The last error: of the store, for BLOB; of the last start, for ENVIRONMENT; of the platform, for
+    PLATFORM. Empty: none.
+    """
     failure_count: _builtins.int
     """Starts of this trial that failed, for ENVIRONMENT."""
+    remedy: _builtins.str
+    """For PLATFORM. Empty: nothing is known."""
     @_builtins.property
     def users(self) -> _containers.RepeatedCompositeFieldContainer[Global___GpuUser]: ...
     def __init__(
@@ -379,10 +392,11 @@ class WaitReason(_message.Message):
         object: _builtins.str = ...,
         detail: _builtins.str = ...,
         failure_count: _builtins.int = ...,
+        remedy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "failure_count", b"failure_count", "gpu_available", b"gpu_available", "gpu_count", b"gpu_count", "gpu_restricted", b"gpu_restricted", "object", b"object", "users", b"users"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "detail", b"detail", "failure_count", b"failure_count", "gpu_available", b"gpu_available", "gpu_count", b"gpu_count", "gpu_restricted", b"gpu_restricted", "object", b"object", "remedy", b"remedy", "users", b"users"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

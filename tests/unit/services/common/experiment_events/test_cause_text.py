@@ -143,6 +143,10 @@ def test_loss(loss: LossReason, text: str) -> None:
             "its environment (start failed 7 times): disk full",
         ),
         (WaitReason(WaitCause.BLOB, object="its code", detail="no room"), "its code: no room"),
+        (
+            WaitReason(WaitCause.PLATFORM, detail="login refused", remedy="give a password"),
+            "an agent of its pool: login refused",
+        ),
     ],
 )
 def test_wait(wait: WaitReason, text: str) -> None:

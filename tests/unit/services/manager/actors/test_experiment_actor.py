@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from google.protobuf import duration_pb2
 
+from nni_proto.runner.v1 import pool_pb2
+from svc_common import subjects
 from svc_common.clock import SystemClock
 from svc_common.errors import AbortedError, InvalidArgumentError, LostOwnershipError
 from svc_common.messaging.memory import InMemoryBus
@@ -18,7 +21,8 @@ from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.inputs import AgentSilent, RecordedCommand, Stop, Update
 from svc_manager.domain.scheduling import COUNT_EVERY_MS
 from svc_manager.domain.trial import TrialState
-from tests.unit.services.manager.world import PATIENCE_S, World, hold, world_on
+from svc_manager.usecases.activation import ReopenRequest
+from tests.unit.services.manager.world import PATIENCE_S, World, hold, manager_on, world_on
 
 
 class SteppedClock(SystemClock):
@@ -213,3 +217,85 @@ async def test_manager_that_starts_with_another_time_goes_on(
             assert actor.experiment.state is ExperimentState.RUNNING
             assert spent_s < COUNT_EVERY_MS / 1000 + PATIENCE_S
             assert actor.now_ms() >= before_ms
+
+
+@pytest.fixture
+async def remote_world(tmp_path: Path) -> AsyncIterator[World]:
+    """World with a platform besides local."""
+    async with (
+        InMemoryBus() as bus,
+        world_on(bus, tmp_path, platforms=["local", "elsewhere"]) as made,
+    ):
+        yield made
+
+
+async def need_with(world: World, experiment_id: str, **fields: object) -> pool_pb2.PoolNeed:
+    """Wait until the need of an experiment's pool has these fields; return it."""
+    subject = subjects.pool_need_subject(f"exp-{experiment_id}")
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        aclosing(world.bus.last_values.follow(subject)) as followed,
+    ):
+        async for value in followed:
+            need = pool_pb2.PoolNeed.FromString(value.payload)
+            if all(getattr(need, name) == field for name, field in fields.items()):
+                return need
+    raise AssertionError("the bus was closed")
+
+
+async def test_need_of_a_pool_follows_its_trials(remote_world: World) -> None:
+    experiment_id = await remote_world.create_on("elsewhere", trial_concurrency=3)
+
+    need = await need_with(remote_world, experiment_id, waiting_count=3)
+
+    assert (need.running_count, need.concurrency, need.closed) == (0, 3, False)
+    assert [one.platform for one in need.platforms] == ["elsewhere"]
+    assert need.log_sequence > 0
+
+
+async def test_need_closes_with_the_experiment_and_opens_again(remote_world: World) -> None:
+    experiment_id = await remote_world.create_on("elsewhere")
+    await remote_world.experiments.stop(experiment_id)
+    closed = await need_with(remote_world, experiment_id, closed=True)
+
+    await remote_world.experiments.resume(ReopenRequest(experiment_id))
+
+    opened = await need_with(remote_world, experiment_id, closed=False)
+    assert opened.log_sequence > closed.log_sequence
+
+
+async def test_need_is_published_again_by_the_next_manager(remote_world: World) -> None:
+    experiment_id = await remote_world.create_on("elsewhere")
+    before = await need_with(remote_world, experiment_id, waiting_count=2)
+    await remote_world.manager.registry.aclose()
+    await remote_world.bus.last_values.delete(subjects.pool_need_subject(before.pool))
+
+    async with manager_on(
+        remote_world.bus,
+        remote_world.folder,
+        remote_world.listeners,
+        platforms=["local", "elsewhere"],
+    ):
+        again = await need_with(remote_world, experiment_id, waiting_count=2)
+
+    assert again.platforms == before.platforms
+
+
+async def test_summary_of_a_stopped_experiment_is_written_after_its_need_is_closed(
+    remote_world: World,
+) -> None:
+    experiment_id = await remote_world.create_on("elsewhere")
+    await remote_world.experiments.stop(experiment_id)
+    actor = await remote_world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        await actor.wait_for_effects()
+
+    subject = subjects.pool_need_subject(f"exp-{experiment_id}")
+    last = await remote_world.bus.last_values.read(subject)
+    assert [pool_pb2.PoolNeed.FromString(one.payload).closed for one in last] == [True]
+
+
+async def test_local_experiment_has_no_need(world: World, actor: ExperimentActor) -> None:
+    del actor
+
+    assert await world.bus.last_values.read(subjects.ALL_POOL_NEEDS) == []

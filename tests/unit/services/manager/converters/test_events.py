@@ -86,6 +86,7 @@ WAITS = [
     WaitReason(WaitCause.GPU_MISSING, gpu_count=3, gpu_available=2, gpu_restricted=True),
     WaitReason(WaitCause.BLOB, object="its code", detail="no room"),
     WaitReason(WaitCause.ENVIRONMENT, detail="no space left", failure_count=3),
+    WaitReason(WaitCause.PLATFORM, detail="login refused", remedy="give a password"),
     WaitReason(WaitCause.UNSPECIFIED, detail="text of an old log"),
 ]
 LOSSES = [

@@ -1,0 +1,34 @@
+"""Demand of an experiment for agents in its pool, from its state alone."""
+
+from dataclasses import dataclass
+
+from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.state import Experiment
+from svc_manager.domain.trial import TrialState
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentDemand:
+    """Numbers of attempts that an experiment's pool has to run, and whether others may come."""
+
+    waiting_count: int
+    """Attempts that no agent has started."""
+    running_count: int
+    """Attempts that agents run, those of agents that have fallen silent included."""
+    concurrency: int
+    """Most trials at once."""
+    closed: bool
+    """True if no trial comes any more, unless the experiment is resumed."""
+
+
+def demand_of(experiment: Experiment) -> ExperimentDemand:
+    """Return what an experiment demands of its pool now."""
+    waiting = experiment.counts[TrialState.WAITING]
+    # After an error live trials run to their ends and none is created.
+    failed = experiment.state is ExperimentState.ERROR and not experiment.live
+    return ExperimentDemand(
+        waiting_count=waiting,
+        running_count=len(experiment.live) - waiting,
+        concurrency=experiment.budget.trial_concurrency,
+        closed=failed or experiment.state in CLOSED_STATES,
+    )

@@ -1,0 +1,77 @@
+"""Needs of pools, as the manager writes them."""
+
+from typing import Any
+
+import pytest
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_proto.runner.v1 import pool_pb2
+from nni_wire.values import from_value, to_value
+from svc_manager.converters.pools import need_template, need_to_bytes
+from svc_manager.converters.scalars import settings_of
+from svc_manager.domain.demand import ExperimentDemand
+from svc_manager.domain.state import Experiment
+
+
+def experiment(*sections: dict[str, Any], **fields: Any) -> Experiment:
+    """Return an experiment on platforms with these options, the first one with secrets."""
+    config = config_pb2.ExperimentConfig(
+        training_services=[
+            config_pb2.TrainingServiceConfig(platform=f"p{index}", options=to_value(section))
+            for index, section in enumerate(sections)
+        ],
+        **fields,
+    )
+    config.training_services[0].secret_paths.append("password")
+    return Experiment(
+        id="ab12cd34",
+        config=config.SerializeToString(),
+        settings=settings_of("ab12cd34", config, 0),
+    )
+
+
+def test_need_names_platforms_in_order_with_options_and_secrets() -> None:
+    need = need_template(experiment({"host": "a"}, {"host": "b"}, trial_gpu_number=2))
+
+    assert (need.pool, need.experiment_id) == ("exp-ab12cd34", "ab12cd34")
+    assert [from_value(one.options) for one in need.platforms] == [{"host": "a"}, {"host": "b"}]
+    assert [one.platform for one in need.platforms] == ["p0", "p1"]
+    assert [one.secrets_id for one in need.platforms] == ["exp-ab12cd34", ""]
+    assert need.gpus_per_trial == 2
+
+
+def test_need_without_gpus_leaves_them_unset() -> None:
+    assert not need_template(experiment({})).HasField("gpus_per_trial")
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ([{}], (0, 0, 0)),
+        ([{"minAgents": 1, "maxAgents": 4, "idleTime": "0.5m"}], (1, 4, 30_000)),
+        ([{"maxAgents": 4, "idleTime": "10s"}, {"maxAgents": 2, "idleTime": "1h"}], (0, 6, 3.6e6)),
+        ([{"maxAgents": 4}, {}], (0, 0, 0)),
+    ],
+)
+def test_limits_of_a_pool_come_from_its_platforms(
+    sections: list[dict[str, Any]], expected: tuple[int, int, float]
+) -> None:
+    limits = need_template(experiment(*sections)).limits
+
+    idle_ms = limits.idle.ToMilliseconds()
+    assert (limits.min_agents, limits.max_agents, idle_ms) == expected
+
+
+def test_unset_idle_time_is_the_default_of_the_fleet() -> None:
+    assert not need_template(experiment({})).limits.HasField("idle")
+
+
+def test_message_has_the_present_demand_and_its_position_in_the_log() -> None:
+    template = need_template(experiment({}))
+    need_to_bytes(template, ExperimentDemand(5, 6, 7, closed=True), 1)
+
+    payload = need_to_bytes(template, ExperimentDemand(1, 2, 4, closed=False), 17)
+
+    need = pool_pb2.PoolNeed.FromString(payload)
+    assert (need.waiting_count, need.running_count, need.concurrency) == (1, 2, 4)
+    assert (need.closed, need.log_sequence) == (False, 17)
