@@ -41,10 +41,7 @@ class AgentHome:
         """
         try:
             private_folder(self._folder)
-            self._lock = os.open(
-                self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
-            self._lock_file()
+            self._lock = self._locked_file()
             if authority:
                 (self._folder / AUTHORITY_NAME).write_text(authority, "ascii")
         except (OSError, UnicodeEncodeError) as error:
@@ -52,17 +49,24 @@ class AgentHome:
                 f"the folder {self._folder} of the agent cannot be used: {error}"
             ) from error
 
-    def _lock_file(self) -> None:
+    def _locked_file(self) -> int:
+        """Open and lock the lock file; return its descriptor."""
+        file = os.open(
+            self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            os.close(file)
             raise FailedPreconditionError(
                 f"another agent of this name uses {self._folder}; end it first"
             ) from error
         except OSError as error:
             if error.errno not in _NO_LOCKS:
+                os.close(file)
                 raise
             get_logger().warning("folder not locked", folder=str(self._folder), error=str(error))
+        return file
 
     def close(self, *, remove: bool) -> None:
         """Release the folder, and remove it with everything in it if ``remove``."""

@@ -1,6 +1,7 @@
 """Sockets of bus and manager that a forward creates anew with each of its connections."""
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ from svc_trial_runner.agent_file import BUS_SOCKET, MANAGER_SOCKET
 CURRENT_NAME: Final = "current"
 """File with the name of the subfolder of the present connection."""
 _NAME_LIMIT_BYTES: Final = 256
+_FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 
 
 class ForwardedSockets:
@@ -36,7 +38,7 @@ class ForwardedSockets:
         try:
             with (self._folder / CURRENT_NAME).open("rb") as file:
                 name = file.read(_NAME_LIMIT_BYTES).decode().strip()
-            if not name or Path(name).name != name:
+            if not _FOLDER_NAME.match(name):
                 raise UnavailableError(f"{self._folder / CURRENT_NAME} names no folder: {name!r}")
             self._link(name)
         except (OSError, UnicodeDecodeError) as error:

@@ -135,6 +135,15 @@ async def test_task_that_fails_ends_the_service_with_exit_code_one() -> None:
     assert await run(build) == 1
 
 
+async def test_first_stop_names_the_exit_code() -> None:
+    async def build(service: Service) -> Mapping[str, str]:
+        service.stop(75)
+        service.stop()
+        return {}
+
+    assert await run(build) == 75
+
+
 @pytest.mark.parametrize("ready", [True, False])
 def test_readiness_is_one_line_on_the_inherited_pipe(
     ready: bool, monkeypatch: pytest.MonkeyPatch

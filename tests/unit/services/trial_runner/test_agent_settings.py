@@ -22,6 +22,7 @@ SETTINGS = AgentSettings(
     bus_password="hidden-1",
     manager_token="hidden-2",
     setup_lines=("module load cuda",),
+    gpu_indices=(0, 2),
 )
 
 
@@ -58,3 +59,11 @@ def test_broken_file_is_refused_with_the_rule(content: bytes, rule: str) -> None
 def test_grace_too_short_for_the_last_reports_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="grace_s must be >= 2"):
         replace(SETTINGS, grace_s=1.0)
+
+
+@pytest.mark.parametrize("name", ["slots", "max_trials", "trials_per_gpu", "silence_limit_s"])
+def test_numbers_below_their_minimum_are_refused_by_name(name: str) -> None:
+    fields = {**json.loads(write_agent_settings(SETTINGS)), name: 0}
+
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be >"):
+        parse_agent_settings(json.dumps(fields).encode())

@@ -4,6 +4,12 @@ import pytest
 
 from svc_common.code_user import CodeUser
 from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    write_agent_settings,
+)
 from svc_trial_runner.settings import Settings, default_slots, read_settings, usable_cores
 
 
@@ -198,3 +204,33 @@ def test_grace_too_short_for_the_last_reports_is_refused(
 
     with pytest.raises(InvalidArgumentError, match="NNI_RUNNER_GRACE_S must be"):
         read_settings([])
+
+
+def test_file_of_a_fleet_takes_the_place_of_all_other_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fleet = AgentSettings(
+        name="one",
+        pool="exp-1",
+        platform="slurm",
+        home="~/agents/one",
+        connection=ConnectionSettings(ConnectionKind.SOCKETS, folder="/run/n"),
+        bus_user="one",
+        bus_password="hidden-1",
+        manager_token="hidden-2",
+        slots=3,
+        max_trials=7,
+    )
+    file = tmp_path / "settings.json"
+    file.touch(0o600)
+    file.write_bytes(write_agent_settings(fleet))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NNI_NATS_URL")
+
+    settings = read_settings(["--settings", str(file)])
+
+    assert (settings.pool, settings.slots, settings.max_trials) == ("exp-1", 3, 7)
+    assert (settings.home, settings.runner_id) == (tmp_path / "agents/one", "one")
+    assert (settings.token, settings.fleet) == ("hidden-2", fleet)
+    assert (settings.bus_is_here, settings.live_output) == (False, True)
+    assert "hidden" not in repr(settings)

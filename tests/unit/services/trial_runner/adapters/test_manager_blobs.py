@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,19 @@ from svc_manager.domain.quota import Quota
 from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
 from tests.support.byte_service import byte_channel, write
 from tests.support.ports import free_port
+
+
+class ElsewhereStore(InMemoryBlobStore):
+    """Store whose presigned URLs lead nowhere from this machine."""
+
+    async def get_url(self, key: str, lifetime: timedelta) -> str:
+        return f"http://127.0.0.1:1/{key}"
+
+    async def put_url(self, key: str, lifetime: timedelta, size_bytes: int | None = None) -> str:
+        return f"http://127.0.0.1:1/{key}"
+
+    async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
+        raise AssertionError("nothing was sent to the URL")
 
 
 async def test_unavailable_manager_is_an_error() -> None:
@@ -62,3 +76,14 @@ async def test_output_of_a_trial_is_stored_under_its_name(tmp_path: Path) -> Non
         await ManagerBlobExchange(channel, ()).put_named_file("output/e1/t1/2/stdout", path)
 
     assert await store.get("output/e1/t1/2/stdout") == b"line"
+
+
+async def test_content_goes_through_the_manager_where_the_store_cannot_be_reached() -> None:
+    async with InMemoryBus() as bus, byte_channel(bus, ElsewhereStore()) as channel:
+        with pytest.raises(UnavailableError):
+            await ManagerBlobExchange(channel, ()).put(b"content")
+        exchange = ManagerBlobExchange(channel, (), by_url=False).of_experiment("e1")
+
+        key = await exchange.put(b"content")
+
+        assert await exchange.get(key) == b"content"

@@ -6,7 +6,7 @@ from svc_common.experiment_events.causes import WaitReason
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
-from svc_trial_runner.domain.gpus import GpuAllocation, GpuDevice, GpuRequest
+from svc_trial_runner.domain.gpus import GpuAllocation, GpuDevice, GpuRequest, MachineGpuRules
 
 STRANGER = 1
 """Number of a process that is never a descendant of this one."""
@@ -104,3 +104,10 @@ async def test_reason_is_reported_again_only_if_it_changes() -> None:
     assert len(reasons) == 1
     gpus.give_up("exp", "two")
     await waiting
+
+
+async def test_rules_of_the_machine_are_applied() -> None:
+    source = InMemoryGpuDevices([GpuDevice(0, "a", 1), GpuDevice(1, "b", 1)])
+    gpus = GpuAllocator(source, ProcProcessTable(), MachineGpuRules(allowed_indices=(1,)))
+
+    assert await gpus.acquire(request("one"), print) == GpuAllocation((1,))

@@ -6,8 +6,10 @@ from svc_trial_runner.domain.gpus import (
     GpuDevice,
     GpuHolder,
     GpuRequest,
+    MachineGpuRules,
     allocate,
     cuda_visible_devices,
+    parse_visible_devices,
 )
 
 TWO = [GpuDevice(0, "a", 1), GpuDevice(1, "b", 1)]
@@ -109,3 +111,28 @@ def test_visible_devices_name_what_was_given(
     indices: tuple[int, ...] | None, value: str | None
 ) -> None:
     assert cuda_visible_devices(GpuAllocation(indices)) == value
+
+
+def test_rules_of_the_machine_come_before_those_of_the_experiment() -> None:
+    asked = request(allowed_indices=(0,), trials_per_gpu=3, use_active=False)
+    rules = MachineGpuRules(allowed_indices=(1,), use_active=True, trials_per_gpu=2)
+
+    assert rules.applied_to(asked) == request(
+        allowed_indices=(1,), trials_per_gpu=2, use_active=True
+    )
+
+
+def test_machine_without_rules_leaves_those_of_the_experiment() -> None:
+    asked = request(allowed_indices=(0,), trials_per_gpu=3, use_active=True)
+
+    assert MachineGpuRules().applied_to(asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"),
+    [("0,2", (0, 2)), (" 3 ", (3,)), ("", None), ("GPU-8e2a", None), ("NoDevFiles", None)],
+)
+def test_devices_of_a_job_are_known_by_their_indices(
+    text: str, indices: tuple[int, ...] | None
+) -> None:
+    assert parse_visible_devices(text) == indices

@@ -1,0 +1,69 @@
+import asyncio
+from collections.abc import Callable
+
+from svc_common.clock import ManualClock
+from svc_trial_runner.agent.silence import wait_silent
+
+LIMIT_S = 120.0
+
+
+class Bus:
+    """Bus that a test connects and cuts."""
+
+    def __init__(self) -> None:
+        self._up, self._down = asyncio.Event(), asyncio.Event()
+        self.cut()
+
+    def connect(self) -> None:
+        self._up.set()
+        self._down.clear()
+
+    def cut(self) -> None:
+        self._up.clear()
+        self._down.set()
+
+    async def connected(self) -> None:
+        await self._up.wait()
+
+    async def disconnected(self) -> None:
+        await self._down.wait()
+
+
+async def settle(condition: Callable[[], bool]) -> None:
+    """Let tasks run until a condition holds; fail if it does not within many turns."""
+    for _ in range(100):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the condition does not hold")
+
+
+async def test_silence_from_the_start_ends_after_the_limit() -> None:
+    bus, clock = Bus(), ManualClock()
+    waiting = asyncio.ensure_future(wait_silent(bus.connected, bus.disconnected, clock, LIMIT_S))
+    await settle(lambda: clock.sleepers == 1)
+
+    clock.advance(LIMIT_S - 1)
+    await settle(lambda: clock.sleepers == 1)
+    assert not waiting.done()
+    clock.advance(1)
+
+    await asyncio.wait_for(waiting, 10)
+
+
+async def test_connection_within_the_limit_starts_it_anew() -> None:
+    bus, clock = Bus(), ManualClock()
+    waiting = asyncio.ensure_future(wait_silent(bus.connected, bus.disconnected, clock, LIMIT_S))
+    for _ in range(3):
+        await settle(lambda: clock.sleepers == 1)
+        clock.advance(LIMIT_S - 1)
+        bus.connect()
+        await settle(lambda: clock.sleepers == 0)
+        clock.advance(10 * LIMIT_S)  # connected all the time
+        bus.cut()
+    await settle(lambda: clock.sleepers == 1)
+    assert not waiting.done()
+
+    clock.advance(LIMIT_S)
+
+    await asyncio.wait_for(waiting, 10)
