@@ -203,11 +203,11 @@ def gpu_indices(options: Mapping[str, object]) -> tuple[int, ...] | None:
     Raises:
         ValueError: they are no integers >= 0, alone, in a list, or separated by commas.
     """
-    value = options.get(_GPU_INDICES)
+    value: Any = options.get(_GPU_INDICES)
     if value is None:
         return None
     parts = value.split(",") if isinstance(value, str) else value
-    indices = tuple(int(one) for one in (parts if isinstance(parts, list | tuple) else [parts]))
+    indices = tuple(map(int, parts if isinstance(parts, list | tuple) else [parts]))
     if any(index < 0 for index in indices):
         raise ValueError(f"{_GPU_INDICES} must be >= 0, got {value!r}")
     return indices
