@@ -1,0 +1,1 @@
+"""Platform `remote`: machines that are reached over SSH."""

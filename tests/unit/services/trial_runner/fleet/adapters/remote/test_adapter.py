@@ -1,0 +1,300 @@
+"""Adapter of the platform `remote` beyond the conformance suite of platforms."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+from svc_trial_runner.agent_settings import ConnectionKind, parse_agent_settings
+from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
+from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.testing import agent_name, agent_order
+from tests.support.greeters import greetings, open_greeters
+from tests.support.remote_machines import (
+    NO_SSHD,
+    SSHD,
+    Machines,
+    OpenSshServer,
+)
+
+ONE = agent_name(1)
+TWO = agent_name(2)
+
+
+def run(folder: Path, work: Callable[[Machines], Awaitable[None]], count: int = 1) -> None:
+    """Run work with machines, which are closed."""
+    machines = Machines(folder, count)
+
+    async def case() -> None:
+        async with asyncio.timeout(60):
+            await work(machines)
+
+    try:
+        machines.start()
+        asyncio.run(case())
+    finally:
+        machines.close()
+
+
+async def until(
+    adapter: RemoteAdapter, holds: Callable[[list[PlatformAgent]], bool]
+) -> list[PlatformAgent]:
+    """Wait until the list of agents has a property; return it."""
+    while not holds(agents := await adapter.agents()):
+        await adapter.wait_changed()
+    return agents
+
+
+def test_settings_of_an_agent_are_private_and_complete(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        entry = machines.entry(slots=3, setupLines=["true"], pythonPath="/opt/py/bin")
+        adapter = machines.adapter(entry)
+        await adapter.prepare()
+        assert await adapter.launch([agent_order(ONE)]) == []
+        await adapter.aclose()
+
+        file = machines.agent_folder(ONE) / "settings.json"
+        assert file.stat().st_mode & 0o777 == 0o600
+        settings = parse_agent_settings(file.read_bytes())
+        assert (settings.name, settings.pool) == (str(ONE), ONE.pool)
+        assert (settings.slots, settings.max_trials, settings.platform) == (3, None, "remote")
+        assert (settings.setup_lines, settings.python_path) == (("true",), "/opt/py/bin")
+        assert settings.connection.kind is ConnectionKind.SOCKETS
+        assert (Path(settings.connection.folder) / "current").exists()
+        assert settings.home.startswith(str(machines.agent_folder(ONE)))
+
+    run(tmp_path, work)
+
+
+def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter()
+        order = agent_order(ONE)
+        secret = replace(order.credentials, bus_password="secret-77", manager_token="secret-78")
+        await adapter.prepare()
+        await adapter.launch([replace(order, credentials=secret)])
+        await adapter.aclose()
+
+        lines = [" ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"])]
+        assert any(str(ONE) in line for line in lines)
+        assert not any("secret-7" in line for line in lines)
+
+    run(tmp_path, work)
+
+
+def test_without_reuse_each_slot_is_an_agent_of_one_trial(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter(machines.entry(slots=2), options={"reuseMode": False})
+        await adapter.prepare()
+        assert await adapter.capacity() == 2
+        failures = await adapter.launch([agent_order(agent_name(number)) for number in (1, 2, 3)])
+        await adapter.aclose()
+
+        assert [failure.name for failure in failures] == [agent_name(3)]
+        settings = parse_agent_settings((machines.agent_folder(TWO) / "settings.json").read_bytes())
+        assert (settings.slots, settings.max_trials) == (1, 1)
+
+    run(tmp_path, work)
+
+
+def test_bundle_is_sent_once_to_each_machine(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        first = machines.adapter()
+        await first.prepare()
+        await first.aclose()
+        (unpacked,) = (machines.homes[0] / ".nni/bundles").iterdir()
+        made = unpacked.stat().st_ctime_ns
+        second = machines.adapter()
+        await second.prepare()
+        await second.aclose()
+
+        assert unpacked.stat().st_ctime_ns == made
+
+    run(tmp_path, work)
+
+
+def test_bundle_that_was_removed_meanwhile_is_sent_again(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter()
+        await adapter.prepare()
+        (unpacked,) = (machines.homes[0] / ".nni/bundles").iterdir()
+        unpacked.rename(tmp_path / "elsewhere")
+
+        assert await adapter.launch([agent_order(ONE)]) == []
+        await adapter.aclose()
+
+    run(tmp_path, work)
+
+
+def test_check_names_every_machine_with_a_problem(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter(
+            machines.entry(0),
+            machines.entry(1, password="wrong"),
+            machines.entry(0, host="localhost"),
+            {"host": "127.0.0.1", "port": 9, "user": "ann", "password": "x"},
+        )
+        machines.known_hosts.write_text(
+            machines.known_hosts.read_text()
+            + machines.known_hosts.read_text().replace("127.0.0.1", "localhost")
+        )
+        problems = await adapter.check()
+        await adapter.aclose()
+
+        assert sorted(problem.field for problem in problems) == [
+            "machineList[1].password",
+            "machineList[2].host",
+            "machineList[3].port",
+        ]
+        assert not (machines.homes[0] / ".nni/agents").exists() or not list(
+            (machines.homes[0] / ".nni/agents").iterdir()
+        )
+
+    run(tmp_path, work, count=2)
+
+
+def test_broken_section_starts_nothing(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter({"host": "127.0.0.1"})
+
+        assert [problem.field for problem in await adapter.check()] == ["machineList[0].user"]
+        for call in (adapter.prepare(), adapter.launch([agent_order(ONE)]), adapter.agents()):
+            with pytest.raises(PlatformError, match="must be given") as caught:
+                await call
+            assert caught.value.permanent
+        await adapter.clean()
+
+    run(tmp_path, work)
+
+
+def test_machine_that_is_away_holds_up_no_other(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        machines.servers[0].kill()
+        adapter = machines.adapter()
+        await adapter.prepare()
+        failures = await adapter.launch([agent_order(ONE), agent_order(TWO)])
+
+        assert [failure.name for failure in failures] == [TWO]
+        assert "no SSH server listens" in failures[0].reason
+        assert not failures[0].permanent
+        assert [agent.name for agent in await adapter.agents()] == [ONE]
+        await adapter.clean()
+        await adapter.aclose()
+
+    run(tmp_path, work, count=2)
+
+
+def test_no_machine_at_all_is_an_error(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        machines.servers[0].kill()
+        adapter = machines.adapter()
+
+        for call in (adapter.prepare(), adapter.agents(), adapter.launch([agent_order(ONE)])):
+            with pytest.raises(PlatformError, match="no SSH server listens"):
+                await call
+        await adapter.terminate([ONE])
+        await adapter.aclose()
+
+    run(tmp_path, work)
+
+
+def test_agent_of_a_machine_that_goes_away_and_comes_back_is_the_same(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter()
+        await adapter.prepare()
+        await adapter.launch([agent_order(ONE)])
+        await until(adapter, lambda agents: agents[0].phase is AgentPhase.RUNNING)
+        process = (machines.agent_folder(ONE) / "process.json").read_text()
+        machines.servers[0].kill()
+
+        lost = await until(adapter, lambda agents: bool(agents[0].reason))
+        assert lost[0].phase is AgentPhase.RUNNING
+        with pytest.raises(PlatformError):
+            await adapter.terminate([ONE])
+        second = machines.adapter()  # of a fleet that was killed while the machine is away
+        assert [agent.name for agent in await second.agents()] == [ONE]
+        assert await second.launch([agent_order(ONE)]) == []
+        machines.servers[0].start()
+        await until(second, lambda agents: not agents[0].reason)
+
+        assert (machines.agent_folder(ONE) / "process.json").read_text() == process
+        await second.clean()
+        await adapter.aclose()
+        await second.aclose()
+
+    run(tmp_path, work)
+
+
+def test_clean_leaves_no_process_folder_or_socket(tmp_path: Path) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter()
+        await adapter.prepare()
+        await adapter.launch([agent_order(ONE)])
+        file = machines.agent_folder(ONE) / "settings.json"
+        sockets = Path(parse_agent_settings(file.read_bytes()).connection.folder)
+        assert sockets.exists()
+
+        await adapter.clean()
+        await adapter.aclose()
+
+        assert not sockets.exists()
+        assert list((machines.homes[0] / ".nni/agents").iterdir()) == []
+        lines = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
+        assert not any(str(machines.homes[0]) in word for line in lines for word in line)
+
+    run(tmp_path, work)
+
+
+@pytest.mark.skipif(SSHD is None, reason=NO_SSHD)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_session_of_openssh_is_opened_again_below_the_running_agent(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    async def work(machines: Machines) -> None:
+        server = OpenSshServer(tmp_path, machines.homes[0], machines.key_file)
+        server.start()
+        try:
+            await killed_session(machines, server, number)
+        finally:
+            server.kill()
+
+    run(tmp_path, work)
+
+
+async def killed_session(machines: Machines, server: OpenSshServer, number: signal.Signals) -> None:
+    with machines.known_hosts.open("a") as known:
+        known.write(f"[127.0.0.1]:{server.port} {Path(f'{server.host_key}.pub').read_text()}\n")
+    entry = {
+        "host": "127.0.0.1",
+        "port": server.port,
+        "user": server.user,
+        "sshKeyFile": machines.key_file,
+    }
+    async with open_greeters() as endpoints:
+        adapter = machines.adapter(entry, endpoints=endpoints)
+        await adapter.prepare()
+        assert await adapter.launch([agent_order(ONE)]) == []
+        file = machines.agent_folder(ONE) / "settings.json"
+        sockets = parse_agent_settings(file.read_bytes()).connection.folder
+        await until(adapter, lambda agents: agents[0].phase is AgentPhase.RUNNING)
+        before = (Path(sockets) / "current").read_text()
+        assert await greetings(sockets) == ["bus", "manager"]
+
+        server.signal_sessions(number)
+        await until(adapter, lambda agents: bool(agents[0].reason))
+        await until(adapter, lambda agents: not agents[0].reason)
+
+        assert (Path(sockets) / "current").read_text() != before
+        assert await greetings(sockets) == ["bus", "manager"]
+        machines.kill_agent(ONE)
+        await until(adapter, lambda agents: agents[0].phase is AgentPhase.ENDED)
+        await adapter.clean()
+        assert not Path(sockets).exists()
+        await adapter.aclose()

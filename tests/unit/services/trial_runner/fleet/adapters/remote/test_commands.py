@@ -1,0 +1,124 @@
+"""Commands over a real SSH server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+import asyncssh
+
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import WorkerCommands, WorkerFailure
+from svc_trial_runner.fleet.adapters.remote.commands import (
+    call_channel,
+    call_worker,
+    channel_line,
+    run_command,
+    worker_error,
+)
+from svc_trial_runner.fleet.adapters.remote.connections import open_connection
+from svc_trial_runner.fleet.adapters.remote.errors import MachineError
+from svc_trial_runner.fleet.adapters.remote.machines import Machine
+from tests.support.remote_machines import PASSWORD, USER, Machines
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """One machine."""
+    machines = Machines(tmp_path_factory.mktemp("machines"))
+    machines.start()
+    yield machines
+    machines.close()
+
+
+@pytest.fixture
+def machine(world: Machines) -> Machine:
+    """Entry of the machine."""
+    return Machine(0, "127.0.0.1", USER, world.servers[0].port, password=PASSWORD)
+
+
+def over(
+    world: Machines,
+    machine: Machine,
+    work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]],
+) -> T:
+    """Return the result of work over one connection."""
+
+    async def run() -> T:
+        async with asyncio.timeout(20):
+            connection = await open_connection(machine, world.known_hosts, [])
+            async with connection:
+                result = await work(connection)
+        return result
+
+    return asyncio.run(run())
+
+
+def test_input_larger_than_all_buffers_arrives(world: Machines, machine: Machine) -> None:
+    pieces = [b"0" * 1_000_000] * 8
+
+    result = over(world, machine, lambda one: run_command(machine, one, "wc -c", pieces))
+
+    assert int(result.output) == 8_000_000
+    assert result.exit_status == 0
+
+
+def test_command_that_reads_no_input_has_its_errors_reported(
+    world: Machines, machine: Machine
+) -> None:
+    line = "echo no >&2; exit 3"
+
+    result = over(world, machine, lambda one: run_command(machine, one, line, [b"0" * 5_000_000]))
+
+    assert (result.error_output, result.exit_status) == (b"no\n", 3)
+
+
+def test_command_that_does_not_end_is_an_error(world: Machines, machine: Machine) -> None:
+    with pytest.raises(MachineError, match="does not answer a command within"):
+        over(world, machine, lambda one: run_command(machine, one, "sleep 60", [], 0.2))
+
+
+def test_cut_connection_is_an_error(world: Machines, machine: Machine) -> None:
+    async def cut(connection: asyncssh.SSHClientConnection) -> None:
+        waiting = asyncio.create_task(run_command(machine, connection, "sleep 60", []))
+        await asyncio.sleep(0)
+        connection.abort()
+        await waiting
+
+    with pytest.raises(MachineError):
+        over(world, machine, cut)
+
+
+def test_program_of_the_worker_reports(world: Machines, machine: Machine) -> None:
+    report = over(world, machine, lambda one: call_worker(machine, one, WorkerCommands().status()))
+
+    assert report == {"agents": []}
+
+
+def test_error_of_the_worker_names_the_field_of_the_entry(
+    world: Machines, machine: Machine
+) -> None:
+    (Path(world.homes[0]) / "file").touch()
+    commands = WorkerCommands(folder="~/file/nni")
+
+    with pytest.raises(WorkerFailure) as caught:
+        over(world, machine, lambda one: call_worker(machine, one, commands.probe()))
+
+    error = worker_error(machine, caught.value)
+    assert error.problem().rule.startswith("does not serve: ")
+    assert worker_error(machine, WorkerFailure("no_python", "old")).field.endswith("pythonPath")
+    assert worker_error(machine, WorkerFailure("noexec", "x")).field.endswith("folder")
+
+
+def test_program_of_the_sockets_fails_with_its_reason(world: Machines, machine: Machine) -> None:
+    with pytest.raises(MachineError, match=r"cannot have sockets: .*unknown call"):
+        over(world, machine, lambda one: call_channel(machine, one, "python3", "odd"))
+
+
+def test_path_of_python_is_one_word() -> None:
+    assert channel_line("/a b/python3", "open", "k").startswith("exec '/a b/python3' -I -S -c ")

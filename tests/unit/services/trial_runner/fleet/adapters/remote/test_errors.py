@@ -1,0 +1,88 @@
+"""Errors of machines."""
+
+import errno
+import socket
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+import asyncssh
+
+from svc_trial_runner.fleet.adapters.remote.errors import (
+    MachineError,
+    connection_error,
+    known_host_name,
+    ssh_command,
+)
+from svc_trial_runner.fleet.adapters.remote.machines import Machine
+
+MACHINE = Machine(2, "box", "ann", 2222)
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "words"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "host", "has no address"),
+        (ConnectionRefusedError(111, "refused"), "port", "no SSH server listens"),
+        (TimeoutError(), "host", "does not answer: time-out"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "host", "does not answer"),
+        (OSError(errno.EPERM, "not permitted"), "host", "cannot be reached"),
+        (asyncssh.ConnectionLost("Connection lost"), "host", "ended the connection"),
+        (asyncssh.HostKeyNotVerifiable("Host key is revoked"), "host", "not trusted"),
+        (asyncssh.KeyExchangeFailed("no match"), "host", "no algorithm"),
+        (asyncssh.ChannelOpenError(1, "open failed"), "host", "refuses a session"),
+        (asyncssh.ConfigParseError("line 1"), "host", "SSH configuration"),
+        (ValueError("odd"), "host", "ValueError: odd"),
+    ],
+)
+def test_error_of_the_library_has_field_and_remedy(error: Exception, name: str, words: str) -> None:
+    found = connection_error(MACHINE, error)
+
+    assert found.field == f"machineList[2].{name}"
+    assert words in found.rule
+    assert found.remedy
+    assert found.message.startswith("ann@box:2222: ")
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        (Machine(0, "box", "ann", password="secret-1"), "password"),
+        (Machine(0, "box", "ann", password="secret-1", key_file=MACHINE.key_file), "password"),
+        (Machine(0, "box", "ann"), "user"),
+    ],
+)
+def test_refused_login_names_the_way_and_no_secret(machine: Machine, name: str) -> None:
+    found = connection_error(machine, asyncssh.PermissionDenied("Permission denied"))
+
+    assert found.problem().field == f"machineList[0].{name}"
+    assert found.permanent
+    assert "secret-1" not in repr(found.problem()) + str(found)
+
+
+def test_too_many_keys_are_a_refused_login() -> None:
+    error = asyncssh.ProtocolError("Too many authentication failures")
+
+    assert "was refused" in connection_error(MACHINE, error).rule
+
+
+def test_keyboard_interactive_is_refused_with_that_word() -> None:
+    error = asyncssh.PermissionDenied("Permission denied")
+    found = connection_error(MACHINE, error, keyboard_interactive=True)
+
+    assert "keyboard-interactive" in found.rule
+    assert found.permanent
+
+
+def test_error_of_a_machine_stays_the_same() -> None:
+    error = MachineError(MACHINE, "host", "is odd")
+
+    assert connection_error(MACHINE, error) is error
+
+
+def test_names_of_servers_have_a_port_unless_it_is_the_usual_one() -> None:
+    assert known_host_name("box", 22) == "box"
+    assert known_host_name("box", 2222) == "[box]:2222"
+    assert ssh_command(MACHINE) == "ssh -p 2222 ann@box"
+    assert ssh_command(Machine(0, "box", "ann")) == "ssh ann@box"

@@ -1,0 +1,83 @@
+"""Decision about host keys."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+import asyncssh
+
+from svc_trial_runner.fleet.adapters.remote.host_keys import HostKeyCheck, known_hosts_files
+from svc_trial_runner.fleet.adapters.remote.machines import HostKeyPolicy, Machine
+
+STRICT = Machine(0, "box", "ann", 2222)
+ACCEPTING = Machine(0, "box", "ann", 2222, host_key_policy=HostKeyPolicy.ACCEPT_NEW)
+
+
+@pytest.fixture(scope="module")
+def key() -> "asyncssh.SSHKey":
+    return asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+
+
+def line_of(key: "asyncssh.SSHKey", host: str) -> str:
+    return f"{host} {key.export_public_key().decode().strip()}\n"
+
+
+def test_unknown_key_is_refused_with_the_line_that_accepts_it(
+    tmp_path: Path, key: "asyncssh.SSHKey"
+) -> None:
+    check = HostKeyCheck(STRICT, [], tmp_path / "accepted")
+
+    assert not check.accepts("box", "10.0.0.1", 2222, key)
+
+    assert check.error is not None
+    assert key.get_fingerprint() in check.error.rule
+    line = line_of(key, "[box]:2222").strip()
+    assert f"echo '{line}' >> ~/.ssh/known_hosts" in check.error.remedy
+    assert not (tmp_path / "accepted").exists()
+
+
+def test_line_that_is_shown_makes_the_key_known(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    check = HostKeyCheck(STRICT, [], tmp_path / "accepted")
+    check.accepts("box", "10.0.0.1", 2222, key)
+    assert check.error is not None
+    known = check.error.remedy.partition("echo '")[2].partition("'")[0]
+
+    found = asyncssh.match_known_hosts(known.encode(), "box", "10.0.0.1", 2222)
+
+    assert list(found[0]) == [key]
+
+
+def test_accepted_key_is_written_to_a_private_file(tmp_path: Path, key: "asyncssh.SSHKey") -> None:
+    file = tmp_path / "new" / "accepted"
+    check = HostKeyCheck(ACCEPTING, [], file)
+
+    assert check.accepts("box", "10.0.0.1", 2222, key)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    known = asyncssh.match_known_hosts(str(file), "box", "10.0.0.1", 2222)
+    assert list(known[0]) == [key]
+
+
+@pytest.mark.parametrize("machine", [STRICT, ACCEPTING])
+def test_changed_key_is_refused_by_every_policy(
+    tmp_path: Path, key: "asyncssh.SSHKey", machine: Machine
+) -> None:
+    file = tmp_path / "known"
+    file.write_text(line_of(key, "[box]:2222"))
+    check = HostKeyCheck(machine, [str(file)], tmp_path / "accepted")
+    other = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+
+    assert not check.accepts("box", "10.0.0.1", 2222, other)
+
+    assert check.error is not None
+    assert "another host key than before" in check.error.rule
+    assert "ssh-keygen" in check.error.remedy
+
+
+def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.touch()
+
+    assert known_hosts_files([str(tmp_path / "none"), str(tmp_path)], own) == [str(own)]

@@ -1,0 +1,156 @@
+"""Links to machines that go away and come back."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+from svc_trial_runner.fleet.adapters.remote.connections import open_connection
+from svc_trial_runner.fleet.adapters.remote.errors import MachineError
+from svc_trial_runner.fleet.adapters.remote.links import (
+    LONGEST_PAUSE_S,
+    SHORTEST_PAUSE_S,
+    MachineLink,
+    pause_s,
+)
+from svc_trial_runner.fleet.adapters.remote.machines import Machine
+from svc_trial_runner.fleet.adapters.remote.sessions import Session
+from svc_trial_runner.fleet.ports import InstallationEndpoints
+from tests.support.greeters import greetings, open_greeters
+from tests.support.remote_machines import PASSWORD, USER, Machines
+
+
+class Opened:
+    """Link to the machine of a world, with an event for its changes."""
+
+    def __init__(self, world: Machines, password: str, endpoints: InstallationEndpoints) -> None:
+        self.world = world
+        self.changed = asyncio.Event()
+        self.tries = 0
+        self.password = password
+        machine = Machine(0, "127.0.0.1", USER, world.servers[0].port, password=password)
+        self.key = os.urandom(4).hex()
+        self.link = MachineLink(machine, self._open, endpoints, self.changed.set)
+
+    async def _open(self, machine: Machine, on_end: Callable[[], None]) -> Session:
+        self.tries += 1
+        connection = await open_connection(machine, self.world.known_hosts, [])
+        return Session(machine, connection, self.key, on_end)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until a property holds after a change of the link."""
+        while not holds():
+            await self.changed.wait()
+            self.changed.clear()
+
+    async def cut(self) -> None:
+        """Kill the server, and wait until the link has noticed."""
+        self.world.servers[0].kill()
+        await self.until(lambda: self.link.error is not None)
+
+
+def run(
+    folder: Path,
+    work: Callable[[Opened], Awaitable[None]],
+    password: str = PASSWORD,
+    *,
+    starts: bool = True,
+) -> None:
+    """Run work with a link to a new machine."""
+    world = Machines(folder)
+
+    async def case() -> None:
+        async with asyncio.timeout(40), open_greeters() as endpoints:
+            opened = Opened(world, password, endpoints)
+            try:
+                await work(opened)
+            finally:
+                await opened.link.aclose()
+                await opened.link.aclose()
+
+    try:
+        if starts:
+            world.start()
+        else:
+            world.servers[0].port = 9
+        asyncio.run(case())
+    finally:
+        world.close()
+
+
+def test_pauses_grow_to_a_limit() -> None:
+    assert [pause_s(failures) for failures in (1, 2, 3)] == [
+        SHORTEST_PAUSE_S,
+        2 * SHORTEST_PAUSE_S,
+        4 * SHORTEST_PAUSE_S,
+    ]
+    assert pause_s(1000) == LONGEST_PAUSE_S
+
+
+def test_forwards_are_renewed_after_a_cut_under_a_new_name(tmp_path: Path) -> None:
+    async def work(opened: Opened) -> None:
+        folder = await opened.link.forwards()
+        first = (Path(folder) / "current").read_text()
+        await opened.cut()
+        opened.world.servers[0].start()
+
+        await opened.until(lambda: opened.link.error is None)
+
+        assert (Path(folder) / "current").read_text() != first
+        assert await greetings(folder) == ["bus", "manager"]
+        await opened.link.close_forwards()
+        assert not opened.link.has_forwards
+        assert not Path(folder).exists()
+
+    run(tmp_path, work)
+
+
+def test_machine_that_is_gone_does_not_hold_the_caller(tmp_path: Path) -> None:
+    async def work(opened: Opened) -> None:
+        await opened.link.session()
+        await opened.cut()
+
+        with pytest.raises(MachineError):
+            await opened.link.session()
+
+    run(tmp_path, work)
+
+
+def test_closed_port_is_tried_again_by_itself(tmp_path: Path) -> None:
+    async def work(opened: Opened) -> None:
+        with pytest.raises(MachineError, match="no SSH server listens"):
+            await opened.link.session()
+
+        await opened.until(lambda: opened.tries > 1)
+
+    run(tmp_path, work, starts=False)
+
+
+def test_wrong_password_is_tried_again_on_demand_only(tmp_path: Path) -> None:
+    async def work(opened: Opened) -> None:
+        for _ in range(3):
+            with pytest.raises(MachineError, match="was refused"):
+                await opened.link.session()
+        assert opened.tries == 1
+
+        with pytest.raises(MachineError, match="was refused"):
+            await opened.link.session(retry=True)
+        assert opened.tries == 2
+
+    run(tmp_path, work, password="wrong")
+
+
+def test_closed_link_connects_no_more(tmp_path: Path) -> None:
+    async def work(opened: Opened) -> None:
+        await opened.link.session()
+        await opened.link.aclose()
+
+        with pytest.raises(MachineError, match="is not connected"):
+            await opened.link.session()
+        assert opened.tries == 1
+
+    run(tmp_path, work)

@@ -1,0 +1,121 @@
+"""Machines of a `remote` section."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.remote.machines import (
+    HostKeyPolicy,
+    Machine,
+    parse_machines,
+)
+from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSection
+
+ONE = {"host": "a", "user": "u"}
+
+
+def section(*entries: object, **secrets: str) -> PlatformSection:
+    return PlatformSection("remote", {"machineList": list(entries)}, secrets)
+
+
+def problems_of(*entries: object) -> list[PlatformProblem]:
+    return parse_machines(section(*entries))[1]
+
+
+def test_short_entry_has_the_usual_values() -> None:
+    machines, problems = parse_machines(section(ONE))
+
+    assert problems == []
+    assert machines == [Machine(0, "a", "u")]
+    assert machines[0].address == "u@a:22"
+    assert machines[0].host_key_policy is HostKeyPolicy.STRICT
+
+
+def test_full_entry_has_all_values() -> None:
+    entry = ONE | {
+        "port": 2222.0,
+        "sshKeyFile": "/k",
+        "hostKeyPolicy": "accept-new",
+        "slots": 4,
+        "setupLines": ["module load cuda"],
+        "pythonPath": "/opt/py/bin",
+        "folder": "/scratch/nni",
+    }
+
+    machines, problems = parse_machines(section(entry))
+
+    assert problems == []
+    assert machines == [
+        Machine(
+            0,
+            "a",
+            "u",
+            2222,
+            key_file=Path("/k"),
+            host_key_policy=HostKeyPolicy.ACCEPT_NEW,
+            slots=4,
+            setup_lines=("module load cuda",),
+            python_path="/opt/py/bin",
+            folder="/scratch/nni",
+        )
+    ]
+
+
+def test_secrets_are_found_by_their_path() -> None:
+    given = PlatformSection(
+        "remote",
+        {"machineList": [ONE, {"host": "b", "user": "u"}]},
+        {"machineList[1].password": "first-secret", "machineList[1].sshPassphrase": "two"},
+    )
+
+    machines, _ = parse_machines(given)
+
+    assert [machine.password for machine in machines] == [None, "first-secret"]
+    assert machines[1].passphrase == "two"
+    assert "first-secret" not in repr(machines)
+
+
+@pytest.mark.parametrize("options", [{}, {"machineList": []}, {"machineList": "a"}])
+def test_section_without_machines_is_refused(options: dict[str, object]) -> None:
+    assert [one.field for one in parse_machines(PlatformSection("remote", options))[1]] == [
+        "machineList"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("host", ""),
+        ("host", "a b"),
+        ("host", "-oProxyCommand=x"),
+        ("user", None),
+        ("port", 0),
+        ("port", 65536),
+        ("port", "ssh"),
+        ("port", True),
+        ("slots", 1.5),
+        ("hostKeyPolicy", "no"),
+        ("setupLines", [1]),
+        ("folder", "nni"),
+        ("pythonPath", "C:\\py;C:\\py\\Scripts"),
+    ],
+)
+def test_wrong_value_is_a_problem_of_its_field(name: str, value: object) -> None:
+    assert [one.field for one in problems_of(ONE, {**ONE, "host": "b", name: value})] == [
+        f"machineList[1].{name}"
+    ]
+
+
+def test_entry_that_is_no_map_is_a_problem() -> None:
+    assert [one.field for one in problems_of("a")] == ["machineList[0]"]
+
+
+def test_machine_that_is_named_twice_is_a_problem() -> None:
+    problem = problems_of(ONE, ONE)[0]
+
+    assert (problem.field, problem.value) == ("machineList[1].host", "u@a:22")
+    assert "slots" in problem.remedy
+
+
+def test_one_machine_may_have_two_users() -> None:
+    assert problems_of(ONE, {"host": "a", "user": "v"}) == []

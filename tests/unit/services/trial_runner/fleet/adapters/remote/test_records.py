@@ -1,0 +1,30 @@
+"""File with the machines of agents."""
+
+import asyncio
+from pathlib import Path
+
+from svc_trial_runner.fleet.adapters.remote.machines import Machine
+from svc_trial_runner.fleet.adapters.remote.records import FILE, MachineRecord
+from svc_trial_runner.fleet.testing import agent_name
+
+MACHINES = [Machine(0, "a", "u"), Machine(1, "b", "u")]
+
+
+def test_record_survives_the_process(tmp_path: Path) -> None:
+    record = MachineRecord(tmp_path / "new", MACHINES)
+    asyncio.run(record.add({agent_name(1): 0, agent_name(2): 1}))
+    asyncio.run(record.forget([agent_name(1), agent_name(7)]))
+
+    assert MachineRecord(tmp_path / "new", MACHINES).places() == {agent_name(2): 1}
+
+
+def test_agents_follow_their_machine_in_a_changed_list(tmp_path: Path) -> None:
+    asyncio.run(MachineRecord(tmp_path, MACHINES).add({agent_name(1): 0, agent_name(2): 1}))
+
+    assert MachineRecord(tmp_path, [MACHINES[1]]).places() == {agent_name(2): 0}
+
+
+def test_damaged_file_is_an_empty_record(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("{")
+
+    assert MachineRecord(tmp_path, MACHINES).places() == {}

@@ -1,0 +1,198 @@
+"""Sessions: facts, forwards and watch, over real SSH servers."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+
+from svc_trial_runner.fleet.adapters.remote.connections import open_connection
+from svc_trial_runner.fleet.adapters.remote.errors import MachineError
+from svc_trial_runner.fleet.adapters.remote.machines import Machine
+from svc_trial_runner.fleet.adapters.remote.sessions import Session
+from tests.support.greeters import greetings, open_greeters
+from tests.support.remote_machines import (
+    NO_SSHD,
+    PASSWORD,
+    SSHD,
+    USER,
+    Machines,
+    OpenSshServer,
+)
+from tests.support.ssh_server import ServerOptions, SshServer
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """One machine."""
+    machines = Machines(tmp_path_factory.mktemp("machines"))
+    machines.start()
+    yield machines
+    machines.close()
+
+
+@pytest.fixture
+def machine(world: Machines) -> Machine:
+    """Entry of the machine."""
+    return Machine(0, "127.0.0.1", USER, world.servers[0].port, password=PASSWORD)
+
+
+@pytest.fixture
+def key() -> str:
+    """Key of a folder of sockets that no other test has."""
+    return os.urandom(4).hex()
+
+
+def on(
+    world: Machines,
+    machine: Machine,
+    key: str,
+    work: Callable[[Session, asyncio.Event], Awaitable[T]],
+) -> T:
+    """Return the result of work on a session; its folder is removed."""
+
+    async def run() -> T:
+        ended = asyncio.Event()
+        async with asyncio.timeout(30):
+            connection = await open_connection(machine, world.known_hosts, [])
+            session = Session(machine, connection, key, ended.set)
+            try:
+                result = await work(session, ended)
+                await session.close_folder()
+                return result
+            finally:
+                await session.aclose()
+
+    return asyncio.run(run())
+
+
+async def greeted(session: Session, _: asyncio.Event) -> tuple[list[str], str]:
+    """Return what an agent gets over the forwards, and their folder."""
+    async with open_greeters() as endpoints:
+        folder = await session.open_forwards(endpoints)
+        assert await session.open_forwards(endpoints) == folder
+        return await greetings(folder), folder
+
+
+def other_server(world: Machines, **changes: object) -> SshServer:
+    fields = {name: getattr(world.servers[0].options, name) for name in ServerOptions.__slots__}
+    server = SshServer(ServerOptions(**{**fields, "port": 0, **changes}))
+    server.start()
+    world.trust(server.port)
+    return server
+
+
+def test_facts_are_those_of_the_machine(world: Machines, machine: Machine, key: str) -> None:
+    async def facts(session: Session, _: asyncio.Event) -> tuple[str, str, str]:
+        found = await session.facts()
+        assert await session.facts() is found
+        return found.system, found.folder, session.commands.interpreter
+
+    system, folder, interpreter = on(world, machine, key, facts)
+
+    assert (system, folder) == ("Linux", str(world.homes[0] / ".nni"))
+    assert Path(interpreter).is_absolute()
+
+
+def test_machine_that_runs_no_commands_is_a_problem_with_its_words(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    server = other_server(world, environment={"PATH": "/nonexistent"})
+    try:
+        with pytest.raises(MachineError, match="not found") as caught:
+            on(world, replace(machine, port=server.port), key, lambda one, _: one.facts())
+    finally:
+        server.kill()
+
+    assert caught.value.field == "machineList[0].host"
+
+
+def test_windows_is_refused_with_that_word(world: Machines, machine: Machine, key: str) -> None:
+    server = other_server(world, version="OpenSSH_for_Windows_9.5")
+    try:
+        with pytest.raises(MachineError, match="Windows") as caught:
+            on(world, replace(machine, port=server.port), key, lambda one, _: one.facts())
+    finally:
+        server.kill()
+
+    assert caught.value.permanent
+
+
+def test_agents_reach_bus_and_manager_over_sockets(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    words, folder = on(world, machine, key, greeted)
+
+    assert words == ["bus", "manager"]
+    assert not Path(folder).exists()
+
+
+def test_ports_of_loopback_are_used_where_sockets_are_refused(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    server = other_server(world, forwards_sockets=False)
+    try:
+        words, _ = on(world, replace(machine, port=server.port), key, greeted)
+    finally:
+        server.kill()
+
+    assert words == ["bus", "manager"]
+
+
+def test_server_that_forwards_nothing_is_a_problem(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    server = other_server(world, forwards_sockets=False, forwards_ports=False)
+    try:
+        with pytest.raises(MachineError, match="refuses to forward") as caught:
+            on(world, replace(machine, port=server.port), key, greeted)
+    finally:
+        server.kill()
+
+    assert "AllowStreamLocalForwarding" in caught.value.remedy
+
+
+def test_end_of_a_watched_process_is_noticed(world: Machines, machine: Machine, key: str) -> None:
+    children = [subprocess.Popen(["sleep", "600"]) for _ in range(2)]
+
+    async def watch(session: Session, ended: asyncio.Event) -> None:
+        for child in children:
+            await session.watch([child.pid])
+        for child in children:
+            child.kill()
+            assert await ended.wait()
+            ended.clear()
+
+    try:
+        on(world, machine, key, watch)
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+@pytest.mark.skipif(SSHD is None, reason=NO_SSHD)
+@pytest.mark.parametrize("extra", ["", "AllowStreamLocalForwarding no"])
+def test_openssh_forwards_sockets_or_ports(
+    world: Machines, tmp_path: Path, key: str, extra: str
+) -> None:
+    server = OpenSshServer(tmp_path, world.homes[0], world.key_file, extra)
+    server.start()
+    try:
+        known = Path(f"{server.host_key}.pub").read_text()
+        with world.known_hosts.open("a") as file:
+            file.write(f"[127.0.0.1]:{server.port} {known}\n")
+        keyed = Machine(0, "127.0.0.1", server.user, server.port, key_file=Path(world.key_file))
+        words, _ = on(world, keyed, key, greeted)
+    finally:
+        server.kill()
+
+    assert words == ["bus", "manager"]
