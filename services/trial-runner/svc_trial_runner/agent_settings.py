@@ -75,7 +75,8 @@ class AgentSettings:
     """Time that the platform grants from TERM to KILL: trials end in it, and their last checkpoints
     are stored."""
     setup_lines: tuple[str, ...] = ()
-    """Lines of the shell that run before each trial: `module load cuda`, `conda activate x`."""
+    """Command lines of bash, each complete: `module load cuda`, `conda activate x`. They run once,
+    after the login scripts, and trials get the variables that they leave."""
     python_path: str = ""
     """Folder that is put first on the PATH of trials; empty: none."""
     version: str = "unknown"
@@ -86,6 +87,9 @@ class AgentSettings:
     """Whether trials may use GPUs that other programs use; None: the experiment's rule holds."""
     trials_per_gpu: int | None = None
     """Trials at once on a GPU; None: the experiment's rule holds."""
+    keeps_settings: bool = False
+    """True if the platform may start the agent again from the same file, as a batch system does
+    with a job that it puts back into the queue; False: the agent removes the file."""
     removes_home: bool = False
     """True if the agent removes its folder when it ends in order or by silence; False: the folder,
     with its logs, stays for the fleet."""

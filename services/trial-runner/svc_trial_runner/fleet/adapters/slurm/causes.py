@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from svc_trial_runner.fleet.adapters.slurm.listings import JobStage, SlurmJob
@@ -18,6 +18,8 @@ class Cause:
     """True if time alone does not help."""
     field: str = ""
     """Option of the section that is the cause; empty: none."""
+    is_unreachable: bool = False
+    """True if Slurm does not answer; what was asked for may have been done."""
 
 
 _LOWER_REQUEST: Final = "lower the request, or choose another partition"
@@ -87,10 +89,12 @@ _NO_CONTROLLER: Final = (
 )
 _REFUSALS: Final[tuple[tuple[str, Cause], ...]] = (
     (_NO_CONTROLLER, Cause(
-        "Slurm's controller does not answer", "scontrol ping; jobs that run are not affected")),
+        "Slurm's controller does not answer", "scontrol ping; jobs that run are not affected",
+        is_unreachable=True)),
     (r"[Mm]unge|Protocol authentication error|Authentication", Cause(
         "Slurm's authentication does not work on this machine",
-        "ask the administrator: is munged running, with the key of the cluster?")),
+        "ask the administrator: is munged running, with the key of the cluster?",
+        is_unreachable=True)),
     (r"invalid partition|Invalid partition", Cause(
         "there is no such partition", "sinfo lists them", permanent=True, field="partition")),
     (r"Invalid account|account/partition|combination specified", Cause(
@@ -178,5 +182,5 @@ def refusal(errors: str) -> Cause:
     words = " ".join(line.strip() for line in errors.splitlines() if line.strip())[:400]
     for pattern, cause in _REFUSALS:
         if re.search(pattern, words):
-            return Cause(f"{cause.text}: {words}", cause.remedy, cause.permanent, cause.field)
+            return replace(cause, text=f"{cause.text}: {words}")
     return Cause(words or "the command failed without a word")

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import CommandResult
@@ -47,14 +47,7 @@ class CommandRunner(Protocol):
 
 
 class LocalCommandRunner:
-    """Runner of commands on this machine.
-
-    Args:
-        variables: of the environment, besides those of this process.
-    """
-
-    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
-        self._variables = dict(variables or {})
+    """Runner of commands on this machine."""
 
     @property
     def is_here(self) -> bool:
@@ -65,11 +58,9 @@ class LocalCommandRunner:
         self, arguments: Sequence[str], *, content: Iterable[bytes] = (), limit_s: float
     ) -> CommandResult:
         """Return the outcome of a command in a process group of its own; see `CommandRunner`."""
-        settings = [f"{name}={value}" for name, value in self._variables.items()]
-        words = [*(["env", *settings] if settings else []), *arguments]
         try:
             process = await asyncio.create_subprocess_exec(
-                *words,
+                *arguments,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -12,8 +12,6 @@ from typing import Final
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, parse_agent_name
 
 ARRAY_ENDING: Final = ".array"
-ARRAY_INDEX_LIMIT: Final = 1000
-"""Largest index of a task by default: Slurm's `MaxArraySize` is 1001."""
 
 _TASK: Final = re.compile(r"\d+_(\d+)\Z")
 

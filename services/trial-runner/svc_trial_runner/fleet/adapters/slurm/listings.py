@@ -246,10 +246,25 @@ def parse_nodes(output: str) -> list[ComputeNode]:
     ]
 
 
-def parse_configuration(output: str) -> dict[str, str]:
-    """Return the settings in the output of `scontrol show config`, by name."""
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Settings of the cluster that an adapter depends on."""
+
+    has_accounting: bool
+    """True if `sacct` knows ended jobs."""
+    array_index_limit: int
+    """Largest index of a task of an array; 0: there are no arrays."""
+
+
+def read_cluster(output: str) -> Cluster:
+    """Return the settings in the output of `scontrol show config`."""
     pairs = (line.partition("=") for line in output.splitlines())
-    return {name.strip(): value.strip() for name, mark, value in pairs if mark}
+    found = {name.strip(): value.strip() for name, mark, value in pairs if mark}
+    accounting = found.get("AccountingStorageType", "")
+    return Cluster(
+        has_accounting=accounting not in _NONE and not accounting.endswith("/none"),
+        array_index_limit=max(0, (_number(found.get("MaxArraySize", "")) or 1) - 1),
+    )
 
 
 def _lines(output: str) -> list[str]:

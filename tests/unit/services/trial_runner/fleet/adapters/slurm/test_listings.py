@@ -3,19 +3,20 @@
 import pytest
 
 from svc_trial_runner.fleet.adapters.slurm.listings import (
+    Cluster,
     ComputeNode,
     JobStage,
     Partition,
     SlurmJob,
     TruncatedOutputError,
     long_state,
-    parse_configuration,
     parse_fields,
     parse_nodes,
     parse_partitions,
     parse_sacct,
     parse_scontrol_jobs,
     parse_squeue,
+    read_cluster,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName
 
@@ -196,9 +197,22 @@ def test_nodes_have_their_resources() -> None:
     ]
 
 
-def test_settings_of_the_cluster_are_read() -> None:
-    found = parse_configuration(
-        "Configuration data as of 2026-11-27\nMaxArraySize            = 1001\nX = a = b\n"
-    )
-
-    assert found == {"MaxArraySize": "1001", "X": "a = b"}
+@pytest.mark.parametrize(
+    ("output", "cluster"),
+    [
+        (
+            (
+                "Configuration data as of now\nAccountingStorageType = accounting_storage/none\n"
+                "MaxArraySize            = 1001\n"
+            ),
+            Cluster(has_accounting=False, array_index_limit=1000),
+        ),
+        (
+            "AccountingStorageType = accounting_storage/slurmdbd\nMaxArraySize = 0\n",
+            Cluster(has_accounting=True, array_index_limit=0),
+        ),
+        ("AccountingStorageType = (null)\n", Cluster(has_accounting=False, array_index_limit=0)),
+    ],
+)
+def test_settings_of_the_cluster_are_read(output: str, cluster: Cluster) -> None:
+    assert read_cluster(output) == cluster

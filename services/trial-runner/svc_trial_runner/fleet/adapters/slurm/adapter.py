@@ -1,0 +1,342 @@
+"""Platform `slurm`: agents as batch jobs; Slurm's commands are called here or on a login node."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from svc_common import environment
+from svc_trial_runner.agent_settings import AgentSettings, write_agent_settings
+from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
+from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
+from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
+from svc_trial_runner.fleet.adapters.slurm.commands import SlurmCommands, SlurmRefusalError
+from svc_trial_runner.fleet.adapters.slurm.job_names import JobOrder, group_orders
+from svc_trial_runner.fleet.adapters.slurm.job_script import (
+    ScriptPaths,
+    lifetime_s,
+    write_job_script,
+)
+from svc_trial_runner.fleet.adapters.slurm.listings import Cluster, JobStage, SlurmJob, read_cluster
+from svc_trial_runner.fleet.adapters.slurm.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.slurm.partition_limits import (
+    broken_limits,
+    chosen_partition,
+    nodes_of,
+)
+from svc_trial_runner.fleet.adapters.slurm.quantities import parse_time_limit
+from svc_trial_runner.fleet.adapters.slurm.reachability import connection, unreachable
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    parse_agent_name,
+)
+from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
+
+PLATFORM: Final = "slurm"
+END_LIMIT_S: Final = 60.0
+"""Time within which a cancelled job has to leave the queue; one that has not is removed later."""
+END_STEP_S: Final = 0.5
+SETTLED_FACTOR: Final = 6
+"""While all agents run the queue is looked at this much more rarely: the bus notices most ends."""
+NOT_SUBMITTED: Final = AgentName("00000000", "check", 0)
+"""Agent of the script that `check` has tested."""
+
+
+class SlurmAdapter:
+    """Adapter of a Slurm cluster for one pool.
+
+    Slurm notifies of nothing: `wait_changed` looks at the queue, one `squeue` for all jobs of the
+    pool every `pollIntervalSeconds` while jobs are pending or starting, every `SETTLED_FACTOR`
+    times that while all run, and not at all without jobs.
+
+    Args:
+        context: of the pool.
+        runner: of Slurm's commands; None: they are called on this machine.
+    """
+
+    def __init__(self, context: AdapterContext, runner: CommandRunner | None = None) -> None:
+        self._context = context
+        self._options = parse_options(context.section.options)
+        self._runner = runner or LocalCommandRunner()
+        self._slurm = SlurmCommands(self._runner, self._options)
+        self._files = AgentFiles(self._runner, self._options, context.bundles)
+        self._known_cluster: Cluster | None = None
+        self._ending: set[AgentName] = set()
+        """Terminated agents whose folders are not removed."""
+        self._jobs: dict[AgentName, SlurmJob] = {}
+        self._listed: list[PlatformAgent] = []
+        """What `agents` has found last, and what it was made of."""
+        self._changed = asyncio.Event()
+        self._failed = False
+
+    # Checks
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks: of its own, of partition and nodes, of Slurm."""
+        problems = option_problems(self._context.section.options)
+        if problems:
+            return problems
+        try:
+            return await self._cluster_problems()
+        except PlatformError as error:
+            return [PlatformProblem("platform", str(error), PLATFORM, error.remedy)]
+
+    async def _cluster_problems(self) -> list[PlatformProblem]:
+        missing = await self._slurm.missing_programs()
+        if missing:
+            rule = f"must have Slurm's commands, and has no {', '.join(missing)}"
+            remedy = "install Slurm's client programs, or set commandsFolder to their folder"
+            return [PlatformProblem("platform", rule, PLATFORM, remedy)]
+        partitions, nodes = await self._slurm.partitions(), await self._slurm.nodes()
+        problems = broken_limits(self._options, partitions, nodes)
+        partition = chosen_partition(self._options, partitions)
+        used = nodes if partition is None else nodes_of(partition, nodes)
+        problems += await unreachable(
+            self._context.endpoints, used, commands_are_here=self._runner.is_here
+        )
+        await self._files.facts()
+        return problems or await self._refusals()
+
+    async def _refusals(self) -> list[PlatformProblem]:
+        """Return what Slurm refuses of a job of this section, which is not submitted."""
+        order = AgentOrder(NOT_SUBMITTED, AgentCredentials("", "", ""), slots=1)
+        refused = await self._slurm.test(await self._script(JobOrder((order,)), "check"))
+        # Nodes that are down or busy now are no fault of the section.
+        if refused is None or not refused.permanent:
+            return []
+        field = refused.field or "options"
+        value = self._context.section.options.get(field, "")
+        return [PlatformProblem(field, str(refused), str(value), refused.remedy)]
+
+    async def prepare(self) -> None:
+        """Send the bundle to the shared file system unless it is there."""
+        await self._files.send_bundle()
+
+    async def capacity(self) -> int | None:
+        """Return None: Slurm's queue takes what its limits allow, and gives the reasons."""
+        return None
+
+    # Agents
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Submit one job for all orders that ask for the same; see `PlatformAdapter`."""
+        known = {agent.name for agent in await self.agents()} | _live(self._jobs).keys()
+        missing = [order for order in orders if order.name not in known]
+        if not missing:
+            return []
+        digest = await self._files.send_bundle()
+        limit = (await self._cluster()).array_index_limit if self._options.arrays else 0
+        failures: list[LaunchFailure] = []
+        for job in group_orders(missing, limit):
+            failures += await self._submit(job, digest)
+        self._changed.set()
+        return failures
+
+    async def _submit(self, job: JobOrder, digest: str) -> list[LaunchFailure]:
+        lifetime = await self._lifetime_s()
+        names = [str(order.name) for order in job.orders]
+        for order in job.orders:
+            content = write_agent_settings(await self._agent_settings(order, lifetime))
+            await self._files.write_settings(str(order.name), content)
+        folder = (await self._files.facts()).folder
+        try:
+            await self._slurm.submit(await self._script(job, digest), folder)
+        except SlurmRefusalError as error:
+            if error.is_unreachable:
+                raise  # the job may have been taken: the next call finds it by its name
+            await self._files.remove(names)
+            return [
+                LaunchFailure(order.name, str(error), error.remedy, error.permanent)
+                for order in job.orders
+            ]
+        return []
+
+    async def _script(self, job: JobOrder, digest: str) -> str:
+        facts = await self._files.facts()
+        folder = self._files.log_folder(facts)
+        await self._files.make_folder(folder)
+        python = self._options.python or ("python3" if self._options.image else facts.interpreter)
+        paths = ScriptPaths(facts.folder, folder, digest, python)
+        return write_job_script(self._options, job, paths)
+
+    async def _agent_settings(self, order: AgentOrder, lifetime: float | None) -> AgentSettings:
+        folder = (await self._files.facts()).folder
+        reuses = self._options.reuse_mode
+        return AgentSettings(
+            name=str(order.name),
+            pool=order.name.pool,
+            platform=PLATFORM,
+            home=f"{folder}/agents/{order.name}/home",
+            connection=connection(self._context.endpoints),
+            bus_user=order.credentials.bus_user,
+            bus_password=order.credentials.bus_password,
+            manager_token=order.credentials.manager_token,
+            slots=order.slots if reuses else 1,
+            max_trials=order.max_trials if reuses else 1,
+            max_lifetime_s=lifetime,
+            setup_lines=self._options.setup_lines,
+            python_path=self._options.python_path,
+            version=environment.text(environment.NNI_VERSION, "unknown"),
+        )
+
+    async def _lifetime_s(self) -> float | None:
+        duration_s = parse_time_limit(self._options.max_trial_duration)
+        limit_s = self._options.time_limit_s
+        if duration_s is not None and limit_s is None:
+            partition = chosen_partition(self._options, await self._slurm.partitions())
+            limit_s = None if partition is None else partition.job_time_s
+        return lifetime_s(self._options, limit_s, duration_s)
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents that have a folder, with what Slurm says of their jobs."""
+        try:
+            self._jobs = await self._queue()
+            found = await self._look(self._jobs)
+        except PlatformError:
+            self._failed = True
+            raise
+        self._failed = False
+        await self._remove_ended(self._jobs)
+        self._listed = found
+        return found
+
+    async def _queue(self) -> dict[AgentName, SlurmJob]:
+        """Return the jobs of this pool that the queue shows."""
+        return latest_jobs(job for job in await self._slurm.queue() if self._is_own(job.agent))
+
+    async def _look(self, jobs: Mapping[AgentName, SlurmJob]) -> list[PlatformAgent]:
+        states = await self._files.states(self._prefix)
+        named = {name: state for name, state in _named(states).items() if self._is_own(name)}
+        forgotten = [name for name in named if name not in jobs]
+        known = {**await self._forgotten_jobs(forgotten), **jobs}
+        found = [
+            platform_agent(name, state, await self._detailed(known.get(name)))
+            for name, state in sorted(named.items())
+            if name not in self._ending
+        ]
+        return [agent for agent in found if agent is not None]
+
+    async def _forgotten_jobs(self, names: Sequence[AgentName]) -> dict[AgentName, SlurmJob]:
+        """Return jobs that the queue shows no more, from the accounting if there is one."""
+        if not names or not (await self._cluster()).has_accounting:
+            return {}
+        jobs = latest_jobs(await self._slurm.jobs_of_accounting())
+        return {name: jobs[name] for name in names if name in jobs}
+
+    async def _detailed(self, job: SlurmJob | None) -> SlurmJob | None:
+        """Return a failed job with its exit code."""
+        if job is None or job.state != "FAILED" or job.exit_code:
+            return job
+        details = await self._slurm.details(job.id)
+        return next((one for one in details if one.agent == job.agent), job)
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """Cancel the jobs of agents, wait until they are over, and remove their folders."""
+        self._ending |= {name for name in names if self._is_own(name)}
+        await self._end_jobs()
+
+    async def clean(self) -> None:
+        """Cancel all jobs of the pool, remove the folders, and the bundles if no agent is left."""
+        states = await self._files.states(self._prefix)
+        self._ending |= {name for name in _named(states) if self._is_own(name)}
+        self._ending |= set(_live(await self._queue()))
+        await self._end_jobs()
+        await self._files.remove_rest()
+
+    async def _end_jobs(self) -> None:
+        """Cancel the jobs of terminated agents; remove the folders of those that are over."""
+        deadline_s = time.monotonic() + END_LIMIT_S
+        jobs = await self._queue()
+        await self._slurm.cancel([job.id for name, job in jobs.items() if name in self._ending])
+        while self._ending & _live(jobs).keys() and time.monotonic() < deadline_s:
+            await asyncio.sleep(END_STEP_S)  # Slurm notifies of nothing
+            jobs = await self._queue()
+        await self._remove_ended(jobs)
+        self._changed.set()
+
+    async def _remove_ended(self, jobs: Mapping[AgentName, SlurmJob]) -> None:
+        gone = self._ending - _live(jobs).keys()
+        await self._files.remove(sorted(map(str, gone)))
+        self._ending -= gone
+
+    # Changes
+
+    async def wait_changed(self) -> None:
+        """Look at the queue at an interval until the result of `agents` may differ."""
+        self._changed.clear()
+        while True:
+            await self._pause()
+            if self._changed.is_set() or not await self._is_same():
+                return
+
+    async def _pause(self) -> None:
+        """Wait until the next look at the queue, or until agents were launched or ended."""
+        interval_s: float | None = self._options.poll_interval_seconds
+        if not self._failed and not self._ending:
+            interval_s = look_interval_s(self._listed, self._options.poll_interval_seconds)
+        try:
+            async with asyncio.timeout(interval_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _is_same(self) -> bool:
+        """Return whether nothing has changed since `agents` was called."""
+        try:
+            jobs = await self._queue()
+            if jobs != self._jobs or self._failed:
+                return False
+            starting = any(agent.phase is AgentPhase.STARTING for agent in self._listed)
+            return not starting or await self._look(jobs) == self._listed
+        except PlatformError:
+            # The first failure is shown; then the end of the failures is waited for.
+            known, self._failed = self._failed, True
+            return known
+
+    async def aclose(self) -> None:
+        """Release the connection; jobs go on."""
+        await self._runner.aclose()
+
+    async def _cluster(self) -> Cluster:
+        """Return the settings of the cluster, asked for once."""
+        if self._known_cluster is None:
+            self._known_cluster = read_cluster(await self._slurm.configuration())
+        return self._known_cluster
+
+    @property
+    def _prefix(self) -> str:
+        return f"nni-{self._context.installation}-{self._context.pool}-"
+
+    def _is_own(self, name: AgentName) -> bool:
+        return (name.installation, name.pool) == (
+            self._context.installation,
+            self._context.pool,
+        )
+
+
+def look_interval_s(agents: Iterable[PlatformAgent], interval_s: float) -> float | None:
+    """Return the time until the next look at the queue; None: no look is needed.
+
+    Args:
+        agents: as they were listed last.
+        interval_s: while an agent is pending or starting.
+    """
+    phases = {agent.phase for agent in agents}
+    if phases & {AgentPhase.PENDING, AgentPhase.STARTING}:
+        return interval_s
+    return interval_s * SETTLED_FACTOR if AgentPhase.RUNNING in phases else None
+
+
+def _named(states: Mapping[str, dict[str, Any]]) -> dict[AgentName, dict[str, Any]]:
+    found = {parse_agent_name(text): state for text, state in states.items()}
+    return {name: state for name, state in found.items() if name is not None}
+
+
+def _live(jobs: Mapping[AgentName, SlurmJob]) -> dict[AgentName, SlurmJob]:
+    return {name: job for name, job in jobs.items() if job.stage is not JobStage.ENDED}

@@ -1,0 +1,70 @@
+"""Files of agents on a shared file system; here it is this machine's."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
+from svc_trial_runner.fleet.adapters.slurm.command_runner import LocalCommandRunner
+from svc_trial_runner.fleet.adapters.slurm.options import SlurmOptions
+from tests.support.sleeping_agents import SleepingAgents
+
+AGENT = "nni-0123abcd-exp-a-7"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> AgentFiles:
+    options = SlurmOptions(home=str(tmp_path / "nni"))
+    return AgentFiles(LocalCommandRunner(), options, SleepingAgents(tmp_path))
+
+
+async def test_bundle_is_sent_once(files: AgentFiles, tmp_path: Path) -> None:
+    digest = await files.send_bundle()
+    program = tmp_path / "nni" / "bundles" / digest / "run.py"
+    written = program.stat().st_mtime_ns
+
+    assert await files.send_bundle() == digest
+    assert program.stat().st_mtime_ns == written
+
+
+async def test_settings_are_readable_by_their_owner_only(files: AgentFiles, tmp_path: Path) -> None:
+    await files.write_settings(AGENT, b"{}")
+
+    path = tmp_path / "nni" / "agents" / AGENT / "settings.json"
+    assert path.read_bytes() == b"{}"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_folders_of_a_prefix_are_listed_and_removed(files: AgentFiles) -> None:
+    await files.write_settings(AGENT, b"{}")
+    await files.write_settings("nni-0123abcd-exp-ab-1", b"{}")
+
+    states = await files.states("nni-0123abcd-exp-a-")
+    await files.remove([AGENT])
+
+    assert [(name, state["state"]) for name, state in states.items()] == [(AGENT, "prepared")]
+    assert await files.states("nni-0123abcd-exp-a-") == {}
+
+
+async def test_folder_of_an_agent_that_was_killed_elsewhere_is_removed(
+    files: AgentFiles, tmp_path: Path
+) -> None:
+    await files.write_settings(AGENT, b"{}")
+    folder = tmp_path / "nni" / "agents" / AGENT
+    (folder / "process.json").write_text('{"machine": "another:1", "host": "another"}')
+
+    await files.remove([AGENT])
+
+    assert not folder.exists()
+
+
+async def test_bundles_stay_while_an_agent_has_a_folder(files: AgentFiles, tmp_path: Path) -> None:
+    digest = await files.send_bundle()
+    await files.write_settings(AGENT, b"{}")
+
+    await files.remove_rest()
+    assert (tmp_path / "nni" / "bundles" / digest).is_dir()
+
+    await files.remove([AGENT])
+    await files.remove_rest()
+    assert not (tmp_path / "nni").exists()

@@ -1,0 +1,76 @@
+"""Limits of partitions and nodes."""
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.slurm.listings import ComputeNode, Partition
+from svc_trial_runner.fleet.adapters.slurm.options import SlurmOptions
+from svc_trial_runner.fleet.adapters.slurm.partition_limits import broken_limits, chosen_partition
+
+PARTITIONS = [
+    Partition("main", is_default=True, max_time_s=3600, default_time_s=600),
+    Partition("gpu", max_cpus_per_node=4, accounts=("lab",), denied_qos=("low",)),
+    Partition("old", is_up=False),
+    Partition("empty"),
+]
+NODES = [
+    ComputeNode("n1", cpus=8, memory_mebibytes=4000, gres={}, partitions=("main",)),
+    ComputeNode("n2", cpus=16, memory_mebibytes=8000, gres={"gpu": 2}, partitions=("gpu", "old")),
+]
+
+
+def broken(options: SlurmOptions) -> list[str]:
+    return [problem.field for problem in broken_limits(options, PARTITIONS, NODES)]
+
+
+def test_default_partition_is_chosen() -> None:
+    found = chosen_partition(SlurmOptions(), PARTITIONS)
+
+    assert found is not None
+    assert found.name == "main"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SlurmOptions(),
+        SlurmOptions(time_limit="1h", cpus=8, memory="4000M"),
+        SlurmOptions(partition="gpu", account="lab", gres="gpu:2", cpus=4),
+        SlurmOptions(partition="main,gpu", cpus=100),
+    ],
+)
+def test_request_within_the_limits_is_accepted(options: SlurmOptions) -> None:
+    assert broken(options) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (SlurmOptions(partition="nope"), "partition"),
+        (SlurmOptions(partition="old"), "partition"),
+        (SlurmOptions(partition="empty"), "partition"),
+        (SlurmOptions(time_limit="2h"), "timeLimit"),
+        (SlurmOptions(max_trial_duration="10m"), "maxTrialDuration"),
+        (SlurmOptions(cpus=9), "cpus"),
+        (SlurmOptions(memory="5G"), "memory"),
+        (SlurmOptions(gres="gpu:1"), "gres"),
+        (SlurmOptions(partition="gpu", account="lab", gres="gpu:3"), "gres"),
+        (SlurmOptions(partition="gpu", account="lab", cpus=5), "cpus"),
+        (SlurmOptions(partition="gpu", account="guests"), "account"),
+        (SlurmOptions(partition="gpu", qos="low"), "qos"),
+    ],
+)
+def test_request_beyond_a_limit_names_its_field(options: SlurmOptions, field: str) -> None:
+    assert broken(options) == [field]
+
+
+def test_limit_is_named_in_the_rule() -> None:
+    (problem,) = broken_limits(SlurmOptions(time_limit="2h"), PARTITIONS, NODES)
+
+    assert problem.rule == "must be at most 0-01:00:00, the limit of main"
+
+
+def test_cluster_without_a_default_partition_wants_one() -> None:
+    (problem,) = broken_limits(SlurmOptions(), PARTITIONS[1:], NODES)
+
+    assert "must be given" in problem.rule
+    assert "gpu, old, empty" in problem.remedy
