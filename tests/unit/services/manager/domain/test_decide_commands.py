@@ -175,6 +175,23 @@ def test_a_resumed_experiment_keeps_its_trials_and_counts_on() -> None:
     }
 
 
+@pytest.mark.parametrize("command", [inputs.Resume, inputs.View])
+def test_reopened_listener_keeps_its_prefix_unless_another_one_is_given(
+    command: type[inputs.Resume] | type[inputs.View],
+) -> None:
+    lab = Lab(started=False)
+    lab.experiment = type(lab.experiment)()
+    lab.command(inputs.Create(created(), 8080, "before"))
+    prefixes = []
+
+    for given in ("", "after"):
+        lab.command(inputs.Stop())
+        lab.command(command(8080, given, ""))
+        prefixes.append(lab.experiment.url_prefix)
+
+    assert prefixes == ["before", "after"]
+
+
 def test_trials_that_were_live_when_a_folder_was_copied_are_failed_at_resume() -> None:
     lab = Lab()
     trial = lab.running()

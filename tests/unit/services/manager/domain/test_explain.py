@@ -20,7 +20,7 @@ from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, intermediate, lost
 
-SILENT = AgentFacts("r1", "local", 31.0, silent=True, draining=False, held_count=1)
+SILENT = AgentFacts("r1", "local", 1000.0, silent=True, draining=False, held_count=1)
 
 
 def why(lab: Lab, trial: Trial) -> Explanation:
@@ -56,7 +56,7 @@ def test_a_trial_of_a_silent_agent_is_unknown() -> None:
 
     assert explanation.outcome is TrialOutcome.RUNS
     assert explanation.reasons[0].kind is ReasonKind.AGENT
-    assert "for 31 s" in explanation.reasons[0].text
+    assert "for 16 min 40 s" in explanation.reasons[0].text
 
 
 def test_a_success_is_explained_with_its_duration() -> None:
