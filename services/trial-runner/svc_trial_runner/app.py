@@ -3,11 +3,9 @@
 import asyncio
 import os
 import secrets
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from nni_proto.runner.v1.runner_service_pb2_grpc import add_RunnerServiceServicer_to_server
@@ -16,11 +14,9 @@ from nni_proto.runner.v1 import runner_service_pb2
 from svc_common import environment
 from svc_common.access.security import Guard
 from svc_common.clock import Clock, SystemClock
-from svc_common.errors import UnavailableError
 from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
-from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.ports import Bus
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
@@ -36,21 +32,13 @@ from svc_trial_runner.adapters.agent_folder import (
     trial_sdk_folder,
     write_tools,
 )
-from svc_trial_runner.adapters.agent_home import AgentHome
 from svc_trial_runner.adapters.blob_access import StoreLocations, open_stores
 from svc_trial_runner.adapters.blob_values import StoredLargeValues
 from svc_trial_runner.adapters.checkpoint_copies import DiskCheckpointCopies
 from svc_trial_runner.adapters.claim_journal import FileClaimJournal
 from svc_trial_runner.adapters.code_archives import CachedCodeStore
-from svc_trial_runner.adapters.environments import FileEnvironments
-from svc_trial_runner.adapters.forwarded_sockets import ForwardedSockets
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices, NvmlGpuDevices
 from svc_trial_runner.adapters.local_processes import LocalProcesses
-from svc_trial_runner.adapters.login_environment import (
-    LoginEnvironments,
-    own_roots,
-    without_bundle,
-)
 from svc_trial_runner.adapters.process_reaper import (
     Reaper,
     become_subreaper,
@@ -61,7 +49,6 @@ from svc_trial_runner.adapters.process_reaper import (
 from svc_trial_runner.adapters.process_sweeper import ProcSweeper
 from svc_trial_runner.adapters.process_table import ProcProcessTable
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
-from svc_trial_runner.adapters.trial_api import write_trial_api
 from svc_trial_runner.adapters.trial_blobs import TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets
@@ -69,8 +56,6 @@ from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
-from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
-from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind
 from svc_trial_runner.attempts.checkpoints import Checkpoints
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
@@ -81,18 +66,21 @@ from svc_trial_runner.attempts.process_reuse import ReusedProcesses
 from svc_trial_runner.attempts.trial_checkpoints import UPLOAD_GRACE_S, TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
-from svc_trial_runner.domain.gpus import (
-    NO_MACHINE_RULES,
-    GpuDevice,
-    MachineGpuRules,
-    parse_visible_devices,
-)
-from svc_trial_runner.ports import ClaimJournal, Environments, GpuDevices
+from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.ports import ClaimJournal, GpuDevices
 from svc_trial_runner.reporting.recovery import Recovery
 from svc_trial_runner.reporting.reporter import Reporter
 from svc_trial_runner.servicer import RunnerServicer
 from svc_trial_runner.settings import Settings
 from svc_trial_runner.telemetry import Telemetry
+from svc_trial_runner.wiring import (
+    bus_settings,
+    drain_after,
+    machine_gpu_rules,
+    open_environments,
+    open_home,
+    stop_when_silent,
+)
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
 _LAST_REPORTS_S = 1.0
@@ -121,13 +109,13 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     reaper = Reaper()
     service.adapters.callback(reaper.close)
     service.adapters.callback(kill_descendants)
-    _open_home(service, settings)
+    open_home(service, settings)
     state = _open_state(service, settings)
     tools = await asyncio.to_thread(_open_tools, settings)
-    bus = NatsBus(_bus_settings(settings, state.name))
+    bus = NatsBus(bus_settings(settings, state.name))
     if settings.fleet is not None:
-        limit_s = settings.fleet.silence_limit_s
-        service.tasks.start(_stop_when_silent(service, bus, SystemClock(), limit_s), "silence")
+        silent = stop_when_silent(service, bus, SystemClock(), settings.fleet.silence_limit_s)
+        service.tasks.start(silent, "silence")
     await service.adapters.enter_async_context(bus)
     reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)
@@ -156,41 +144,6 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
         agent.remember_ended(key)
     state.spool.before_forgetting(agent.note_progress)
     return await _serve(service, settings, bus, dependencies, agent, state, registry)
-
-
-def _open_home(service: Service, settings: Settings) -> None:
-    """Lock the folder of an agent of a fleet; it is released, and perhaps removed, at the end."""
-    fleet = settings.fleet
-    if fleet is None:
-        return
-    home = AgentHome(settings.home)
-    home.open(fleet.connection.authority)
-    service.adapters.callback(lambda: home.close(remove=fleet.removes_home and not service.failed))
-
-
-def _bus_settings(settings: Settings, name: str) -> NatsSettings:
-    if settings.fleet is not None and settings.fleet.connection.kind is ConnectionKind.SOCKETS:
-        sockets = ForwardedSockets(Path(settings.fleet.connection.folder))
-        login = settings.security.bus
-        return NatsSettings.over_socket(
-            sockets.bus, user=login.user, password=login.password, name=name
-        )
-    return NatsSettings.confined(
-        settings.nats_url,
-        settings.security,
-        token=settings.token,
-        name=name,
-        replicas=settings.replicas,
-    )
-
-
-async def _stop_when_silent(service: Service, bus: NatsBus, clock: Clock, limit_s: float) -> None:
-    """Stop the agent once its bus has been away for the limit."""
-    with suppress(UnavailableError):  # the bus was closed, so the agent stops already
-        away = partial(bus.wait_connected, connected=False)
-        await wait_silent(bus.wait_connected, away, clock, limit_s)
-        get_logger().error("bus silent", limit_s=limit_s)
-        service.stop(SILENCE_EXIT_CODE)
 
 
 def _open_state(service: Service, settings: Settings) -> _State:
@@ -266,7 +219,7 @@ async def _open_dependencies(
     uploads = DirectoryUploadSpool(folder / "uploads")
     sockets = UnixTrialSockets(settings.runtime_directory, code_user)
     service.adapters.callback(sockets.close)
-    environments = await asyncio.to_thread(_open_environments, settings)
+    environments = await asyncio.to_thread(open_environments, settings)
     code = CachedCodeStore(
         CodeArchives(opened.blobs, settings.work_directory / "code", clock), code_user
     )
@@ -276,7 +229,7 @@ async def _open_dependencies(
         plans=LaunchPlans(code, environments, tools, settings.work_directory / "experiments"),
         values=StoredLargeValues(opened.blobs),
         gpus=GpuAllocator(
-            _gpu_source(settings), ProcProcessTable(), _machine_gpu_rules(settings.fleet)
+            _gpu_source(settings), ProcProcessTable(), machine_gpu_rules(settings.fleet)
         ),
         folders=DiskTrialFolders(settings.output_limit_bytes, code_user),
         sockets=sockets,
@@ -291,24 +244,6 @@ async def _open_dependencies(
             max(settings.grace_s, UPLOAD_GRACE_S),
         ),
     )
-
-
-def _open_environments(settings: Settings) -> Environments:
-    """Return the source of the environments of trials: files of clients, or a login here."""
-    fleet, own = settings.fleet, environment.for_user_code()
-    if fleet is None:
-        return FileEnvironments(own, sys.executable)
-    hook = write_trial_api(settings.work_directory / "api", trial_sdk_folder().parent)
-    login = without_bundle(own, own_roots())
-    return LoginEnvironments(login, fleet.setup_lines, fleet.python_path, hook)
-
-
-def _machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
-    if fleet is None:
-        return NO_MACHINE_RULES
-    visible = environment.for_user_code().get("CUDA_VISIBLE_DEVICES", "")
-    allowed = parse_visible_devices(visible) if fleet.gpu_indices is None else fleet.gpu_indices
-    return MachineGpuRules(allowed, fleet.use_active_gpu, fleet.trials_per_gpu)
 
 
 async def _serve(
@@ -332,11 +267,7 @@ async def _serve(
     )
     address, metrics = "", {}
     if settings.fleet is None:  # elsewhere nothing may listen
-        guard = _open_guard(service, settings)
-        address = await _serve_grpc(
-            service, settings, guard, dependencies, agent, identity, registry
-        )
-        metrics = await serve_metrics(service, registry, guard)
+        address, metrics = await _listen(service, settings, dependencies, agent, identity, registry)
     reachable = replace(identity, grpc_address=address)
     gpu_count = await _gpu_count(dependencies.gpus)
     presence = Presence(agent, reachable, bus.signals, clock, gpu_count)
@@ -353,6 +284,8 @@ async def _serve(
         "close tasks": tasks.close_when_draining(),
     }.items():
         service.tasks.start(work, name)
+    if settings.fleet is not None:
+        service.tasks.start(drain_after(agent, clock, settings.fleet.max_lifetime_s), "lifetime")
 
     async def lose() -> None:
         agent.lose_all()  # before anything waits: on TERM to all processes, trials end by it, too
@@ -370,6 +303,20 @@ async def _serve(
     service.on_stopping(lose)
     service.add_consumer(leave)
     return {"grpc": address, "runner": state.name, **metrics}
+
+
+async def _listen(
+    service: Service,
+    settings: Settings,
+    dependencies: AttemptDependencies,
+    agent: Agent,
+    identity: RunnerIdentity,
+    registry: Registry,
+) -> tuple[str, Mapping[str, str]]:
+    """Start gRPC and metrics; return the address of gRPC and the fields of readiness of metrics."""
+    guard = _open_guard(service, settings)
+    address = await _serve_grpc(service, settings, guard, dependencies, agent, identity, registry)
+    return address, await serve_metrics(service, registry, guard)
 
 
 def _open_guard(service: Service, settings: Settings) -> Guard:

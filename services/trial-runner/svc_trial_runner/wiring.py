@@ -1,0 +1,101 @@
+"""Parts of the agent that depend on who has started it: its installation, or a fleet elsewhere."""
+
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from svc_common import environment
+from svc_common.clock import Clock
+from svc_common.errors import UnavailableError
+from svc_common.lifecycle import Service
+from svc_common.logs import get_logger
+from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.messaging.ports import Bus
+from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
+from svc_trial_runner.adapters.agent_home import AgentHome
+from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.adapters.forwarded_sockets import ForwardedSockets
+from svc_trial_runner.adapters.login_environment import (
+    LoginEnvironments,
+    own_roots,
+    without_bundle,
+)
+from svc_trial_runner.adapters.trial_api import write_trial_api
+from svc_trial_runner.agent.agent import Agent
+from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
+from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind
+from svc_trial_runner.domain.gpus import (
+    NO_MACHINE_RULES,
+    MachineGpuRules,
+    parse_visible_devices,
+)
+from svc_trial_runner.ports import Environments
+from svc_trial_runner.settings import Settings
+
+
+def open_home(service: Service, settings: Settings) -> None:
+    """Lock the folder of an agent of a fleet; it is released, and perhaps removed, at the end."""
+    fleet = settings.fleet
+    if fleet is None:
+        return
+    home = AgentHome(settings.home)
+    home.open(fleet.connection.authority)
+    service.adapters.callback(lambda: home.close(remove=fleet.removes_home and not service.failed))
+
+
+def bus_settings(settings: Settings, name: str) -> NatsSettings:
+    """Return how the agent reaches the bus: by an address, or through a forwarded socket."""
+    if settings.fleet is not None and settings.fleet.connection.kind is ConnectionKind.SOCKETS:
+        sockets = ForwardedSockets(Path(settings.fleet.connection.folder))
+        login = settings.security.bus
+        return NatsSettings.over_socket(
+            sockets.bus, user=login.user, password=login.password, name=name
+        )
+    return NatsSettings.confined(
+        settings.nats_url,
+        settings.security,
+        token=settings.token,
+        name=name,
+        replicas=settings.replicas,
+    )
+
+
+async def stop_when_silent(service: Service, bus: Bus, clock: Clock, limit_s: float) -> None:
+    """Stop the agent, with an exit code of its own, once its bus has been away for the limit."""
+    with suppress(UnavailableError):  # the bus was closed, so the agent stops already
+        away = partial(bus.wait_connected, connected=False)
+        await wait_silent(bus.wait_connected, away, clock, limit_s)
+        get_logger().error("bus silent", limit_s=limit_s)
+        service.stop(SILENCE_EXIT_CODE)
+
+
+def open_environments(settings: Settings) -> Environments:
+    """Return the source of the environments of trials: files of clients, or a login here."""
+    fleet, own = settings.fleet, environment.for_user_code()
+    if fleet is None:
+        return FileEnvironments(own, sys.executable)
+    hook = write_trial_api(settings.work_directory / "api", trial_sdk_folder().parent)
+    login = without_bundle(own, own_roots())
+    return LoginEnvironments(login, fleet.setup_lines, fleet.python_path, hook)
+
+
+def machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
+    """Return the rules of this machine for its GPUs.
+
+    Where the fleet names none, those of a batch job are its rule, as its environment names them.
+    """
+    if fleet is None:
+        return NO_MACHINE_RULES
+    visible = environment.for_user_code().get("CUDA_VISIBLE_DEVICES", "")
+    allowed = parse_visible_devices(visible) if fleet.gpu_indices is None else fleet.gpu_indices
+    return MachineGpuRules(allowed, fleet.use_active_gpu, fleet.trials_per_gpu)
+
+
+async def drain_after(agent: Agent, clock: Clock, lifetime_s: float | None) -> None:
+    """Let the agent end with its last trial once its time is over; None: it has no limit."""
+    if lifetime_s is None:
+        return
+    await clock.sleep(lifetime_s)
+    get_logger().info("agent drains", lifetime_s=lifetime_s)
+    agent.drain()

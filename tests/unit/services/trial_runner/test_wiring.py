@@ -1,0 +1,118 @@
+"""Parts of an agent that a fleet has started; the whole is started by the integration tests."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from svc_common.clock import ManualClock
+from svc_common.lifecycle import Service
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE
+from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind, ConnectionSettings
+from svc_trial_runner.domain.gpus import NO_MACHINE_RULES, MachineGpuRules
+from svc_trial_runner.settings import settings_of_fleet
+from svc_trial_runner.wiring import (
+    bus_settings,
+    drain_after,
+    machine_gpu_rules,
+    open_home,
+    stop_when_silent,
+)
+from tests.unit.services.trial_runner.conftest import Bench
+
+
+def fleet(
+    home: Path, kind: ConnectionKind = ConnectionKind.SOCKETS, **changes: object
+) -> AgentSettings:
+    connection = ConnectionSettings(
+        kind, "nats://127.0.0.1:4222", "127.0.0.1:7501", str(home / "sockets")
+    )
+    fields = {
+        "name": "one",
+        "pool": "pool",
+        "platform": "slurm",
+        "home": str(home / "one"),
+        "connection": connection,
+        "bus_user": "agent",
+        "bus_password": "p",
+        "manager_token": "t",
+        **changes,
+    }
+    return AgentSettings(**fields)  # type: ignore[arg-type] # fields of one test
+
+
+def test_bus_is_found_anew_for_each_connection_through_sockets(tmp_path: Path) -> None:
+    found = bus_settings(settings_of_fleet(fleet(tmp_path)), "one")
+    (tmp_path / "sockets").mkdir()
+    assert found.socket is not None
+    for name in ("c1", "c2"):
+        (tmp_path / "sockets/current").write_text(name)
+
+        assert found.socket() == tmp_path / f"sockets/{name}/bus.sock"
+    assert (found.user, found.owns_streams) == ("agent", False)
+
+
+def test_bus_at_an_address_makes_no_streams_either(tmp_path: Path) -> None:
+    found = bus_settings(settings_of_fleet(fleet(tmp_path, ConnectionKind.DIRECT)), "one")
+
+    assert (found.url, found.socket, found.owns_streams) == ("nats://127.0.0.1:4222", None, False)
+
+
+@pytest.mark.parametrize("removes", [True, False])
+async def test_folder_is_removed_at_the_end_if_the_fleet_wants_it(
+    tmp_path: Path, *, removes: bool
+) -> None:
+    service = Service()
+    open_home(service, settings_of_fleet(fleet(tmp_path, removes_home=removes)))
+
+    await service.aclose()
+
+    assert (tmp_path / "one").exists() is not removes
+
+
+async def test_agent_without_a_bus_stops_with_a_code_of_its_own() -> None:
+    service, clock, broker = Service(), ManualClock(), InMemoryBroker()
+    async with InMemoryBus(broker) as bus:
+        broker.stop()
+        stopping = asyncio.ensure_future(stop_when_silent(service, bus, clock, 60.0))
+        for _ in range(100):  # turns of the loop, of which a few are needed
+            await asyncio.sleep(0)
+        assert (service.exit_code, clock.sleepers) == (0, 1)
+
+        clock.advance(60.0)
+        await stopping
+
+    assert service.exit_code == SILENCE_EXIT_CODE
+
+
+async def test_agent_whose_time_is_over_drains(bench: Bench) -> None:
+    agent, clock = bench.agent(), ManualClock()
+    draining = asyncio.ensure_future(drain_after(agent, clock, 60.0))
+    await asyncio.sleep(0)
+    assert not agent.draining
+
+    clock.advance(60.0)
+    await draining
+
+    assert agent.draining
+
+
+async def test_agent_without_a_limit_of_time_stays(bench: Bench) -> None:
+    agent = bench.agent()
+
+    await drain_after(agent, ManualClock(), None)
+
+    assert not agent.draining
+
+
+def test_gpus_of_a_batch_job_are_a_rule_unless_the_fleet_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+
+    assert machine_gpu_rules(fleet(tmp_path)) == MachineGpuRules((2, 3))
+    ruled = fleet(tmp_path, gpu_indices=(1,), use_active_gpu=True, trials_per_gpu=2)
+    assert machine_gpu_rules(ruled) == MachineGpuRules((1,), True, 2)
+    assert machine_gpu_rules(None) == NO_MACHINE_RULES
