@@ -1,7 +1,8 @@
 """Entry point of an unpacked bundle, there `run.py`: the agent, or the program of the worker.
 
-`python -I -S run.py agent SETTINGS_FILE` and `python -I -S run.py worker COMMAND ...`: no package
-of the machine is on the path, only those of the bundle behind the standard library.
+`python -I -S run.py agent SETTINGS_FILE`, where `-` is stdin, and `python -I -S run.py worker
+COMMAND ...`: no package of the machine is on the path, only those of the bundle behind the standard
+library.
 """
 
 import runpy

@@ -97,11 +97,9 @@ def perform(options: argparse.Namespace, source: BinaryIO) -> dict[str, Any]:
                 )
             }
         case "stop":
-            ended = [worker_agents.stop(folders, name, options.grace) for name in options.names]
-            return {"agents": ended}
+            return {"agents": worker_agents.stop(folders, options.names, options.grace)}
         case _:
-            gone = [worker_agents.remove(folders, name, options.grace) for name in options.names]
-            return {"agents": gone}
+            return {"agents": worker_agents.remove(folders, options.names, options.grace)}
 
 
 def main(arguments: Sequence[str], source: BinaryIO) -> int:
@@ -116,7 +114,12 @@ def main(arguments: Sequence[str], source: BinaryIO) -> int:
         if options.command == "run":
             if options.detach:
                 detach()
-            return supervise(WorkerFolders(options.folder), options.name, options.digest)
+            return supervise(
+                WorkerFolders(options.folder),
+                options.name,
+                options.digest,
+                requeued=not options.detach,
+            )
         report = perform(options, source)
     except WorkerError as error:
         return _fail(error, options.command)

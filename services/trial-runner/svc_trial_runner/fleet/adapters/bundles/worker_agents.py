@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import (
+    has_ended,
     kill_marked,
     marked,
     runs,
@@ -36,6 +39,8 @@ ENDED: Final = "ended"
 PREPARED: Final = "prepared"
 ELSEWHERE: Final = "elsewhere"
 """Runs on another machine that shares the home, as far as is known here."""
+_SUPERVISOR_S: Final = 2.0
+"""Time for a supervisor to write how its agent ended."""
 _LOG_TAIL_LIMIT_BYTES: Final = 256 * 1024
 
 
@@ -120,15 +125,17 @@ def state(folders: WorkerFolders, name: str) -> dict[str, Any]:
         return {**found, "state": ELSEWHERE}
     if process.get("boot") != boot_key():
         return {**found, "state": ENDED, "reason": f"{process.get('host')} was restarted"}
-    if _supervisor_runs(process):
+    if runs(*_process(folders, name)):
         return {**found, "state": RUNNING}
     end = read_fields(folder / END)  # it may have ended in between
     return {**found, "state": ENDED, **(end or {"reason": "its process was killed"})}
 
 
-def _supervisor_runs(process: dict[str, Any]) -> bool:
+def _process(folders: WorkerFolders, name: str) -> tuple[int, int]:
+    """Return number and start time of the supervisor of an agent; zeros: not known."""
+    process = read_fields(folders.agent(name) / PROCESS)
     pid, started = process.get("pid"), process.get("start_time")
-    return isinstance(pid, int) and isinstance(started, int) and runs(pid, started)
+    return (pid, started) if isinstance(pid, int) and isinstance(started, int) else (0, 0)
 
 
 def states(folders: WorkerFolders, prefix: str) -> list[dict[str, Any]]:
@@ -136,44 +143,43 @@ def states(folders: WorkerFolders, prefix: str) -> list[dict[str, Any]]:
     return [state(folders, name) for name in folders.names() if name.startswith(prefix)]
 
 
-def stop(folders: WorkerFolders, name: str, grace_s: float) -> dict[str, Any]:
-    """End an agent with its trials, those of a killed one as well; return its state.
+def stop(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list[dict[str, Any]]:
+    """End agents with their trials, those of killed ones as well; return their states.
 
     Args:
         folders: of NNI.
-        name: of the agent; do nothing if it is not here.
-        grace_s: time between the request to end and the kill.
+        names: of the agents; those that are not here are left alone.
+        grace_s: time between the request to end, which all get at once, and the kill.
     """
-    found = state(folders, name)
-    if found["state"] == ELSEWHERE:
-        return found
-    folder = folders.agent(name)
-    process = read_fields(folder / PROCESS)
-    if found["state"] == RUNNING:
-        pid, started = process["pid"], process["start_time"]
+    found = {name: state(folders, name) for name in names}
+    running = {name: _process(folders, name) for name in names if found[name]["state"] == RUNNING}
+    for pid, started in running.values():
         send_signal(pid, started, signal.SIGTERM)
-        if not wait_until(lambda: not runs(pid, started), grace_s):
+    wait_until(lambda: not any(runs(*process) for process in running.values()), grace_s)
+    for name in names:
+        if found[name]["state"] != ELSEWHERE:
             # The agent first: its supervisor then writes how it ended.
-            kill_marked(folder)
-            if not wait_until(lambda: not runs(pid, started), 2.0):
-                send_signal(pid, started, signal.SIGKILL)
-    kill_marked(folder)
-    return {**state(folders, name), "left": len(marked(folder))}
+            kill_marked(folders.agent(name))
+    for pid, started in running.values():
+        if not wait_until(partial(has_ended, pid, started), _SUPERVISOR_S):
+            send_signal(pid, started, signal.SIGKILL)
+    return [{**state(folders, name), "left": len(marked(folders.agent(name)))} for name in names]
 
 
-def remove(folders: WorkerFolders, name: str, grace_s: float) -> dict[str, Any]:
-    """End an agent and remove its folder; one that runs elsewhere stays.
+def remove(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list[dict[str, Any]]:
+    """End agents and remove their folders; those that run elsewhere stay.
 
     Raises:
         WorkerError: files cannot be removed.
     """
-    found = stop(folders, name, grace_s)
-    if found["state"] != ELSEWHERE:
-        folder = folders.agent(name)
-        with file_errors(folder):
-            if folder.exists():
+    removed = []
+    for found in stop(folders, names, grace_s):
+        folder = folders.agent(found["name"])
+        if found["state"] != ELSEWHERE and folder.exists():
+            with file_errors(folder):
                 remove_folder(folder)
-    return {**found, "removed": found["state"] != ELSEWHERE}
+        removed.append({**found, "removed": found["state"] != ELSEWHERE})
+    return removed
 
 
 def clean(
@@ -190,9 +196,8 @@ def clean(
     Raises:
         WorkerError: files cannot be removed.
     """
-    removed = [
-        remove(folders, name, grace_s) for name in folders.names() if name.startswith(prefix)
-    ]
+    names = [name for name in folders.names() if name.startswith(prefix)]
+    removed = remove(folders, names, grace_s)
     if bundles and folders.bundles.is_dir():
         with file_errors(folders.base):
             remove_unused(folders, kept=0)

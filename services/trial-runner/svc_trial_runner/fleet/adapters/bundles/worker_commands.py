@@ -146,6 +146,8 @@ class WorkerCommands:
         """Return a line for a script that runs an agent until it ends.
 
         The script's own environment is that of the agent. It replaces the shell of the script.
+        The settings are read and removed; after TERM they are written again, as a batch system may
+        run the script once more.
 
         Args:
             name_word: a word of the shell, e.g. `"$NAME"`, inserted as it is.

@@ -27,6 +27,11 @@ def runs(pid: int, started: int) -> bool:
     return pid > 0 and start_time(pid) == started
 
 
+def has_ended(pid: int, started: int) -> bool:
+    """Return whether the process that started then has ended."""
+    return not runs(pid, started)
+
+
 def send_signal(pid: int, started: int, number: signal.Signals) -> None:
     """Send a signal to exactly this process; do nothing if it has ended."""
     with suppress(OSError):

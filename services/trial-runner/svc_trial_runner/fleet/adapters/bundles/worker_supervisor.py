@@ -1,6 +1,7 @@
 """Process above one agent on a worker: its log with a limit, its end as a file; standard library.
 
-It holds the lock of the agent's folder as long as the agent runs, so that no agent runs twice.
+It holds the lock of the agent's folder as long as the agent runs, so that no agent runs twice. The
+agent gets its settings, which have secrets, on stdin; while it runs no file has them.
 """
 
 import errno
@@ -27,6 +28,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     file_errors,
     make_private,
     write_fields,
+    write_private,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK, kill_marked, start_time
@@ -85,13 +87,35 @@ def lock_agent(folder: Path) -> int | None:
     return descriptor
 
 
+class _Termination:
+    """Handler of TERM and INT, which are passed on to the agent."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._agent: subprocess.Popen[bytes] | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._request())
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def pass_to(self, agent: "subprocess.Popen[bytes]") -> None:
+        """Set the agent; a request that came before it is passed on now."""
+        self._agent = agent
+        if self.requested:
+            agent.terminate()
+
+    def _request(self) -> None:
+        self.requested = True
+        if self._agent is not None:
+            self._agent.terminate()
+
+
 def detach() -> None:
     """Go on in a child that the caller of this process does not wait for."""
     if os.fork():
         os._exit(0)
 
 
-def supervise(folders: WorkerFolders, name: str, digest: str) -> int:
+def supervise(folders: WorkerFolders, name: str, digest: str, *, requeued: bool = False) -> int:
     """Run an agent until it ends; return its exit code, 128 + signal for a killed one.
 
     A line `started` or `already_runs` is written to stdout before the agent's first output.
@@ -100,6 +124,8 @@ def supervise(folders: WorkerFolders, name: str, digest: str) -> int:
         folders: of NNI.
         name: of the agent, whose settings are written.
         digest: of the bundle that it runs from.
+        requeued: True if the settings are written again after a request to end, since a batch
+            system may run the agent once more.
 
     Raises:
         WorkerError: the folder cannot be used, or there are no settings.
@@ -112,44 +138,53 @@ def supervise(folders: WorkerFolders, name: str, digest: str) -> int:
             _notify(ALREADY_RUNS)
             return 0
         try:
-            return _run(folders.bundle(digest), folder, digest)
+            return _run(folders.bundle(digest), folder, digest, requeued=requeued)
         finally:
             os.close(lock)
 
 
-def _run(bundle: Path, folder: Path, digest: str) -> int:
-    if not (folder / SETTINGS).is_file():
-        raise WorkerError("settings_missing", f"{folder} has no {SETTINGS}")
+def _run(bundle: Path, folder: Path, digest: str, *, requeued: bool) -> int:
+    try:
+        settings = (folder / SETTINGS).read_bytes()
+    except FileNotFoundError as error:
+        raise WorkerError("settings_missing", f"{folder} has no {SETTINGS}") from error
     if not (bundle / SITE).is_dir():
         raise WorkerError("bundle_missing", f"{bundle} is not unpacked", permanent=False)
     kill_marked(folder)  # left by a supervisor that was killed
     (folder / END).unlink(missing_ok=True)
     log = LimitedLog(folder / LOG)
+    termination = _Termination()
+    write_fields(folder / PROCESS, _process(digest))
     os.putenv(MARK, str(folder))
     agent = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(bundle / "run.py"), "agent", str(folder / SETTINGS)],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-I", "-S", str(bundle / "run.py"), "agent", "-"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd="/",
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.terminate())
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    write_fields(
-        folder / PROCESS,
-        {
-            "machine": machine_key(),
-            "host": os.uname().nodename,
-            "boot": boot_key(),
-            "pid": os.getpid(),
-            "start_time": start_time(os.getpid()),
-            "bundle": digest,
-            "started_at": time.time(),
-        },
-    )
+    termination.pass_to(agent)
+    assert agent.stdin is not None
+    with suppress(BrokenPipeError), agent.stdin:
+        agent.stdin.write(settings)
+    (folder / SETTINGS).unlink(missing_ok=True)
     _notify("started")
-    return _await_end(agent, log, folder)
+    code = _await_end(agent, log, folder)
+    if requeued and termination.requested:
+        write_private(folder / SETTINGS, settings)
+    return code
+
+
+def _process(digest: str) -> dict[str, object]:
+    return {
+        "machine": machine_key(),
+        "host": os.uname().nodename,
+        "boot": boot_key(),
+        "pid": os.getpid(),
+        "start_time": start_time(os.getpid()),
+        "bundle": digest,
+        "started_at": time.time(),
+    }
 
 
 def _await_end(agent: "subprocess.Popen[bytes]", log: LimitedLog, folder: Path) -> int:

@@ -40,6 +40,11 @@ def start(folders: WorkerFolders, settings: bytes = b"{}", name: str = "one") ->
     return worker_agents.start(folders, name, DIGEST, settings)
 
 
+def stop(folders: WorkerFolders, grace_s: float) -> dict[str, Any]:
+    (found,) = worker_agents.stop(folders, ["one"], grace_s)
+    return found
+
+
 def wait_for_state(folders: WorkerFolders, name: str, expected: str) -> dict[str, Any]:
     def has_it() -> bool:
         return bool(worker_agents.state(folders, name)["state"] == expected)
@@ -54,7 +59,13 @@ def test_started_agent_runs_in_a_session_of_its_own(folders: WorkerFolders) -> N
     assert report["started"]
     assert report["state"] == worker_agents.RUNNING
     assert os.getsid(report["pid"]) != os.getsid(0)
-    assert (folders.agent("one") / SETTINGS).stat().st_mode & 0o777 == 0o600
+
+
+def test_running_agent_has_no_file_of_its_secrets(folders: WorkerFolders) -> None:
+    start(folders, b'{"say": "has its settings"}')
+    wait_for_output(folders, "one", "has its settings")
+
+    assert not (folders.agent("one") / SETTINGS).exists()
 
 
 def test_agent_that_runs_is_not_started_again(folders: WorkerFolders) -> None:
@@ -131,14 +142,14 @@ def test_number_that_another_process_has_now_is_no_agent(folders: WorkerFolders)
         {**process, "pid": os.getpid(), "start_time": mine - 1},
     )
 
-    assert worker_agents.stop(folders, "one", 0)["state"] == worker_agents.ENDED
+    assert stop(folders, 0)["state"] == worker_agents.ENDED
 
 
 def test_stop_ends_the_agent_and_its_trials(folders: WorkerFolders) -> None:
     start(folders, b'{"trial": true}')
     wait_for_output(folders, "one", "ready")
 
-    found = worker_agents.stop(folders, "one", TIMEOUT_S)
+    found = stop(folders, TIMEOUT_S)
 
     assert found["state"] == worker_agents.ENDED
     assert found["left"] == 0
@@ -149,10 +160,22 @@ def test_agent_that_does_not_end_is_killed_after_the_grace(folders: WorkerFolder
     start(folders, b'{"deaf": true, "trial": true}')
     wait_for_output(folders, "one", "ready")
 
-    found = worker_agents.stop(folders, "one", 0)
+    found = stop(folders, 0)
 
     assert found["state"] == worker_agents.ENDED
     assert marked(folders.agent("one")) == []
+
+
+def test_agents_that_are_stopped_together_share_the_grace(folders: WorkerFolders) -> None:
+    names = ["one", "two", "three"]
+    for name in names:
+        start(folders, b'{"deaf": true}', name)
+        wait_for_output(folders, name, "ready")
+
+    found = worker_agents.stop(folders, names, 0)
+
+    assert [agent["state"] for agent in found] == [worker_agents.ENDED] * 3
+    assert [agent["exit_code"] for agent in found] == [128 + signal.SIGKILL] * 3
 
 
 def test_trials_of_a_killed_agent_are_ended(folders: WorkerFolders) -> None:
@@ -161,15 +184,15 @@ def test_trials_of_a_killed_agent_are_ended(folders: WorkerFolders) -> None:
     os.kill(report["pid"], signal.SIGKILL)
     wait_for_state(folders, "one", worker_agents.ENDED)
 
-    assert worker_agents.stop(folders, "one", 0)["left"] == 0
+    assert stop(folders, 0)["left"] == 0
     assert marked(folders.agent("one")) == []
 
 
 def test_removed_agent_leaves_nothing(folders: WorkerFolders) -> None:
     start(folders)
 
-    worker_agents.remove(folders, "one", TIMEOUT_S)
-    worker_agents.remove(folders, "one", TIMEOUT_S)
+    worker_agents.remove(folders, ["one"], TIMEOUT_S)
+    worker_agents.remove(folders, ["one"], TIMEOUT_S)
 
     assert folders.names() == []
 
@@ -179,7 +202,7 @@ def test_agent_of_another_machine_is_left_alone(folders: WorkerFolders) -> None:
     write_fields(folders.agent("one") / PROCESS, {"machine": "other:1", "host": "other", "pid": 1})
 
     assert worker_agents.state(folders, "one")["state"] == worker_agents.ELSEWHERE
-    assert not worker_agents.remove(folders, "one", 0)["removed"]
+    assert not worker_agents.remove(folders, ["one"], 0)[0]["removed"]
     assert not start(folders)["started"]
     (folders.agent("one") / PROCESS).unlink()
 
@@ -187,7 +210,7 @@ def test_agent_of_another_machine_is_left_alone(folders: WorkerFolders) -> None:
 def test_agent_from_before_a_restart_has_ended(folders: WorkerFolders) -> None:
     start(folders)
     process = read_fields(folders.agent("one") / PROCESS)
-    worker_agents.stop(folders, "one", TIMEOUT_S)
+    stop(folders, TIMEOUT_S)
     (folders.agent("one") / "end.json").unlink()
 
     write_fields(folders.agent("one") / PROCESS, {**process, "boot": "earlier"})

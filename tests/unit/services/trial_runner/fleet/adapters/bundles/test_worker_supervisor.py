@@ -1,6 +1,7 @@
 """Process above one agent: log with a limit, lock, end as a file."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     WorkerFolders,
     read_fields,
 )
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import runs, wait_until
 from svc_trial_runner.fleet.adapters.bundles.worker_supervisor import (
     LimitedLog,
     lock_agent,
@@ -32,14 +34,18 @@ def folders(tmp_path: Path) -> WorkerFolders:
     return folders
 
 
+def command(folders: WorkerFolders, name: str, *options: str) -> list[str]:
+    return [
+        *(sys.executable, "-I", "-S", str(folders.bundle(DIGEST) / "run.py"), "worker"),
+        *("--folder", str(folders.base), "run", *options, name, DIGEST),
+    ]
+
+
 def run(folders: WorkerFolders, name: str, settings: str) -> "subprocess.CompletedProcess[str]":
     folders.agent(name).mkdir()
     (folders.agent(name) / SETTINGS).write_text(settings)
     return subprocess.run(
-        [
-            *(sys.executable, "-I", "-S", str(folders.bundle(DIGEST) / "run.py"), "worker"),
-            *("--folder", str(folders.base), "run", name, DIGEST),
-        ],
+        command(folders, name),
         capture_output=True,
         text=True,
         check=False,
@@ -78,6 +84,25 @@ def test_end_of_an_agent_is_a_file_with_its_last_line(folders: WorkerFolders) ->
     assert (end["exit_code"], end["reason"]) == (3, "ERROR: no bus")
     assert (folders.agent("one") / LOG).read_text() == "ERROR: no bus\n"
     assert read_fields(folders.agent("one") / PROCESS)["bundle"] == DIGEST
+
+
+@pytest.mark.parametrize("options", [[], ["--detach"]])
+def test_settings_are_there_again_for_a_job_that_is_requeued(
+    folders: WorkerFolders, options: list[str]
+) -> None:
+    folder = folders.agent("one")
+    folder.mkdir()
+    (folder / SETTINGS).write_text("{}")
+    job = subprocess.Popen(command(folders, "one", *options), stdout=subprocess.PIPE)
+    with job:
+        assert job.stdout is not None
+        job.stdout.readline()
+        process = read_fields(folder / PROCESS)
+        assert not (folder / SETTINGS).exists()
+        os.kill(process["pid"], signal.SIGTERM)
+
+    assert wait_until(lambda: not runs(process["pid"], process["start_time"]), 30)
+    assert (folder / SETTINGS).exists() is not bool(options)
 
 
 def test_agent_whose_lock_is_held_is_not_run_again(
