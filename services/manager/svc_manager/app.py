@@ -56,6 +56,7 @@ from svc_manager.adapters.grpc_replayer import GrpcReplayer
 from svc_manager.adapters.inotify_watch import InotifyWatches
 from svc_manager.adapters.memory_leases import InMemoryLeases
 from svc_manager.adapters.other_users import other_human_users
+from svc_manager.adapters.pool_secret_files import PoolSecretFiles
 from svc_manager.adapters.probes import dispatcher_probe, store_probe, views_probe
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
@@ -133,6 +134,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             watches=InotifyWatches(),
             patient_blobs=RetryingBlobStore(stores.blobs, clock),
             machine=platform.node(),
+            secrets=PoolSecretFiles(settings.home),
             me=me or ManagerId("alone"),
             analyst=analyst,
             probes=probes or {},

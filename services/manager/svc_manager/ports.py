@@ -291,6 +291,25 @@ class Journals(Protocol):
         ...
 
 
+class SecretStore(Protocol):
+    """Interface of the store of platforms' secret values, which no log has.
+
+    Every method raises `FailedPreconditionError` if the disk refuses.
+    """
+
+    async def write(self, secrets_id: str, values: Mapping[str, str]) -> None:
+        """Replace the secret values of an id, by their paths in the section of the platform."""
+        ...
+
+    async def read(self, secrets_id: str) -> dict[str, str]:
+        """Return the secret values of an id by path; empty if it has none."""
+        ...
+
+    async def remove_pool(self, pool: str) -> None:
+        """Delete the secret values of all platforms of a pool; nothing happens if it has none."""
+        ...
+
+
 class Agents(Protocol):
     """Interface of the agent monitor that experiments use: live agents, expected agents."""
 

@@ -30,6 +30,7 @@ from svc_manager.ports import (
     Listeners,
     Peers,
     Presences,
+    SecretStore,
     Views,
 )
 from svc_manager.settings import Settings
@@ -46,6 +47,7 @@ from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.folder_disposal import FolderDisposal
 from svc_manager.usecases.log_streams import LogStreams
 from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.pool_removal import PoolRemover
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
 from svc_manager.usecases.trials import Trials
 
@@ -89,6 +91,8 @@ class ManagerDependencies:
     its event is stored, while a client gets the error."""
     machine: str
     """Name of this machine, as its agents report it."""
+    secrets: SecretStore
+    """Secret values of platforms."""
     me: ManagerId
     """Identity of this manager."""
     analyst: Analyst | None = None
@@ -233,6 +237,7 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.jobs,
         dependencies.ids,
         dependencies.clock,
+        dependencies.secrets,
     )
     return Activations(
         core.registry,
@@ -252,6 +257,7 @@ def _deletions(dependencies: ManagerDependencies, core: _Core) -> Deletions:
     remover = ExperimentRemover(
         dependencies.bus,
         dependencies.folders,
+        PoolRemover(dependencies.bus.last_values, dependencies.secrets),
         disposal,
         core.summaries,
         core.blob_services.collector.request,

@@ -20,14 +20,17 @@ _SECRET_PARTS: Final = (
 )
 """Parts of a name without its separators: `wandb_api_key` and `WANDBAPIKEY` hold `apikey`."""
 _TOKEN: Final = "token"  # noqa: S105 - a word
+_POLICY: Final = "policy"
+"""Last word of names such as `hostKeyPolicy`, whose values are choices."""
 _COUNTS: Final = frozenset({"max", "min", "n", "new", "num", "number", "of", "total"})
 """Words before `tokens` that make it a number of words, as in `max_tokens`."""
 
 
 def names_secret(name: str) -> bool:
     """Return whether a field's name has a part such as `password`, `apikey` or `token`."""
-    plain = unicodedata.normalize("NFKC", name)
-    words = [word.lower() for word in _WORD.findall(plain)]
+    words = _words(name)
+    if words[-1:] == [_POLICY]:
+        return False
     if not _SECRET_WORDS.isdisjoint(words):
         return True
     joined = "".join(words)
@@ -40,3 +43,12 @@ def names_secret(name: str) -> bool:
         )
         or _TOKEN in words
     )
+
+
+def last_word(name: str) -> str:
+    """Return the last word of a field's name, in lower case: `file` of `sshKeyFile`."""
+    return next(reversed(_words(name)), "")
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(unicodedata.normalize("NFKC", name))]

@@ -2,17 +2,18 @@
 
 import asyncio
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
-from nni_wire.pools import LOCAL_PLATFORM
+from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL
 from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
     AlreadyExistsError,
+    FailedPreconditionError,
     InvalidArgumentError,
     LostOwnershipError,
     NotFoundError,
@@ -20,15 +21,19 @@ from svc_common.errors import (
 )
 from svc_common.large_work import off_loop
 from svc_common.messaging.ports import EventLog
+from svc_common.pool_secrets import POOL_SECRETS_FOLDER, secrets_id_of
 from svc_common.subjects import check_id
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.creation import created_event
+from svc_manager.converters.platform_secrets import required_secrets, take_secrets
+from svc_manager.converters.scalars import pool_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
+from svc_manager.domain.state import Experiment
 from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import (
     AlgorithmChecker,
@@ -37,6 +42,7 @@ from svc_manager.ports import (
     JobChecker,
     Journals,
     Listeners,
+    SecretStore,
 )
 from svc_manager.usecases.config_checks import PLATFORMS, check_config, choose_algorithm
 from svc_manager.usecases.folder_admission import FolderAdmission
@@ -95,7 +101,7 @@ class ActivatedExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ActivationDependencies:
-    """Log, folders, listeners, checker, ids and clock that opening an experiment needs."""
+    """Log, folders, listeners, checkers, ids, clock and secrets: what activations need."""
 
     events: EventLog
     journals: Journals
@@ -105,6 +111,7 @@ class ActivationDependencies:
     jobs: JobChecker
     ids: IdSource
     clock: Clock
+    secrets: SecretStore
 
 
 class Activations:
@@ -152,14 +159,15 @@ class Activations:
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Create an experiment; a repeated request id returns the one it created before."""
+        new, secrets = _without_secrets(new)
         if not new.request_id:
-            return await self._create(new, self._unused_id())
+            return await self._create(new, self._unused_id(), secrets)
         async with self._creating.setdefault(new.request_id, asyncio.Lock()):
             for draw in range(_DRAWS):
                 # The id is derived from the request, so that a repetition at any manager finds it.
                 experiment_id = self._ports.ids.experiment_id(new.request_id, draw)
                 if await self._ports.events.last(experiment_id) is None:
-                    return await self._create(new, experiment_id)
+                    return await self._create(new, experiment_id, secrets)
                 actor = await self._registry.find(experiment_id)
                 known = actor.experiment.requests.get(new.request_id)
                 if known is not None:
@@ -167,7 +175,9 @@ class Activations:
                     return self._activated(actor.view())
         raise AlreadyExistsError("experiment", experiment_id)
 
-    async def _create(self, new: NewExperiment, experiment_id: str) -> ActivatedExperiment:
+    async def _create(
+        self, new: NewExperiment, experiment_id: str, secrets: Sequence[Mapping[str, str]]
+    ) -> ActivatedExperiment:
         config = self._completed(new.config)
         choose_algorithm(config)
         check_config(config, self._platforms)
@@ -191,8 +201,12 @@ class Activations:
         if new.port:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
         directory = root / experiment_id
+        pool = pool_of(experiment_id, config)
         try:
             digest = await self._ports.folders.create(directory, new.environment, interpreter)
+            for index, values in enumerate(secrets):
+                if values and pool != LOCAL_POOL:
+                    await self._ports.secrets.write(secrets_id_of(pool, index), values)
         except BaseException:
             await self._ports.listeners.close_listener(experiment_id)
             raise
@@ -240,6 +254,8 @@ class Activations:
             await self._ports.listeners.close_listener(experiment_id)
             await self._ports.events.delete(experiment_id)
             await self._ports.folders.remove(Path(created.directory))
+            if created.settings.pool != LOCAL_POOL:
+                await self._ports.secrets.remove_pool(created.settings.pool)
             await self._registry.release(experiment_id)
             raise
         return actor.view()
@@ -251,6 +267,7 @@ class Activations:
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
+        await self._check_secrets(actor.experiment)
         await self.start_job_service(actor)
         moved = await self._moved(actor, reopening)
         directory = Path(moved or actor.experiment.directory)
@@ -265,6 +282,26 @@ class Activations:
         command = Resume(reopening.port, prefix, moved)
         resumed = await self._reopen(actor, reopening, command, "ResumeExperiment")
         return replace(resumed, warnings=warnings)
+
+    async def _check_secrets(self, experiment: Experiment) -> None:
+        """Raise unless this installation has the secret values that an experiment needs.
+
+        Raises:
+            FailedPreconditionError: one is missing, as after a load; names the field.
+        """
+        if experiment.settings.pool == LOCAL_POOL:
+            return  # its agents need none
+        config = config_pb2.ExperimentConfig.FromString(experiment.config)
+        for secrets_id, path in required_secrets(config, experiment.settings.pool):
+            if path not in await self._ports.secrets.read(secrets_id):
+                field = f"trainingService.{path}"
+                file = f"{POOL_SECRETS_FOLDER}/{secrets_id}.json"
+                raise FailedPreconditionError(
+                    f"{field} is secret, and this installation does not have it: write it into "
+                    f"the file {file} of the installation's folder, which only you may read, as "
+                    f'{{"{path}": "..."}}',
+                    {"field": field, "file": file},
+                )
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
         """Open a stopped experiment for reading only, importing its folder if it is unknown."""
@@ -408,6 +445,14 @@ def _fingerprint_of(new: NewExperiment) -> str:
     """Return the fingerprint of a creation, without the values that are drawn for it."""
     config = new.config.SerializeToString(deterministic=True)
     return fingerprint((config, new.port, new.url_prefix))
+
+
+def _without_secrets(new: NewExperiment) -> tuple[NewExperiment, list[dict[str, str]]]:
+    """Return a creation without the secret values of its platforms, and these."""
+    config = config_pb2.ExperimentConfig()
+    config.CopyFrom(new.config)
+    secrets = take_secrets(config)
+    return replace(new, config=config), secrets
 
 
 def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> bool:

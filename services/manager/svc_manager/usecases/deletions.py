@@ -18,16 +18,18 @@ from svc_manager.event_log.tombstones import Tombstone, Tombstones
 from svc_manager.ports import Folders
 from svc_manager.usecases.folder_disposal import Disposal, FolderDisposal
 from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.pool_removal import PoolRemover
 
 _METHOD = "DeleteExperiment"
 
 
 class ExperimentRemover:
-    """Remover of all data of an experiment without an actor: folder, summary, INBOX, log.
+    """Remover of all data of an experiment without an actor: pool, folder, INBOX, log.
 
     Args:
         bus: holds its logs.
         folders: removes the copy of its code.
+        pools: removes its pool.
         disposal: takes its folder.
         summaries: holds its summary.
         on_deleted: called afterwards: its blobs are garbage now.
@@ -38,6 +40,7 @@ class ExperimentRemover:
         self,
         bus: Bus,
         folders: Folders,
+        pools: PoolRemover,
         disposal: FolderDisposal,
         summaries: Summaries,
         on_deleted: Callable[[], None] = lambda: None,
@@ -46,6 +49,7 @@ class ExperimentRemover:
         self._annotated = annotated
         self._bus = bus
         self._folders = folders
+        self._pools = pools
         self._disposal = disposal
         self._summaries = summaries
         self._on_deleted = on_deleted
@@ -58,6 +62,7 @@ class ExperimentRemover:
         A folder is removed only if it holds the experiment's log, or has its name and no log: its
         path came from outside. Its disk is given back in the background.
         """
+        await self._pools.remove(experiment_id)
         if directory and not await self._disposal.take(
             experiment_id, Path(directory), last_sequence
         ):

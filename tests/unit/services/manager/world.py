@@ -311,12 +311,17 @@ class World:
         self.follow(opened.experiment.id)
         return opened.experiment.id
 
-    async def create_on(self, *platforms: str, **config: Any) -> str:
-        """Create an experiment on platforms, each without options; return its id."""
+    async def create_on(
+        self, *platforms: str, options: Mapping[str, Any] | None = None, **config: Any
+    ) -> str:
+        """Create an experiment on platforms, all with these options; return its id."""
         blobs = DirectoryBlobStore(self.folder / "nni" / "blobs")
         key = await blobs.put(b"archive of the code")
         return await self.create(
-            training_services=[config_pb2.TrainingServiceConfig(platform=one) for one in platforms],
+            training_services=[
+                config_pb2.TrainingServiceConfig(platform=one, options=to_value(options or {}))
+                for one in platforms
+            ],
             code_archive=value_pb2.BlobRef(sha256=key.partition("/")[2], size_bytes=19),
             **config,
         )

@@ -25,7 +25,16 @@ def test_names_of_secrets_in_any_spelling(name: str) -> None:
     [
         *("lr", "max_tokens", "num_tokens", "maxTokens", "n_tokens", "tokenizer", "author"),
         *("authors", "key", "keys", "bypass", "passes", "compass", "spin", "pattern", "path"),
-        *("optimize_mode", "class_args", "monkey", "signal", "", "_", "max_new_tokens"),
+        *(
+            "optimize_mode",
+            "class_args",
+            "monkey",
+            "signal",
+            "",
+            "_",
+            "max_new_tokens",
+            "hostKeyPolicy",
+        ),
     ],
 )
 def test_names_of_other_fields(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -13,12 +14,14 @@ import pytest
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_wire.values import to_value
+from svc_common import subjects
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.pool_secrets import POOL_SECRETS_FOLDER, PoolSecrets
 from svc_manager.ports import PortTakenError
 from svc_manager.usecases.activation import NewExperiment, ReopenRequest
 from svc_manager.usecases.experiments import ConfigChange
-from tests.unit.services.manager.world import World, world_on
+from tests.unit.services.manager.world import PATIENCE_S, World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
 VIEWED = experiment_pb2.EXPERIMENT_STATE_VIEWED
@@ -273,3 +276,92 @@ async def test_trials_of_a_platform_elsewhere_are_queued_for_the_pool_of_their_e
     assert task.spec.code_archive.sha256
     assert task.spec.outputs_travel
     assert world.agent.seen == []
+
+
+SECRET = "s3cret-of-ann"
+MACHINES = {"machineList": [{"host": "a", "user": "ann", "password": SECRET}]}
+
+
+@pytest.fixture
+async def remote_world(tmp_path: Path) -> AsyncIterator[World]:
+    """World with a platform besides local."""
+    async with (
+        InMemoryBus() as bus,
+        world_on(bus, tmp_path, platforms=["local", "elsewhere"]) as made,
+    ):
+        yield made
+
+
+async def test_secrets_of_platforms_are_in_their_file_alone(remote_world: World) -> None:
+    world = remote_world
+    experiment_id = await world.create_on("elsewhere", options=MACHINES, request_id="r1")
+    answers: list[Any] = [
+        await world.experiments.get(experiment_id),
+        await world.experiments.list(),
+        await world.experiments.stop(experiment_id),
+    ]
+    async with aclosing(world.experiments.follow_events(experiment_id, follow=False)) as feed:
+        answers += [event async for event in feed]
+    actor = await world.manager.registry.find(experiment_id)
+    async with asyncio.timeout(PATIENCE_S):
+        await actor.wait_for_effects()
+    answers += await world.bus.last_values.read(subjects.ALL_POOLS)
+    async with aclosing(world.bus.events.read(experiment_id)) as log:
+        answers += [message async for message in log]
+
+    holders = [
+        str(path.relative_to(world.folder))
+        for path in world.folder.rglob("*")
+        if path.is_file() and SECRET.encode() in path.read_bytes()
+    ]
+    assert holders == [f"nni/pool-secrets/exp-{experiment_id}.json"]
+    assert SECRET not in repr(answers)
+
+
+async def test_fingerprint_of_a_creation_does_not_depend_on_its_secrets(
+    remote_world: World,
+) -> None:
+    first = await remote_world.create_on("elsewhere", options=MACHINES, request_id="r1")
+    other = {"machineList": [{"host": "a", "user": "ann", "password": "other"}]}
+
+    again = await remote_world.create_on("elsewhere", options=other, request_id="r1")
+
+    assert again == first
+
+
+async def test_resumption_without_a_secret_names_its_field(remote_world: World) -> None:
+    world = remote_world
+    experiment_id = await world.create_on("elsewhere", options=MACHINES)
+    await world.experiments.stop(experiment_id)
+    secrets = PoolSecrets(world.folder / "nni")
+    secrets.remove_pool(f"exp-{experiment_id}")
+
+    with pytest.raises(
+        FailedPreconditionError, match=r"trainingService\.machineList\[0\]\.password is secret"
+    ):
+        await world.experiments.resume(ReopenRequest(experiment_id))
+    await world.experiments.view(ReopenRequest(experiment_id))
+    await world.experiments.stop(experiment_id)
+    secrets.write(f"exp-{experiment_id}", {"machineList[0].password": SECRET})
+    resumed = await world.experiments.resume(ReopenRequest(experiment_id))
+
+    assert resumed.experiment.id == experiment_id
+
+
+async def test_deletion_removes_need_and_secrets(remote_world: World) -> None:
+    world = remote_world
+    experiment_id = await world.create_on("elsewhere", options=MACHINES)
+    await world.experiments.stop(experiment_id)
+
+    await world.experiments.delete(experiment_id)
+
+    assert await world.bus.last_values.read(subjects.ALL_POOLS) == []
+    assert PoolSecrets(world.folder / "nni").read(f"exp-{experiment_id}") == {}
+
+
+async def test_refused_creation_leaves_no_secrets(remote_world: World) -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        await remote_world.create_on("elsewhere", options=MACHINES, trial_command="")
+
+    assert SECRET not in str(raised.value)
+    assert not (remote_world.folder / "nni" / POOL_SECRETS_FOLDER).exists()

@@ -1,0 +1,66 @@
+"""Separation of the secret values of platforms from a configuration, which is logged."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from nni_proto.common.v1 import value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from svc_common.pool_secrets import secrets_id_of
+from svc_manager.converters.secret_names import last_word, names_secret
+
+_NAMES_OF_PLACES: Final = frozenset({"file", "path", "directory", "folder", "id", "name"})
+"""Last words of names such as `sshKeyFile`, whose values tell where a secret is, or whose."""
+
+
+def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
+    """Remove the secret values from a configuration's platform options and return them.
+
+    Secret are the texts at the paths that the client names, and those whose names tell so. The
+    paths of all of them stay in the configuration.
+
+    Args:
+        config: changed in place.
+
+    Returns:
+        Per platform, the values by path: `machineList[0].password`.
+    """
+    taken = []
+    for service in config.training_services:
+        found: dict[str, str] = {}
+        _take(service.options, "", frozenset(service.secret_paths), found)
+        service.secret_paths[:] = sorted(found)
+        taken.append(found)
+    return taken
+
+
+def _take(
+    value: value_pb2.Value, path: str, secret_paths: Collection[str], found: dict[str, str]
+) -> None:
+    kind = value.WhichOneof("kind")
+    if kind == "map_value":
+        entries = list(value.map_value.entries)
+        kept = []
+        for entry in entries:
+            inner = f"{path}.{entry.key}" if path else entry.key
+            if entry.value.string_value and (inner in secret_paths or _is_secret(entry.key)):
+                found[inner] = entry.value.string_value
+            else:
+                _take(entry.value, inner, secret_paths, found)
+                kept.append(entry)
+        if len(kept) < len(entries):
+            copies = value_pb2.MapValue(entries=kept)
+            value.map_value.CopyFrom(copies)
+    elif kind == "list_value":
+        for index, item in enumerate(value.list_value.items):
+            _take(item, f"{path}[{index}]", secret_paths, found)
+
+
+def _is_secret(name: str) -> bool:
+    return names_secret(name) and last_word(name) not in _NAMES_OF_PLACES
+
+
+def required_secrets(config: config_pb2.ExperimentConfig, pool: str) -> Iterator[tuple[str, str]]:
+    """Yield id and path of each secret value that a configuration was created with."""
+    for index, service in enumerate(config.training_services):
+        for path in service.secret_paths:
+            yield secrets_id_of(pool, index), path

@@ -1,0 +1,62 @@
+"""Secret values of platforms, taken out of a configuration."""
+
+from typing import Any
+
+from nni_proto.experiment.v1 import config_pb2
+from nni_wire.values import from_value, to_value
+from svc_manager.converters.platform_secrets import required_secrets, take_secrets
+
+
+def config_of(*sections: Any) -> config_pb2.ExperimentConfig:
+    return config_pb2.ExperimentConfig(
+        training_services=[
+            config_pb2.TrainingServiceConfig(platform="p", options=to_value(section))
+            for section in sections
+        ]
+    )
+
+
+def test_values_whose_names_tell_that_they_are_secret_are_taken_at_any_depth() -> None:
+    machines = [{"host": "a", "password": "one"}, {"host": "b", "sshPassphrase": "two"}]
+    config = config_of({"machineList": machines, "token": "three"}, {"accessKeySecret": "four"})
+
+    taken = take_secrets(config)
+
+    assert taken == [
+        {"machineList[0].password": "one", "machineList[1].sshPassphrase": "two", "token": "three"},
+        {"accessKeySecret": "four"},
+    ]
+    assert [from_value(one.options) for one in config.training_services] == [
+        {"machineList": [{"host": "a"}, {"host": "b"}]},
+        {},
+    ]
+
+
+def test_values_that_the_client_names_are_taken_too() -> None:
+    config = config_of({"login": {"words": "one", "user": "ann"}})
+    config.training_services[0].secret_paths.extend(["login.words", "login.absent"])
+
+    assert take_secrets(config) == [{"login.words": "one"}]
+    assert list(config.training_services[0].secret_paths) == ["login.words"]
+
+
+def test_names_that_tell_where_a_secret_is_or_whose_stay() -> None:
+    options = {
+        "sshKeyFile": "/home/ann/key",
+        "hostKeyPolicy": "strict",
+        "accessKeyId": "ab",
+        "password": "",
+    }
+    config = config_of(options)
+
+    assert take_secrets(config) == [{}]
+    assert from_value(config.training_services[0].options) == options
+
+
+def test_paths_stay_in_the_configuration_by_the_id_of_their_values() -> None:
+    config = config_of({"token": "a"}, {"host": "b"}, {"password": "c"})
+    take_secrets(config)
+
+    required = list(required_secrets(config, "exp-a"))
+
+    assert required == [("exp-a", "token"), ("exp-a_2", "password")]
