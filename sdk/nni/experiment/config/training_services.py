@@ -103,6 +103,15 @@ class RemoteMachineConfig(ConfigModel):
     """GPUs that may be handed out; not given: all."""
     python_path: Text | None = None
     """Put first on the trial's PATH."""
+    host_key_policy: Literal["strict", "accept-new"] = "strict"
+    """`accept-new` accepts the key of a host that is not in `known_hosts` once; a changed key is
+    always refused."""
+    slots: PositiveInt | None = None
+    """Trials at once on the machine; not given: the `slots` of the section."""
+    setup_lines: list[Text] | None = None
+    """Lines of bash that run before the trials: `module load cuda`, `conda activate x`."""
+    folder: Text | None = None
+    """Folder of NNI on the machine; not given: `~/.nni`."""
 
 
 class RemoteConfig(TrainingServiceConfig):
@@ -119,6 +128,8 @@ class RemoteConfig(TrainingServiceConfig):
     """Name of the platform."""
     reuse_mode: Flag = True
     """True if one job of the platform runs several trials in succession."""
+    slots: PositiveInt | None = None
+    """Trials at once on each machine; not given: `trialConcurrency` is shared out evenly."""
     machine_list: list[RemoteMachineConfig] = Field(default_factory=list)
     """Machines on which trials run; at least one."""
 

@@ -42,3 +42,23 @@ def test_secrets_do_not_show_in_texts() -> None:
 
     assert "s3cret" not in repr(config)
     assert "s3cret" not in str(config)
+
+
+def test_machine_has_fields_for_host_keys_slots_and_setup() -> None:
+    machine = RemoteMachineConfig(
+        host="h",
+        user="u",
+        host_key_policy="accept-new",
+        slots=2,
+        setup_lines=["module load cuda"],
+        folder="/scratch/nni",
+    )
+
+    assert (machine.host_key_policy, machine.slots) == ("accept-new", 2)
+    with pytest.raises(ConfigError, match="hostKeyPolicy"):
+        complete(
+            training_service={
+                "platform": "remote",
+                "machineList": [{"host": "h", "user": "u", "hostKeyPolicy": "no"}],
+            }
+        )
