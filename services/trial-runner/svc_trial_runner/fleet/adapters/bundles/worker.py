@@ -112,14 +112,7 @@ def main(arguments: Sequence[str], source: BinaryIO) -> int:
     options = parse(arguments)
     try:
         if options.command == "run":
-            if options.detach:
-                detach()
-            return supervise(
-                WorkerFolders(options.folder),
-                options.name,
-                options.digest,
-                requeued=not options.detach,
-            )
+            return _run(options, source)
         report = perform(options, source)
     except WorkerError as error:
         return _fail(error, options.command)
@@ -127,6 +120,14 @@ def main(arguments: Sequence[str], source: BinaryIO) -> int:
         return _fail(file_error(error, Path(options.folder)), options.command)
     sys.stdout.write(f"{MARKER}{json.dumps(report)}\n")
     return 0
+
+
+def _run(options: argparse.Namespace, source: BinaryIO) -> int:
+    settings = None
+    if options.detach:
+        settings = source.read()
+        detach()
+    return supervise(WorkerFolders(options.folder), options.name, options.digest, settings)
 
 
 def _fail(error: WorkerError, command: str) -> int:

@@ -77,21 +77,25 @@ def start(folders: WorkerFolders, name: str, digest: str, settings: bytes) -> di
         if not (bundle / SITE).is_dir():
             raise WorkerError("bundle_missing", f"{bundle} is not unpacked", permanent=False)
         os.utime(bundle)
-    write_settings(folders, name, settings)
+        folders.open()
+        make_private(folders.agent(name))
     with (folders.agent(name) / LOG).open("ab") as log:
         supervisor = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", str(bundle / "run.py"), "worker"),
                 *("--folder", str(folders.base), "run", "--detach", name, digest),
             ],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
             cwd="/",
         )
     with supervisor:  # it forks, and its child stays
+        assert supervisor.stdin is not None
         assert supervisor.stdout is not None
+        with suppress(BrokenPipeError), supervisor.stdin as target:
+            target.write(settings)
         word = supervisor.stdout.readline().decode().strip()
     if not word:
         reason = read_tail(folders, name, 2000).strip().splitlines()

@@ -115,17 +115,18 @@ def detach() -> None:
         os._exit(0)
 
 
-def supervise(folders: WorkerFolders, name: str, digest: str, *, requeued: bool = False) -> int:
+def supervise(folders: WorkerFolders, name: str, digest: str, settings: bytes | None = None) -> int:
     """Run an agent until it ends; return its exit code, 128 + signal for a killed one.
 
     A line `started` or `already_runs` is written to stdout before the agent's first output.
 
     Args:
         folders: of NNI.
-        name: of the agent, whose settings are written.
+        name: of the agent.
         digest: of the bundle that it runs from.
-        requeued: True if the settings are written again after a request to end, since a batch
-            system may run the agent once more.
+        settings: content of its file of settings; None: that file is in its folder, from which it
+            is removed, and written again after a request to end, since a batch system may then run
+            the agent once more.
 
     Raises:
         WorkerError: the folder cannot be used, or there are no settings.
@@ -138,16 +139,13 @@ def supervise(folders: WorkerFolders, name: str, digest: str, *, requeued: bool 
             _notify(ALREADY_RUNS)
             return 0
         try:
-            return _run(folders.bundle(digest), folder, digest, requeued=requeued)
+            return _run(folders.bundle(digest), folder, digest, settings)
         finally:
             os.close(lock)
 
 
-def _run(bundle: Path, folder: Path, digest: str, *, requeued: bool) -> int:
-    try:
-        settings = (folder / SETTINGS).read_bytes()
-    except FileNotFoundError as error:
-        raise WorkerError("settings_missing", f"{folder} has no {SETTINGS}") from error
+def _run(bundle: Path, folder: Path, digest: str, given: bytes | None) -> int:
+    settings = _read_settings(folder) if given is None else given
     if not (bundle / SITE).is_dir():
         raise WorkerError("bundle_missing", f"{bundle} is not unpacked", permanent=False)
     kill_marked(folder)  # left by a supervisor that was killed
@@ -170,9 +168,16 @@ def _run(bundle: Path, folder: Path, digest: str, *, requeued: bool) -> int:
     (folder / SETTINGS).unlink(missing_ok=True)
     _notify("started")
     code = _await_end(agent, log, folder)
-    if requeued and termination.requested:
+    if given is None and termination.requested:
         write_private(folder / SETTINGS, settings)
     return code
+
+
+def _read_settings(folder: Path) -> bytes:
+    try:
+        return (folder / SETTINGS).read_bytes()
+    except FileNotFoundError as error:
+        raise WorkerError("settings_missing", f"{folder} has no {SETTINGS}") from error
 
 
 def _process(digest: str) -> dict[str, object]:

@@ -86,14 +86,11 @@ def test_end_of_an_agent_is_a_file_with_its_last_line(folders: WorkerFolders) ->
     assert read_fields(folders.agent("one") / PROCESS)["bundle"] == DIGEST
 
 
-@pytest.mark.parametrize("options", [[], ["--detach"]])
-def test_settings_are_there_again_for_a_job_that_is_requeued(
-    folders: WorkerFolders, options: list[str]
-) -> None:
+def test_settings_are_there_again_for_a_job_that_is_requeued(folders: WorkerFolders) -> None:
     folder = folders.agent("one")
     folder.mkdir()
     (folder / SETTINGS).write_text("{}")
-    job = subprocess.Popen(command(folders, "one", *options), stdout=subprocess.PIPE)
+    job = subprocess.Popen(command(folders, "one"), stdout=subprocess.PIPE)
     with job:
         assert job.stdout is not None
         job.stdout.readline()
@@ -102,7 +99,7 @@ def test_settings_are_there_again_for_a_job_that_is_requeued(
         os.kill(process["pid"], signal.SIGTERM)
 
     assert wait_until(lambda: not runs(process["pid"], process["start_time"]), 30)
-    assert (folder / SETTINGS).exists() is not bool(options)
+    assert (folder / SETTINGS).read_text() == "{}"
 
 
 def test_agent_whose_lock_is_held_is_not_run_again(
