@@ -3,6 +3,7 @@
 Those that are installed as editable are read from the folders of their packages.
 """
 
+import csv
 import hashlib
 import json
 import os
@@ -87,7 +88,7 @@ def needed_distributions(target: WorkerTarget, root: str = AGENT) -> list[Needed
 
 def can_be_copied(needed: NeededDistribution, target: WorkerTarget, here: WorkerTarget) -> bool:
     """Return whether the files that are installed here run on a worker."""
-    if needed.installed is None or needed.installed.files is None:
+    if needed.installed is None or not _recorded(needed.installed):
         return False
     if needed.is_own:
         return True
@@ -103,18 +104,26 @@ def installed_files(needed: NeededDistribution) -> Iterator[tuple[str, Path]]:
         PlatformError: files are missing, or it is not known which it has.
     """
     installed = needed.installed
-    if installed is None or installed.files is None:
+    names = _recorded(installed) if installed else []
+    if installed is None or not names:
         raise _missing(needed, "it has no list of its files")
-    for file in installed.files:
-        if ".." in file.parts or "__editable__" in file.name or not _is_wanted(file.parts):
+    for name in names:
+        parts = tuple(name.split("/"))
+        if ".." in parts or "__editable__" in parts[-1] or not _is_wanted(parts):
             continue
-        path = Path(str(installed.locate_file(file)))
+        path = Path(str(installed.locate_file(name)))
         if not path.is_file():
             raise _missing(needed, f"{path} is missing")
-        yield file.as_posix(), path
+        yield name, path
     if _is_editable(installed):
         for package in (installed.read_text("top_level.txt") or "").split():
             yield from _package_files(needed, package)
+
+
+def _recorded(installed: Distribution) -> list[str]:
+    """Return the files in a RECORD, missing ones as well; empty: there is no RECORD."""
+    lines = (installed.read_text("RECORD") or "").splitlines()
+    return [row[0] for row in csv.reader(lines) if row and not row[0].startswith("/")]
 
 
 def _is_editable(installed: Distribution) -> bool:
