@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         OpenpaiConfig,
         RemoteConfig,
         RemoteMachineConfig,
+        SlurmConfig,
     )
     from nni.experiment.experiment import Experiment
     from nni.experiment.records import (
@@ -71,6 +72,7 @@ _HOMES: Final = {
     "ReplayDifference": _REPLAYING,
     "ReplayResult": _REPLAYING,
     "RunMode": "nni.experiment.run_mode",
+    "SlurmConfig": _CONFIG,
     "TrialHyperParameters": _RECORDS,
     "TrialJob": _RECORDS,
     "TrialMetricData": _RECORDS,
@@ -96,6 +98,7 @@ __all__ = [
     "ReplayDifference",
     "ReplayResult",
     "RunMode",
+    "SlurmConfig",
     "TrialHyperParameters",
     "TrialJob",
     "TrialMetricData",

@@ -45,7 +45,7 @@ def config_to_proto(config: ExperimentConfig) -> config_pb2.ExperimentConfig:
         log_level=config.effective_log_level(),
         experiment_working_directory=str(config.experiment_working_directory),
         tuner_gpu_indices=config.tuner_gpu_indices or [],
-        training_services=[_service(service) for service in config.training_services()],
+        training_services=[_service(service, config) for service in config.training_services()],
         nni_manager_ip=config.nni_manager_ip or "",
         retry_failed_trials=config.retry_failed_trials,
         include_intermediate_results=config.include_intermediate_results,
@@ -117,10 +117,16 @@ def _algorithm(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:
     return message
 
 
-def _service(config: TrainingServiceConfig) -> config_pb2.TrainingServiceConfig:
-    options = config.to_dict()
+def _service(
+    service: TrainingServiceConfig, config: ExperimentConfig
+) -> config_pb2.TrainingServiceConfig:
+    options = service.to_dict()
     platform = options.pop("platform")
-    return config_pb2.TrainingServiceConfig(platform=platform, options=to_value(options))
+    if "max_trial_duration" in type(service).model_fields and config.max_trial_duration is not None:
+        options.setdefault("maxTrialDuration", config.max_trial_duration)
+    return config_pb2.TrainingServiceConfig(
+        platform=platform, options=to_value(options), secret_paths=service.secret_paths()
+    )
 
 
 def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:

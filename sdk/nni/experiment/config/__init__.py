@@ -13,6 +13,7 @@ from nni.experiment.config.training_services import (
     OpenpaiConfig,
     RemoteConfig,
     RemoteMachineConfig,
+    SlurmConfig,
     TrainingServiceConfig,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "RemoteConfig",
     "RemoteMachineConfig",
     "SharedStorageConfig",
+    "SlurmConfig",
     "TrainingServiceConfig",
 ]

@@ -110,6 +110,7 @@ class ConfigModel(BaseModel):
         validate_by_alias=True,
         extra="forbid",
         validate_assignment=True,
+        hide_input_in_errors=True,  # it may be a secret
     )
 
     def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - pydantic checks them
@@ -161,6 +162,26 @@ class ConfigModel(BaseModel):
         """
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    def secret_paths(self) -> list[str]:
+        """Return the paths of the fields that hold secrets and are given.
+
+        Returns:
+            Paths in camelCase: `machineList[0].password`.
+        """
+        paths: list[str] = []
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            path = to_camel(name)
+            if isinstance(value, str) and not field.repr:
+                paths.append(path)
+            elif isinstance(value, ConfigModel):
+                paths += [f"{path}.{inner}" for inner in value.secret_paths()]
+            elif isinstance(value, list):
+                for index, item in enumerate(value):
+                    if isinstance(item, ConfigModel):
+                        paths += [f"{path}[{index}].{inner}" for inner in item.secret_paths()]
+        return paths
+
 
 def unknown_field(name: str, model: type[ConfigModel], *, snake_case: bool = False) -> Problem:
     """Return the problem of a field that ``model`` lacks, with the closest known name."""
@@ -193,17 +214,19 @@ def _problem(detail: Any, path: str, cause: object, model: type[ConfigModel]) ->
         return unknown_field(str(detail["loc"][-1]), model)
     if cause is not None:
         said = "got " in str(cause)  # it names the value itself
-        return Problem(path or model.__name__, str(cause), None if said else _value(detail))
+        return Problem(path or model.__name__, str(cause), None if said else _value(detail, model))
     rule = _PYDANTIC_RULES.get(kind)
     if rule is None:
         rule = str(detail["msg"]).replace("Input should be", "must be")
-    value = None if kind == "missing" else _value(detail)
+    value = None if kind == "missing" else _value(detail, model)
     return Problem(path or model.__name__, rule, value)
 
 
-def _value(detail: Any) -> object:  # noqa: ANN401 - see _problem
+def _value(detail: Any, model: type[ConfigModel]) -> object:  # noqa: ANN401 - see _problem
     value = detail.get("input")
-    return None if isinstance(value, dict | ConfigModel) else value
+    name = model.field_of(str(next(reversed(detail["loc"]), "")))
+    is_secret = name in model.model_fields and not model.model_fields[name].repr
+    return None if is_secret or isinstance(value, dict | ConfigModel) else value
 
 
 def _path(location: tuple[int | str, ...], *, snake_case: bool) -> str:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic.alias_generators import to_camel
 
 from nni.experiment.config.base import (
     AbsolutePath,
     ConfigModel,
+    DurationText,
     Flag,
     GpuIndices,
     Integer,
@@ -74,6 +76,29 @@ class LocalConfig(TrainingServiceConfig):
         return []
 
 
+class _AgentPoolConfig(TrainingServiceConfig):
+    """Base of platforms whose agents come and go with the demand."""
+
+    reuse_mode: Flag = True
+    """True if one job of the platform runs several trials in succession."""
+    slots: PositiveInt | None = None
+    """Trials at once of one agent; not given: `trialConcurrency` is shared out evenly among
+    machines that are listed, and 1 elsewhere."""
+    min_agents: Annotated[Integer, Field(ge=0)] | None = None
+    """Agents that stay even if no trial waits; not given: 0."""
+    max_agents: PositiveInt | None = None
+    """Most agents at once; not given: as many as the platform has."""
+    idle_time: DurationText | None = None
+    """Time after which an agent without trials ends; not given: `60s`."""
+
+    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
+        """Return a problem if fewer agents are allowed than shall stay."""
+        _ = trial_gpu_number
+        if self.max_agents is not None and (self.min_agents or 0) > self.max_agents:
+            return [Problem(f"{field}.maxAgents", "must be >= minAgents", self.max_agents)]
+        return []
+
+
 class RemoteMachineConfig(ConfigModel):
     """SSH access to one machine of a `RemoteConfig`.
 
@@ -114,7 +139,7 @@ class RemoteMachineConfig(ConfigModel):
     """Folder of NNI on the machine; not given: `~/.nni`."""
 
 
-class RemoteConfig(TrainingServiceConfig):
+class RemoteConfig(_AgentPoolConfig):
     """Configuration of machines that are reached over SSH.
 
     Examples:
@@ -126,19 +151,129 @@ class RemoteConfig(TrainingServiceConfig):
 
     platform: Literal["remote"] = "remote"
     """Name of the platform."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-    slots: PositiveInt | None = None
-    """Trials at once on each machine; not given: `trialConcurrency` is shared out evenly."""
     machine_list: list[RemoteMachineConfig] = Field(default_factory=list)
     """Machines on which trials run; at least one."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if no machine is listed."""
-        _ = trial_gpu_number
+        """Return a problem if no machine is listed, or one runs Windows."""
+        problems = super().problems(field, trial_gpu_number)
         if not self.machine_list:
-            return [Problem(f"{field}.machineList", "must name at least one machine")]
-        return []
+            problems.append(Problem(f"{field}.machineList", "must name at least one machine"))
+        problems += [
+            Problem(
+                f"{field}.machineList[{index}].pythonPath",
+                "must be one folder: Windows workers are not supported",
+                machine.python_path,
+            )
+            for index, machine in enumerate(self.machine_list)
+            if ";" in (machine.python_path or "")
+        ]
+        return problems
+
+
+class SlurmConfig(_AgentPoolConfig):
+    """Configuration of a Slurm cluster, whose jobs run agents for several trials each.
+
+    Slurm's commands run on this machine, or over SSH on the login node that `host` names.
+
+    Examples:
+        >>> from nni.experiment import SlurmConfig
+        >>> service = SlurmConfig(partition="gpu", gres="gpu:1", time_limit="4h", max_agents=8)
+        >>> service.to_dict()["timeLimit"]
+        '4h'
+    """
+
+    platform: Literal["slurm"] = "slurm"
+    """Name of the platform."""
+    host: Text | None = None
+    """Name or IP address of a login node; not given: Slurm's commands run on this machine."""
+    port: Integer = 22
+    """Port of the SSH server of the login node."""
+    user: Text | None = None
+    """Name of the user to log in as."""
+    password: Text | None = Field(default=None, repr=False)
+    """Password of the user; not given: a key is used."""
+    ssh_key_file: AbsolutePath | None = None
+    """File with the private key."""
+    ssh_passphrase: Text | None = Field(default=None, repr=False)
+    """Passphrase of the private key."""
+    host_key_policy: Literal["strict", "accept-new"] = "strict"
+    """`accept-new` accepts the key of a host that is not in `known_hosts` once; a changed key is
+    always refused."""
+    partition: Text | None = None
+    """Partition of the jobs; not given: the cluster's default."""
+    account: Text | None = None
+    """Account that the jobs are charged to."""
+    qos: Text | None = None
+    """Quality of service of the jobs."""
+    time_limit: Text | None = None
+    """Time limit of a job: `4h`, `1-12:00:00`; not given: that of the partition."""
+    gres: Text | None = None
+    """Generic resources of a job: `gpu:a100:2`; not given: GPUs as its trials ask for."""
+    cpus: PositiveInt | None = None
+    """CPUs of a job."""
+    memory: Text | None = None
+    """Memory of a job: `16G`."""
+    nodes: PositiveInt = 1
+    """Nodes of a trial; several are not supported."""
+    options: list[Text] | None = None
+    """Further options of sbatch: `--constraint=a100`."""
+    comment: Text | None = None
+    """Comment of the jobs."""
+    log_folder: Text | None = None
+    """Folder of the jobs' output on the shared file system; not given: the agent's own."""
+    setup_lines: list[Text] | None = None
+    """Lines of bash that run before agent and trials: `module load cuda`."""
+    image: Text | None = None
+    """Image of the container in which agent and trials run; not given: none."""
+    image_runtime: Literal["apptainer", "pyxis"] = "apptainer"
+    """Program that runs the image."""
+    image_options: list[Text] | None = None
+    """Further options of that program: `--nv`."""
+    python: Text | None = None
+    """Interpreter of the agent on the compute nodes, at least 3.11; not given: as on the machine of
+    Slurm's commands."""
+    python_version: Text | None = None
+    """Version of `python` in the image: `3.11`; required with an image."""
+    python_path: Text | None = None
+    """Put first on the PATH of agent and trials."""
+    home: Text | None = None
+    """Folder of NNI on the shared file system; not given: `~/.nni`."""
+    arrays: Flag = True
+    """True if agents that are launched together are one job array."""
+    max_trial_duration: DurationText | None = None
+    """An agent that has less time left takes no trial; not given: that of the experiment."""
+    grace_seconds: PositiveInt | None = None
+    """Time before its limit at which a job hands its trials over; not given: 60."""
+    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    """Time between two looks at the queue; not given: 5."""
+    commands_folder: Text | None = None
+    """Folder of Slurm's commands, if they are not on the PATH."""
+    slurm_conf: AbsolutePath | None = None
+    """Slurm's configuration, if it is not at its usual place."""
+
+    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
+        """Return problems of trials over several nodes, of a login without host, of an image."""
+        problems = super().problems(field, trial_gpu_number)
+        if self.nodes > 1:
+            rule = "must be 1: trials over several nodes are not supported"
+            problems.append(Problem(f"{field}.nodes", rule, self.nodes))
+        if self.host is None:
+            given = [
+                name
+                for name in ("user", "password", "ssh_key_file", "ssh_passphrase")
+                if getattr(self, name) is not None
+            ]
+            problems += [
+                Problem(f"{field}.{to_camel(name)}", "is for a login node", None, "give its host")
+                for name in given
+            ]
+        elif self.user is None:
+            problems.append(Problem(f"{field}.user", "must be given with host"))
+        if self.image is not None and self.python_version is None:
+            rule = "must be given with image"
+            problems.append(Problem(f"{field}.pythonVersion", rule, None, "for example: '3.11'"))
+        return problems
 
 
 class OpenpaiConfig(TrainingServiceConfig):
@@ -299,6 +434,7 @@ class FrameworkControllerConfig(TrainingServiceConfig):
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "local": LocalConfig,
     "remote": RemoteConfig,
+    "slurm": SlurmConfig,
     "openpai": OpenpaiConfig,
     "aml": AmlConfig,
     "dlc": DlcConfig,

@@ -246,7 +246,7 @@ def test_pages_of_another_machine_are_those_of_its_own_address(
 
 @pytest.mark.parametrize("platform", ["local", "remote"])
 def test_code_is_packed_for_machines_of_other_platforms(tmp_path: Path, platform: str) -> None:
-    manager = InMemoryManager(tmp_path)
+    manager = InMemoryManager(tmp_path)  # type: ignore[abstract]  # gRPC refuses the other methods
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "trial.py").write_text("print(1)")
     config = config_pb2.ExperimentConfig(

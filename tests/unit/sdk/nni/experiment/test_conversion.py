@@ -40,6 +40,8 @@ EVERYTHING: dict[str, Any] = {
     "training_service": {"platform": "local", "useActiveGpu": False, "gpuIndices": [1]},
 }
 
+SLURM: dict[str, Any] = {"platform": "slurm", "host": "login", "user": "ann"}
+
 
 def test_configuration_survives_the_wire() -> None:
     config = ExperimentConfig(**EVERYTHING)
@@ -99,3 +101,20 @@ def test_custom_class_carries_its_folder(tmp_path: Path) -> None:
 
     assert message.tuner.custom.class_name == "m.T"
     assert message.tuner.custom.code_directory == str(tmp_path)
+
+
+def test_paths_of_secrets_are_told_with_their_values() -> None:
+    config = ExperimentConfig(**{**EVERYTHING, "training_service": {**SLURM, "password": "one"}})
+
+    [service] = config_to_proto(config).training_services
+
+    assert list(service.secret_paths) == ["password"]
+    assert from_value(service.options)["password"] == "one"
+
+
+def test_agents_of_a_cluster_know_how_long_a_trial_may_run() -> None:
+    config = ExperimentConfig(**{**EVERYTHING, "training_service": SLURM})
+
+    [service] = config_to_proto(config).training_services
+
+    assert from_value(service.options)["maxTrialDuration"] == "1.5s"

@@ -9,6 +9,9 @@ import pytest
 
 from nni.experiment.config import (
     ExperimentConfig,
+    LocalConfig,
+    RemoteConfig,
+    RemoteMachineConfig,
 )
 from nni.experiment.errors import ConfigError
 from tests.support.experiment_configs import MINIMAL, complete, write
@@ -103,3 +106,21 @@ def test_assignments_are_checked_and_name_the_field(field: str, value: object) -
 
     with pytest.raises(ConfigError, match=field):
         setattr(config, field, value)
+
+
+def test_wrong_secret_is_not_shown() -> None:
+    with pytest.raises(ConfigError, match="password must be a text") as raised:
+        RemoteMachineConfig(host="h", user="u", password=12345)  # type: ignore[arg-type] # wrong
+
+    assert "12345" not in str(raised.value)
+    assert "12345" not in str(raised.value.__cause__)
+
+
+def test_paths_of_secrets_are_those_of_the_fields_that_are_given() -> None:
+    first = RemoteMachineConfig(host="a", user="u", password="one")
+    second = RemoteMachineConfig(host="b", user="u", ssh_key_file=Path("k"), ssh_passphrase="two")
+
+    section = RemoteConfig(machine_list=[first, second])
+
+    assert section.secret_paths() == ["machineList[0].password", "machineList[1].sshPassphrase"]
+    assert LocalConfig().secret_paths() == []

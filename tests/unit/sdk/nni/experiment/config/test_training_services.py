@@ -8,7 +8,11 @@ from nni.experiment.config import (
     LocalConfig,
     RemoteConfig,
     RemoteMachineConfig,
+    SlurmConfig,
+    TrainingServiceConfig,
 )
+from nni.experiment.config.checks import check_available
+from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError
 from tests.support.experiment_configs import complete
 
@@ -62,3 +66,51 @@ def test_machine_has_fields_for_host_keys_slots_and_setup() -> None:
                 "machineList": [{"host": "h", "user": "u", "hostKeyPolicy": "no"}],
             }
         )
+
+
+def test_cluster_is_loaded_by_the_names_of_its_fields() -> None:
+    config = complete(
+        training_service={
+            "platform": "slurm",
+            "partition": "gpu",
+            "timeLimit": "4h",
+            "gres": "gpu:1",
+            "options": ["--constraint=a100"],
+            "maxAgents": 8,
+            "idleTime": "30s",
+        }
+    )
+
+    config.validate()
+    assert [type(service) for service in config.training_services()] == [SlurmConfig]
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (SlurmConfig(nodes=2), "trials over several nodes are not supported"),
+        (SlurmConfig(user="ann"), r"trainingService\.user is for a login node"),
+        (SlurmConfig(host="login"), r"trainingService\.user must be given with host"),
+        (SlurmConfig(image="a.sif"), r"trainingService\.pythonVersion must be given with image"),
+        (SlurmConfig(min_agents=3, max_agents=2), r"maxAgents must be >= minAgents"),
+        (
+            RemoteConfig(
+                machine_list=[RemoteMachineConfig(host="h", user="u", python_path="C:\\a;C:\\b")]
+            ),
+            "Windows workers are not supported",
+        ),
+    ],
+)
+def test_section_that_no_platform_can_serve_is_refused(
+    section: TrainingServiceConfig, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        complete(training_service=section).validate()
+
+
+def test_platforms_are_refused_until_they_are_available() -> None:
+    config = complete(training_service=SlurmConfig())
+
+    with pytest.raises(ConfigError, match="platform slurm is not available yet"):
+        check_available(config)
+    check_available(config, AVAILABLE_PLATFORMS | {"slurm"})
