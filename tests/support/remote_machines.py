@@ -1,6 +1,7 @@
 """Machines for the platform `remote`: SSH servers on this one, each with a home of its own."""
 
 import hashlib
+import json
 import os
 import pwd
 import shutil
@@ -15,6 +16,8 @@ import psutil
 import nni_wire
 import svc_trial_runner
 from nni_wire import tar_reader
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.agent_settings import AgentSettings, parse_agent_settings
 from svc_trial_runner.fleet.adapters.bundles import bundle_main
 from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
@@ -22,6 +25,7 @@ from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL
 from tests.support.ports import free_port
 from tests.support.ssh_server import ServerOptions, SshServer, make_key
+from tests.support.wait import until
 from tests.support.worker_shell import packed
 
 USER: Final = "ann"
@@ -31,9 +35,11 @@ NO_SSHD: Final = "OpenSSH's sshd is not installed (Debian: openssh-server)"
 _START_TIMEOUT_S: Final = 20.0
 
 _AGENT: Final = """
-import signal, sys, time
+import json, signal, sys, time
+from pathlib import Path
+settings = sys.stdin.read()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-print("stand-in for an agent", flush=True)
+(Path(json.loads(settings)["home"]).parent / "received.json").write_text(settings)
 while True:
     time.sleep(600)
 """
@@ -72,6 +78,13 @@ def _bundle_files() -> Mapping[str, bytes]:
     contents["run.py"] = main.replace(guard, agent + guard).encode()
     contents["agent.py"] = _AGENT.encode()
     return contents
+
+
+def _parsed(file: Path) -> AgentSettings | None:
+    try:
+        return parse_agent_settings(file.read_bytes())
+    except (FileNotFoundError, InvalidArgumentError):
+        return None
 
 
 class Machines:
@@ -148,12 +161,18 @@ class Machines:
         places = [home / ".nni/agents" / str(name) for home in self.homes]
         return next(place for place in places if place.exists())
 
+    def settings(self, name: AgentName) -> AgentSettings:
+        """Return what the stand-in of an agent got on stdin, once it has it."""
+        file = self.agent_folder(name) / "received.json"
+        found = until(lambda: _parsed(file), _START_TIMEOUT_S, f"settings of {name}")
+        assert found is not None
+        return found
+
     def kill_agent(self, name: AgentName) -> None:
-        """Kill the stand-in of an agent as a crash does."""
-        settings = str(self.agent_folder(name) / "settings.json")
-        for process in psutil.process_iter(["cmdline"]):
-            if settings in (process.info["cmdline"] or ()):
-                process.kill()
+        """Kill the stand-in of an agent as a crash does; its supervisor lives on."""
+        supervisor = json.loads((self.agent_folder(name) / "process.json").read_text())["pid"]
+        for process in psutil.Process(supervisor).children():
+            process.kill()
 
     def close(self) -> None:
         """Kill the servers, and all processes that were started on the machines."""

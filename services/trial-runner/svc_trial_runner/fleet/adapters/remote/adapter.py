@@ -45,7 +45,7 @@ ACCEPTED_HOSTS: Final = "known_hosts"
 _SHOWN_ERRORS: Final = 3
 
 _T = TypeVar("_T")
-_Listing = list[dict[str, Any]] | MachineError
+_Listing = list[dict[str, Any]] | PlatformError
 
 
 class RemoteAdapter:
@@ -76,6 +76,8 @@ class RemoteAdapter:
             MachineLink(machine, self._open_session, context.endpoints, self._changed.set)
             for machine in self._machines
         ]
+        slots = context.section.options.get("slots")
+        self._slots = int(slots) if isinstance(slots, int | float) and slots >= 1 else None
         self._listed: dict[int, list[PlatformAgent]] = {}
         self._record = MachineRecord(context.folder, self._machines)
         self._at_once = asyncio.Semaphore(AGENTS_AT_ONCE)
@@ -85,10 +87,14 @@ class RemoteAdapter:
         if self._problems:
             return list(self._problems)
         results = await self._each(self._facts_of)
-        problems = [one.problem() for one in results if isinstance(one, MachineError)]
+        problems = [
+            _problem(link.machine, one)
+            for link, one in zip(self._links, results, strict=True)
+            if isinstance(one, PlatformError)
+        ]
         places: dict[tuple[str, str], Machine] = {}
         for link, result in zip(self._links, results, strict=True):
-            if isinstance(result, MachineError):
+            if isinstance(result, PlatformError):
                 continue
             first = places.setdefault(result, link.machine)
             if first is not link.machine:
@@ -111,8 +117,12 @@ class RemoteAdapter:
         self._raise_if_all_failed(await self._each(self._prepare))
 
     async def capacity(self) -> int | None:
-        """Return the number of machines; without reuse of agents the number of their slots."""
-        return sum(self._limit(machine) for machine in self._machines)
+        """Return the number of machines; without reuse of agents the number of their slots.
+
+        None: a machine without `slots`, and without reuse.
+        """
+        limits = [self._limit(machine, None) for machine in self._machines]
+        return None if None in limits else sum(limit or 0 for limit in limits)
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
         """Start agents; return those that were not started.
@@ -130,8 +140,10 @@ class RemoteAdapter:
         if not missing:
             return []
         self._raise_if_all_failed(listings)
+        gpus = max((order.gpus_per_trial or 0 for order in missing), default=0)
         states = [
-            self._state(index, listing, found[index]) for index, listing in enumerate(listings)
+            self._state(self._limit(self._machines[index], gpus), listing, found[index])
+            for index, listing in enumerate(listings)
         ]
         placement = place(missing, states)
         await self._record.add({order.name: index for index, order in placement.places})
@@ -155,7 +167,7 @@ class RemoteAdapter:
         if not agents:
             self._raise_if_all_failed(listings)
         for index, listing in enumerate(listings):
-            if not isinstance(listing, MachineError):
+            if not isinstance(listing, PlatformError):
                 await self._renew(index, listing, found[index])
         return agents
 
@@ -178,7 +190,7 @@ class RemoteAdapter:
         results = await self._each(lambda link: link.close_forwards())
         for link, result in zip(self._links, results, strict=True):
             # A machine that never had anything of the pool has nothing to be removed.
-            if isinstance(result, MachineError) and link.has_forwards:
+            if isinstance(result, PlatformError) and link.has_forwards:
                 raise result
 
     async def wait_changed(self) -> None:
@@ -201,16 +213,16 @@ class RemoteAdapter:
         words = (self._context.installation, self._context.pool, machine.address)
         return hashlib.sha256("|".join(words).encode()).hexdigest()[:8]
 
-    async def _each(self, work: Callable[[MachineLink], Awaitable[_T]]) -> list[_T | MachineError]:
+    async def _each(self, work: Callable[[MachineLink], Awaitable[_T]]) -> list[_T | PlatformError]:
         """Return the results of work on all machines, or their errors."""
 
-        async def one(link: MachineLink) -> _T | MachineError:
+        async def one(link: MachineLink) -> _T | PlatformError:
             async with self._at_once:
                 try:
                     return await work(link)
                 except WorkerFailure as failure:
                     return worker_error(link.machine, failure)
-                except MachineError as error:
+                except PlatformError as error:
                     return error
 
         return list(await asyncio.gather(*map(one, self._links)))
@@ -250,14 +262,21 @@ class RemoteAdapter:
 
     # Launch
 
-    def _limit(self, machine: Machine) -> int:
-        return 1 if self._reuses else machine.slots or 1
+    def _limit(self, machine: Machine, gpus_per_trial: int | None) -> int | None:
+        """Return how many agents a machine may have at once; None: any number.
 
+        Agents do not know of each other's GPUs, so that machines with several of them need `slots`.
+        """
+        if self._reuses:
+            return 1
+        slots = machine.slots or self._slots
+        return 1 if slots is None and gpus_per_trial else slots
+
+    @staticmethod
     def _state(
-        self, index: int, listing: _Listing, agents: Sequence[PlatformAgent]
+        limit: int | None, listing: _Listing, agents: Sequence[PlatformAgent]
     ) -> MachineState:
-        limit = self._limit(self._machines[index])
-        if isinstance(listing, MachineError):
+        if isinstance(listing, PlatformError):
             return MachineState(
                 limit, len(agents), listing.message, listing.remedy, listing.permanent
             )
@@ -311,6 +330,10 @@ class RemoteAdapter:
             max_trials=order.max_trials if self._reuses else 1,
             setup_lines=machine.setup_lines,
             python_path=machine.python_path,
+            grace_s=STOP_GRACE_S,
+            gpu_indices=machine.gpu_indices,
+            use_active_gpu=machine.use_active_gpu,
+            trials_per_gpu=machine.trials_per_gpu,
             version=environment.text(environment.NNI_VERSION, "unknown"),
         )
 
@@ -343,7 +366,7 @@ class RemoteAdapter:
         """Return the states of all listed agents."""
         states = {}
         for listing in listings:
-            for one in [] if isinstance(listing, MachineError) else listing:
+            for one in [] if isinstance(listing, PlatformError) else listing:
                 name = parse_agent_name(one["name"])
                 if name is not None:
                     states[name] = one
@@ -359,7 +382,7 @@ class RemoteAdapter:
         owner = owners(found, recorded)
         states = self._names(listings)
         for index, listing in enumerate(listings):
-            if isinstance(listing, MachineError):
+            if isinstance(listing, PlatformError):
                 self._listed[index] = self._last_seen(index, listing, recorded, set(owner))
             else:
                 self._listed[index] = [
@@ -372,7 +395,7 @@ class RemoteAdapter:
     def _last_seen(
         self,
         index: int,
-        error: MachineError,
+        error: PlatformError,
         recorded: Mapping[AgentName, int],
         elsewhere: set[AgentName],
     ) -> list[PlatformAgent]:
@@ -424,7 +447,7 @@ class RemoteAdapter:
                 await remove(index)
             except WorkerFailure as failure:
                 errors.append(worker_error(self._machines[index], failure))
-            except MachineError as error:
+            except PlatformError as error:
                 errors.append(error)
         for index in wanted:
             gone = set(removed)
@@ -432,6 +455,13 @@ class RemoteAdapter:
         await self._record.forget({*removed, *((names or set()) - _all(wanted))})
         if errors:
             raise errors[0]
+
+
+def _problem(machine: Machine, error: PlatformError) -> PlatformProblem:
+    """Return an error as a problem of a machine's entry."""
+    if isinstance(error, MachineError):
+        return error.problem()
+    return PlatformProblem(machine.field("host"), error.message, machine.host, error.remedy)
 
 
 def _all(wanted: Mapping[int, Sequence[AgentName]]) -> set[AgentName]:

@@ -45,6 +45,12 @@ class Machine:
     """Folder that is searched for Python first and put first on the PATH of trials; empty: none."""
     folder: str = DEFAULT_FOLDER
     """Folder of NNI on the machine; `~` is the home of its user."""
+    gpu_indices: tuple[int, ...] | None = None
+    """GPUs that trials may use; None: all."""
+    use_active_gpu: bool | None = None
+    """Whether trials may use GPUs that other programs use; None: the experiment's rule holds."""
+    trials_per_gpu: int | None = None
+    """Trials at once on a GPU; None: the experiment's rule holds."""
 
     @property
     def address(self) -> str:
@@ -139,6 +145,9 @@ class _EntryReader:
             setup_lines=self._lines("setupLines"),
             python_path=self._text("pythonPath"),
             folder=self._text("folder") or DEFAULT_FOLDER,
+            gpu_indices=self._indices("gpuIndices"),
+            use_active_gpu=self._flag("useActiveGpu"),
+            trials_per_gpu=self._number("maxTrialNumberPerGpu", None),
         )
         if machine.host.startswith("-") or any(one in machine.host for one in " \t\n/@"):
             self._add("host", "must be a host name or an IP address", machine.host)
@@ -191,6 +200,28 @@ class _EntryReader:
             return tuple(str(one) for one in value)
         self._add(name, "must be a list of lines of the shell", value)
         return ()
+
+    def _flag(self, name: str) -> bool | None:
+        value = self._entry.get(name)
+        if value is not None and not isinstance(value, bool):
+            self._add(name, "must be true or false", value)
+            return None
+        return value
+
+    def _indices(self, name: str) -> tuple[int, ...] | None:
+        """Return numbers that are written as a list, as one number or as `0,1`."""
+        value = self._entry.get(name)
+        if value is None:
+            return None
+        numbers = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
+        try:
+            indices = [int(float(part)) for one in numbers for part in str(one).split(",")]
+        except ValueError:
+            indices = []
+        if not indices or min(indices) < 0:
+            self._add(name, "must be numbers of GPUs, separated by commas", value)
+            return None
+        return tuple(indices)
 
     def _secret(self, name: str) -> str | None:
         """Return a secret; it may stand in the options of a section that was never logged."""

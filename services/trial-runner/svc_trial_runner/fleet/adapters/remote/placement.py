@@ -10,8 +10,8 @@ from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, LaunchFa
 class MachineState:
     """Machine as placement sees it."""
 
-    limit: int
-    """Agents that it may have at once."""
+    limit: int | None
+    """Agents that it may have at once; None: as many as are ordered."""
     agents: int
     """Agents that it has."""
     error: str = ""
@@ -42,7 +42,7 @@ def place(orders: Sequence[AgentOrder], machines: Sequence[MachineState]) -> Pla
         free = [
             index
             for index, machine in enumerate(machines)
-            if not machine.error and counts[index] < machine.limit
+            if not machine.error and (machine.limit is None or counts[index] < machine.limit)
         ]
         if not free:
             failures.append(_failure(order.name, machines))

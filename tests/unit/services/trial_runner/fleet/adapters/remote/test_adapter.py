@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 
-from svc_trial_runner.agent_settings import ConnectionKind, parse_agent_settings
+from svc_trial_runner.agent_settings import ConnectionKind
 from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.ports import PlatformError
@@ -52,17 +52,15 @@ async def until(
     return agents
 
 
-def test_settings_of_an_agent_are_private_and_complete(tmp_path: Path) -> None:
+def test_settings_of_an_agent_are_complete(tmp_path: Path) -> None:
     async def work(machines: Machines) -> None:
         entry = machines.entry(slots=3, setupLines=["true"], pythonPath="/opt/py/bin")
         adapter = machines.adapter(entry)
         await adapter.prepare()
         assert await adapter.launch([agent_order(ONE)]) == []
+        settings = await asyncio.to_thread(machines.settings, ONE)
         await adapter.aclose()
 
-        file = machines.agent_folder(ONE) / "settings.json"
-        assert file.stat().st_mode & 0o777 == 0o600
-        settings = parse_agent_settings(file.read_bytes())
         assert (settings.name, settings.pool) == (str(ONE), ONE.pool)
         assert (settings.slots, settings.max_trials, settings.platform) == (3, None, "remote")
         assert (settings.setup_lines, settings.python_path) == (("true",), "/opt/py/bin")
@@ -95,11 +93,29 @@ def test_without_reuse_each_slot_is_an_agent_of_one_trial(tmp_path: Path) -> Non
         await adapter.prepare()
         assert await adapter.capacity() == 2
         failures = await adapter.launch([agent_order(agent_name(number)) for number in (1, 2, 3)])
+        settings = await asyncio.to_thread(machines.settings, TWO)
         await adapter.aclose()
 
         assert [failure.name for failure in failures] == [agent_name(3)]
-        settings = parse_agent_settings((machines.agent_folder(TWO) / "settings.json").read_bytes())
         assert (settings.slots, settings.max_trials) == (1, 1)
+
+    run(tmp_path, work)
+
+
+def test_without_reuse_and_slots_the_demand_is_the_limit_unless_trials_take_gpus(
+    tmp_path: Path,
+) -> None:
+    async def work(machines: Machines) -> None:
+        adapter = machines.adapter(options={"reuseMode": False})
+        assert await adapter.capacity() is None
+        await adapter.prepare()
+        orders = [agent_order(agent_name(number)) for number in (1, 2)]
+        with_gpus = [replace(order, gpus_per_trial=1) for order in orders]
+        failures = await adapter.launch(with_gpus)
+        assert [failure.name for failure in failures] == [TWO]
+        assert await adapter.launch(orders) == []
+        await adapter.clean()
+        await adapter.aclose()
 
     run(tmp_path, work)
 
@@ -237,8 +253,8 @@ def test_clean_leaves_no_process_folder_or_socket(tmp_path: Path) -> None:
         adapter = machines.adapter()
         await adapter.prepare()
         await adapter.launch([agent_order(ONE)])
-        file = machines.agent_folder(ONE) / "settings.json"
-        sockets = Path(parse_agent_settings(file.read_bytes()).connection.folder)
+        settings = await asyncio.to_thread(machines.settings, ONE)
+        sockets = Path(settings.connection.folder)
         assert sockets.exists()
 
         await adapter.clean()
@@ -281,8 +297,8 @@ async def killed_session(machines: Machines, server: OpenSshServer, number: sign
         adapter = machines.adapter(entry, endpoints=endpoints)
         await adapter.prepare()
         assert await adapter.launch([agent_order(ONE)]) == []
-        file = machines.agent_folder(ONE) / "settings.json"
-        sockets = parse_agent_settings(file.read_bytes()).connection.folder
+        settings = await asyncio.to_thread(machines.settings, ONE)
+        sockets = settings.connection.folder
         await until(adapter, lambda agents: agents[0].phase is AgentPhase.RUNNING)
         before = (Path(sockets) / "current").read_text()
         assert await greetings(sockets) == ["bus", "manager"]

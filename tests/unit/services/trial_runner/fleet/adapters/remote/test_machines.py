@@ -40,6 +40,9 @@ def test_full_entry_has_all_values() -> None:
         "setupLines": ["module load cuda"],
         "pythonPath": "/opt/py/bin",
         "folder": "/scratch/nni",
+        "gpuIndices": "0, 2",
+        "useActiveGpu": True,
+        "maxTrialNumberPerGpu": 2,
     }
 
     machines, problems = parse_machines(section(entry))
@@ -57,6 +60,9 @@ def test_full_entry_has_all_values() -> None:
             setup_lines=("module load cuda",),
             python_path="/opt/py/bin",
             folder="/scratch/nni",
+            gpu_indices=(0, 2),
+            use_active_gpu=True,
+            trials_per_gpu=2,
         )
     ]
 
@@ -97,6 +103,9 @@ def test_section_without_machines_is_refused(options: dict[str, object]) -> None
         ("hostKeyPolicy", "no"),
         ("setupLines", [1]),
         ("folder", "nni"),
+        ("gpuIndices", "a"),
+        ("gpuIndices", [-1]),
+        ("useActiveGpu", "yes"),
         ("pythonPath", "C:\\py;C:\\py\\Scripts"),
     ],
 )
@@ -119,3 +128,8 @@ def test_machine_that_is_named_twice_is_a_problem() -> None:
 
 def test_one_machine_may_have_two_users() -> None:
     assert problems_of(ONE, {"host": "a", "user": "v"}) == []
+
+
+@pytest.mark.parametrize("value", [3, 3.0, "3", [3], [3.0]])
+def test_one_gpu_may_be_written_in_any_form(value: object) -> None:
+    assert parse_machines(section({**ONE, "gpuIndices": value}))[0][0].gpu_indices == (3,)

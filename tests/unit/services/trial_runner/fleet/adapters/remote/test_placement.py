@@ -51,3 +51,7 @@ def test_agent_belongs_to_the_machine_of_the_record() -> None:
         agent_name(1): 1,
         agent_name(2): 0,
     }
+
+
+def test_machine_without_a_limit_gets_all() -> None:
+    assert places(MachineState(None, 0), MachineState(1, 1)) == [0, 0, 0]
