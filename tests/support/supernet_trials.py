@@ -8,10 +8,10 @@ import pytorch_lightning
 from torch import Tensor, nn
 
 import nni
-from nni.nas.evaluator.pytorch import Classification, Lightning
+from nni.nas.evaluator.pytorch import Classification, DataLoader, Lightning
 from nni.nas.nn.pytorch import LayerChoice, ModelSpace
 from nni.nas.space import SimplifiedModelSpace
-from tests.support.lightning_tasks import FEATURES, QUIET, loader
+from tests.support.lightning_tasks import FEATURES, QUIET, Points, loader
 
 EPOCHS = 3
 
@@ -45,6 +45,25 @@ class KilledIn(pytorch_lightning.Callback):
             raise KilledError
 
 
+@nni.trace
+class KilledBefore(pytorch_lightning.Callback):
+    """Failure before a batch of an epoch."""
+
+    def __init__(self, epoch: int, batch: int) -> None:
+        self.epoch = epoch
+        self.batch = batch
+
+    def on_train_batch_start(
+        self,
+        trainer: pytorch_lightning.Trainer,
+        pl_module: pytorch_lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        if (trainer.current_epoch, batch_idx) == (self.epoch, self.batch):
+            raise KilledError
+
+
 def evaluator(epochs: int = EPOCHS, callbacks: list[Any] | None = None) -> Lightning:
     """Return an evaluator that trains for some epochs."""
     made: Lightning = Classification(
@@ -61,3 +80,16 @@ def evaluator(epochs: int = EPOCHS, callbacks: list[Any] | None = None) -> Light
 def branches(epochs: int = EPOCHS, callbacks: list[Any] | None = None) -> SimplifiedModelSpace:
     """Return the space with its evaluator."""
     return SimplifiedModelSpace.from_model(Branches(), evaluator(epochs, callbacks))
+
+
+def shuffled(callbacks: list[Any]) -> SimplifiedModelSpace:
+    """Return the space with two epochs of six batches in random order."""
+    evaluator = Classification(
+        max_epochs=2,
+        callbacks=callbacks,
+        **QUIET,
+        train_dataloaders=DataLoader(Points(48), 8, shuffle=True),
+        val_dataloaders=DataLoader(Points(48, seed=1), 8, shuffle=True),
+        num_classes=2,
+    )
+    return SimplifiedModelSpace.from_model(Branches(), evaluator)

@@ -62,6 +62,9 @@ class OneShotStrategy(Strategy):
         self._evaluator: Lightning | None = None
         self._ckpt_path: str | None = None
         self._saved_path: str | None = None
+        self.wrap_loaders: Callable[[Any], Any] | None = None
+        """Function that is called with the loaders of the training, and returns those to use; None:
+        they are used as they are."""
 
     @property
     def is_one_shot(self) -> bool:
@@ -134,6 +137,19 @@ class OneShotStrategy(Strategy):
         """
         del train
         return val
+
+    def training_loaders(self, train: Any, val: Any) -> Any:  # noqa: ANN401 - any form of loaders
+        """Return the loader of the training, wrapped by `wrap_loaders`.
+
+        Args:
+            train: training loader of the evaluator.
+            val: validation loader of the evaluator.
+
+        Returns:
+            What `Trainer.fit` takes.
+        """
+        loaders = self.train_dataloader(train, val)
+        return loaders if self.wrap_loaders is None else self.wrap_loaders(loaders)
 
     # Conversion
 
@@ -220,7 +236,7 @@ class OneShotStrategy(Strategy):
             made.datamodule = fused_datamodule(evaluator.datamodule, self)
         else:
             train, val = evaluator.train_dataloaders, evaluator.val_dataloaders
-            made.train_dataloaders = self.train_dataloader(train, val)
+            made.train_dataloaders = self.training_loaders(train, val)
             made.val_dataloaders = self.val_dataloader(train, val)
         module.on_batch = self._note_checkpoint
         self._oneshot_module = module
@@ -394,6 +410,6 @@ def fused_datamodule(datamodule: Any, strategy: OneShotStrategy) -> Any:  # noqa
     made = copy.copy(datamodule)
     train: Callable[[], Any] = datamodule.__class__.train_dataloader.__get__(made)
     val: Callable[[], Any] = datamodule.__class__.val_dataloader.__get__(made)
-    made.train_dataloader = lambda: strategy.train_dataloader(train(), val())
+    made.train_dataloader = lambda: strategy.training_loaders(train(), val())
     made.val_dataloader = lambda: strategy.val_dataloader(train(), val()) or []
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -26,10 +26,13 @@ from nni.nas.space import (
 )
 from nni.nas.strategy.delegated import DelegatedStrategy
 from nni.nas.strategy.oneshot.base import CHECKPOINT, OneShotStrategy
-from nni.nas.strategy.oneshot.epoch_checkpoint import NAME, EpochCheckpoint
+from nni.nas.strategy.oneshot.resumable_loader import ResumableLoaders
+from nni.nas.strategy.oneshot.supernet_checkpoint import EVERY_S, NAME, SupernetCheckpoint
 
-FOLDER: Final = "supernet"
-"""Folder of the checkpoint in the folder of a trial."""
+FOLDER: Final = "checkpoint/supernet"
+"""Folder of the checkpoint in the folder of a trial: in that which its next attempt gets."""
+_STANDALONE: Final = "STANDALONE"
+"""Id of a trial outside an experiment."""
 _TRIAL_FOLDER: Final = "NNI_OUTPUT_DIR"
 _STRATEGY: Final = "strategy"
 
@@ -38,9 +41,9 @@ class SupernetSearch(SimplifiedModelSpace):
     """One-shot search of a space, which travels to a trial as a model does.
 
     `execute` constructs the space, trains it as a supernet and reports the architecture. The
-    checkpoint is in the folder of the trial: another attempt goes on after the last epoch, and so
-    does another trial of the experiment, after a stop and a resumption. Once the architecture is
-    known it is the model of this architecture.
+    checkpoint is that of the trial: another attempt goes on from it, in the middle of an epoch and
+    on whatever machine. So does another trial of the experiment on the same machine, after a stop
+    and a resumption. Once the architecture is known it is the model of this architecture.
 
     Attributes:
         strategy: one-shot strategy that was not used; None for a model of an architecture.
@@ -90,7 +93,11 @@ class SupernetSearch(SimplifiedModelSpace):
         if self.sample is not None or self.strategy is None:
             return super().execute()
         found = os.environ.get(_TRIAL_FOLDER)
-        nni.report_final_result(search_in_trial(self, Path(found) if found else None))
+        # Without an agent that copies it, the file alone is the checkpoint.
+        travels = bool(found) and nni.get_trial_id() != _STANDALONE
+        complete = nni.save_checkpoint if travels else _keep_nothing
+        result = search_in_trial(self, Path(found) if found else None, complete)
+        nni.report_final_result(result)
         return None
 
     def _dump(self) -> dict[str, Any]:
@@ -105,12 +112,23 @@ class SupernetSearch(SimplifiedModelSpace):
         return search
 
 
-def search_in_trial(search: SupernetSearch, trial_folder: Path | None) -> dict[str, Any]:
+def _keep_nothing(_step: int) -> None:
+    """Keep no copy of a checkpoint."""
+
+
+def search_in_trial(
+    search: SupernetSearch,
+    trial_folder: Path | None,
+    complete: Callable[[int], object] = _keep_nothing,
+    every_s: float = EVERY_S,
+) -> dict[str, Any]:
     """Train the supernet of a search, from its last checkpoint; return the result of the trial.
 
     Args:
         search: search with a strategy that was not used.
         trial_folder: folder of the trial; None: no checkpoint is written.
+        complete: called with the number of steps when a checkpoint is complete.
+        every_s: least time between two checkpoints within an epoch, in seconds.
 
     Raises:
         TypeError: space or evaluator do not fit the strategy.
@@ -119,11 +137,17 @@ def search_in_trial(search: SupernetSearch, trial_folder: Path | None) -> dict[s
     assert strategy is not None
     space = RawFormatModelSpace(search.build_model(), search.evaluator)
     engine = SequentialExecutionEngine()
+    loaders = ResumableLoaders()
+    if trial_folder is not None:
+        strategy.wrap_loaders = loaders.wrap
     strategy.initialize(space, engine)
     report = present_reporter()  # that of the trial: the engine redirects reports to its events
-    checkpoint = EpochCheckpoint(
+    checkpoint = SupernetCheckpoint(
         Path() if trial_folder is None else trial_folder / FOLDER,
         lambda metric: report("PERIODICAL", metric),
+        loaders,
+        complete,
+        every_s,
     )
     finals: list[object] = []
     engine.register_model_event_callback(
@@ -140,7 +164,7 @@ def search_in_trial(search: SupernetSearch, trial_folder: Path | None) -> dict[s
     return architecture_result(metric, strategy.export())
 
 
-def _note(checkpoint: EpochCheckpoint, event: Any) -> None:  # noqa: ANN401 - narrowed below
+def _note(checkpoint: SupernetCheckpoint, event: Any) -> None:  # noqa: ANN401 - narrowed below
     assert isinstance(event, IntermediateMetricEvent)
     checkpoint.note(event.metric)
 

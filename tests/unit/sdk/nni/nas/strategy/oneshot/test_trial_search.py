@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,23 @@ from nni.nas.execution.candidate import model_from, parameters_of
 from nni.nas.space import ExecutableModelSpace, ModelStatus, RawFormatModelSpace
 from nni.nas.strategy.oneshot import DARTS, ENAS, OneShotStrategy, Proxyless, RandomOneShot
 from nni.nas.strategy.oneshot.trial_search import (
+    FOLDER,
     OneTrialStrategy,
     SupernetSearch,
     newest_checkpoint,
+    search_in_trial,
 )
 from nni.testing.oneshot_strategies import quiet_lightning
 from tests.support.in_memory_trials import InMemoryTrials
 from tests.support.lightning_tasks import reports_of
-from tests.support.supernet_trials import Branches, KilledError, KilledIn, branches
+from tests.support.supernet_trials import (
+    Branches,
+    KilledBefore,
+    KilledError,
+    KilledIn,
+    branches,
+    shuffled,
+)
 
 STRATEGIES: dict[str, Callable[[], OneShotStrategy]] = {
     "DARTS": DARTS,
@@ -100,6 +110,55 @@ def test_attempt_after_a_kill_ends_as_one_that_was_not_killed(
     assert resumed == whole
 
 
+def trained(
+    strategy: OneShotStrategy, folder: Path, seed: int, killed: KilledBefore | None = None
+) -> tuple[list[Any], list[Any], list[int]]:
+    """Run an attempt with a checkpoint after each batch; return its reports and saved steps."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    search = SupernetSearch.of(shuffled([] if killed is None else [killed]), strategy)
+    steps: list[int] = []
+    results: list[Any] = []
+    intermediates, _ = reports_of(
+        lambda: results.append(search_in_trial(search, folder, steps.append, every_s=0.0))
+    )
+    return intermediates, results, steps
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    content: dict[str, torch.Tensor] = torch.load(folder / FOLDER / "last.ckpt")["state_dict"]
+    return content
+
+
+@pytest.mark.parametrize("name", ["DARTS", "RandomOneShot", "Proxyless"])
+def test_attempt_after_a_kill_within_an_epoch_trains_the_batches_that_are_left(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(KilledError):
+        trained(STRATEGIES[name](), tmp_path / "killed/one", 1, KilledBefore(1, 3))
+    resumed = trained(STRATEGIES[name](), tmp_path / "killed/one", 2, KilledBefore(1, 2))
+    whole = trained(STRATEGIES[name](), tmp_path / "whole/one", 1)
+
+    # Means over the epoch, as of DARTS, are those of its rest.
+    assert resumed[0][0] == whole[0][0]
+    assert len(resumed[0]) == len(whole[0]) == 2
+    assert resumed[1][0]["architecture"] == whole[1][0]["architecture"]
+    assert resumed[2] == whole[2][-len(resumed[2]) :]
+    again, at_once = weights(tmp_path / "killed/one"), weights(tmp_path / "whole/one")
+    assert all(torch.equal(value, at_once[name]) for name, value in again.items())
+
+
+def test_policy_goes_on_within_an_epoch(tmp_path: Path) -> None:
+    strategy = STRATEGIES["ENAS"]
+    with pytest.raises(KilledError):
+        trained(strategy(), tmp_path, 1, KilledBefore(0, 5))
+
+    intermediates, results, _ = trained(strategy(), tmp_path, 2, KilledBefore(0, 4))
+
+    assert len(intermediates) == 2
+    assert results[0]["architecture"]["branch"] in {"line", "plain"}
+
+
 def test_attempt_after_the_last_epoch_reports_without_a_training(folder: Path) -> None:
     del folder
     intermediates, _ = attempt(DARTS(), 2)
@@ -124,7 +183,7 @@ def test_next_trial_of_a_resumed_experiment_goes_on(
 def test_own_checkpoint_comes_before_those_of_other_trials(folder: Path) -> None:
     paths = {}
     for number, name in enumerate(["first", "older", "newer"]):
-        path = paths[name] = folder.parent / name / "supernet" / "last.ckpt"
+        path = paths[name] = folder.parent / name / FOLDER / "last.ckpt"
         path.parent.mkdir(parents=True)
         path.touch()
         os.utime(path, (number, number))
