@@ -50,6 +50,8 @@ _MODULES: Final = (
     worker,
 )
 """Modules of the program, each behind those that it imports."""
+_COMPILED_PARTS: Final = ("zlib", "_lzma", "_ssl", "_ctypes", "fcntl", "_posixsubprocess")
+"""Modules that a Python built without the headers of a library does not have."""
 _INTERPRETERS: Final = "python3 python3.13 python3.12 python3.11 python"
 _LOGIN_SHELL: Final = 'case "$SHELL" in */bash|*/zsh|*/ksh) S=$SHELL;; *) S=sh;; esac'
 """Sets `S` to a shell that reads the profile of the user and takes commands in POSIX syntax."""
@@ -249,9 +251,17 @@ def bundle_digest(bundle: Path) -> str:
 @cache
 def worker_program() -> bytes:
     """Return the program that is sent before each command: its modules, and a call of `main`."""
+    remedy = "set pythonPath to the folder of a complete Python, e.g. that of the distribution"
     sources = [(module.__name__, inspect.getsource(module)) for module in _MODULES]
     return (
-        "import sys, types\n"
+        "import json, os, sys, types\n"
+        "from importlib.util import find_spec\n"
+        f"left = [name for name in {_COMPILED_PARTS!r} if find_spec(name) is None]\n"
+        "if left:\n"
+        "    where = f'{sys.executable} on {os.uname().nodename}'\n"
+        "    said = f'{where} was built without ' + ', '.join(left)\n"
+        f"    error = dict(code='wrong_python', message=said, remedy={remedy!r}, permanent=True)\n"
+        f"    sys.exit(print({worker.MARKER!r} + json.dumps(dict(error=error))) or 1)\n"
         f"for name, source in {sources!r}:\n"
         "    module = types.ModuleType(name)\n"
         "    sys.modules[name] = module\n"

@@ -5,6 +5,7 @@ import os
 import tarfile
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,24 @@ def test_distribution_that_pip_cannot_install_is_named(folders: WorkerFolders) -
     assert caught.value.code == "distribution_missing"
     assert "put wheels" in caught.value.remedy
     assert list(folders.bundles.iterdir()) == []
+
+
+def test_what_the_fleet_could_not_send_is_installed_by_pip_where_there_is_one(
+    folders: WorkerFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pip")
+    facts = "late_thing-1.0.dist-info"
+    with zipfile.ZipFile(tmp_path / "late_thing-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("late_thing.py", "x = 1")
+        wheel.writestr(
+            f"{facts}/METADATA", "Metadata-Version: 2.1\nName: late-thing\nVersion: 1.0\n"
+        )
+        wheel.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{facts}/RECORD", "late_thing.py,,\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    content = packed({"requirements.txt": b"late-thing==1.0\n", "site/other.py": b""})
+
+    unpack(folders, digest_of(content), io.BytesIO(content))
+
+    assert (folders.bundle(digest_of(content)) / "site" / "late_thing.py").read_text() == "x = 1"

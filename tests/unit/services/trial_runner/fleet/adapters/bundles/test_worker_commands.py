@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,26 @@ def test_machine_whose_python_is_too_old_is_refused_with_a_remedy(tmp_path: Path
         read_report(CommandResult(done.stdout, done.stderr, done.returncode), "lab7")
     assert caught.value.code == "no_python"
     assert caught.value.permanent
+    assert "pythonPath" in caught.value.remedy
+
+
+def test_python_without_a_part_of_its_library_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    hide = (
+        "import importlib.util, sys\n"
+        "found = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name: None if name == '_lzma' else found(name)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{hide}exec(sys.stdin.buffer.read())"],
+        input=WorkerCommands(str(tmp_path / "nni")).probe().program,
+        capture_output=True,
+        check=False,
+    )
+
+    with pytest.raises(WorkerFailure, match="was built without _lzma") as caught:
+        read_report(CommandResult(done.stdout, done.stderr, done.returncode))
+    assert caught.value.code == "wrong_python"
     assert "pythonPath" in caught.value.remedy
 
 
