@@ -56,6 +56,7 @@ from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
 from svc_trial_runner.agent.agent import RENEW_EVERY_S, Agent
 from svc_trial_runner.agent.log_files import TrialLogReader
 from svc_trial_runner.agent.presence import PRESENCE_EVERY_S, Presence, RunnerIdentity
+from svc_trial_runner.agent_settings import GRACE_S
 from svc_trial_runner.attempts.checkpoints import Checkpoints
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.gpu_allocation import GpuAllocator
@@ -292,7 +293,9 @@ async def _serve(
 
     async def leave() -> None:
         await tasks.finish()
-        await agent.abandon_all(settings.grace_s - _LAST_REPORTS_S)
+        # Without a bus no report arrives and no checkpoint is stored: a long grace is for nothing.
+        grace_s = settings.grace_s if bus.connected else min(settings.grace_s, GRACE_S)
+        await agent.abandon_all(grace_s - _LAST_REPORTS_S)
         # Reports that do not arrive in time are in the spool for the next agent.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORTS_S):

@@ -233,7 +233,8 @@ async def test_silent_bus_ends_agent_and_trial_and_leaves_nothing(
     tmp_path: Path, bus: NatsServer, sockets: Path
 ) -> None:
     async with opened(tmp_path, bus, sockets) as fleet:
-        await fleet.start(silence_limit_s=0.5, removes_home=True)
+        # Long enough for the first connection on a busy machine.
+        await fleet.start(silence_limit_s=5.0, removes_home=True, grace_s=300.0)
         await fleet.publish("one", f"echo $$ >{tmp_path}/pid; sleep 300; true")
         pid = int(await until_written(tmp_path / "pid"))
 
