@@ -15,6 +15,12 @@ def default_document() -> dict[str, Any]:
     return default_graph((32, 32, 3), 10, length=3, width=64).document()
 
 
+def test_graph_that_was_read_equals_the_one_that_was_made() -> None:
+    made = default_graph((32, 32, 3), 10, length=3, width=64)
+
+    assert json_to_graph(json.dumps(made.document())) == made
+
+
 @pytest.mark.claim("hpo", 39)
 def test_first_architecture_is_the_documented_one() -> None:
     document = default_document()
