@@ -2,11 +2,6 @@
 
 import hashlib
 import json
-import os
-import pwd
-import shutil
-import signal
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -30,8 +25,6 @@ from tests.support.worker_shell import packed
 
 USER: Final = "ann"
 PASSWORD: Final = "pass word"
-SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-NO_SSHD: Final = "OpenSSH's sshd is not installed (Debian: openssh-server)"
 _START_TIMEOUT_S: Final = 20.0
 
 _AGENT: Final = """
@@ -181,66 +174,3 @@ class Machines:
         for process in psutil.process_iter(["cmdline"]):
             if any(str(self.folder) in word for word in process.info["cmdline"] or ()):
                 process.kill()
-
-
-class OpenSshServer:
-    """OpenSSH's `sshd` as this user on a free port; keys only.
-
-    Args:
-        folder: of its files.
-        home: of the sessions.
-        key_file: private key whose public key is accepted.
-        extra: lines of its configuration, which win.
-    """
-
-    def __init__(self, folder: Path, home: Path, key_file: str, extra: str = "") -> None:
-        self.folder = folder
-        self.user = pwd.getpwuid(os.getuid()).pw_name
-        self.port = free_port()
-        self.host_key = make_key(folder / "sshd_host_key")
-        authorized = folder / "authorized_keys"
-        authorized.write_bytes(Path(f"{key_file}.pub").read_bytes())
-        authorized.chmod(0o600)
-        (folder / "sshd_config").write_text(
-            f"{extra}\nPort {self.port}\nListenAddress 127.0.0.1\nHostKey {self.host_key}\n"
-            f"AuthorizedKeysFile {authorized}\nPidFile none\nStrictModes no\nUsePAM no\n"
-            f"PasswordAuthentication no\nSetEnv HOME={home}\nLogLevel VERBOSE\n"
-        )
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the server and wait until it listens."""
-        assert SSHD is not None
-        if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        config = str(self.folder / "sshd_config")
-        self._process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", config],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert self._process.stderr is not None
-        while b"Server listening" not in (line := self._process.stderr.readline()):
-            assert line, "sshd ended"
-
-    def sessions(self) -> list[psutil.Process]:
-        """Return the processes of the connections."""
-        assert self._process is not None
-        return psutil.Process(self._process.pid).children()
-
-    def signal_sessions(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of connections; commands of theirs get none."""
-        for session in self.sessions():
-            for process in [session, *session.children(recursive=True)]:
-                if process.name().startswith("sshd"):
-                    process.send_signal(number)
-
-    def kill(self) -> None:
-        """Kill server and connections."""
-        process, self._process = self._process, None
-        if process is not None:
-            for session in psutil.Process(process.pid).children(recursive=True):
-                session.kill()
-            process.kill()
-            process.communicate()

@@ -1,7 +1,6 @@
 """Adapter of the platform `remote` beyond the conformance suite of platforms."""
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,7 @@ from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.ports import PlatformError
 from svc_trial_runner.fleet.testing import agent_name, agent_order
-from tests.support.greeters import greetings, open_greeters
-from tests.support.remote_machines import (
-    NO_SSHD,
-    SSHD,
-    Machines,
-    OpenSshServer,
-)
+from tests.support.remote_machines import Machines
 
 ONE = agent_name(1)
 TWO = agent_name(2)
@@ -266,51 +259,3 @@ def test_clean_leaves_no_process_folder_or_socket(tmp_path: Path) -> None:
         assert not any(str(machines.homes[0]) in word for line in lines for word in line)
 
     run(tmp_path, work)
-
-
-@pytest.mark.skipif(SSHD is None, reason=NO_SSHD)
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed_session_of_openssh_is_opened_again_below_the_running_agent(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    async def work(machines: Machines) -> None:
-        server = OpenSshServer(tmp_path, machines.homes[0], machines.key_file)
-        server.start()
-        try:
-            await killed_session(machines, server, number)
-        finally:
-            server.kill()
-
-    run(tmp_path, work)
-
-
-async def killed_session(machines: Machines, server: OpenSshServer, number: signal.Signals) -> None:
-    with machines.known_hosts.open("a") as known:
-        known.write(f"[127.0.0.1]:{server.port} {Path(f'{server.host_key}.pub').read_text()}\n")
-    entry = {
-        "host": "127.0.0.1",
-        "port": server.port,
-        "user": server.user,
-        "sshKeyFile": machines.key_file,
-    }
-    async with open_greeters() as endpoints:
-        adapter = machines.adapter(entry, endpoints=endpoints)
-        await adapter.prepare()
-        assert await adapter.launch([agent_order(ONE)]) == []
-        settings = await asyncio.to_thread(machines.settings, ONE)
-        sockets = settings.connection.folder
-        await until(adapter, lambda agents: agents[0].phase is AgentPhase.RUNNING)
-        before = (Path(sockets) / "current").read_text()
-        assert await greetings(sockets) == ["bus", "manager"]
-
-        server.signal_sessions(number)
-        await until(adapter, lambda agents: bool(agents[0].reason))
-        await until(adapter, lambda agents: not agents[0].reason)
-
-        assert (Path(sockets) / "current").read_text() != before
-        assert await greetings(sockets) == ["bus", "manager"]
-        machines.kill_agent(ONE)
-        await until(adapter, lambda agents: agents[0].phase is AgentPhase.ENDED)
-        await adapter.clean()
-        assert not Path(sockets).exists()
-        await adapter.aclose()

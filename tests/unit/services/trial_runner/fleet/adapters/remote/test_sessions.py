@@ -17,14 +17,7 @@ from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.machines import Machine
 from svc_trial_runner.fleet.adapters.remote.sessions import Session
 from tests.support.greeters import greetings, open_greeters
-from tests.support.remote_machines import (
-    NO_SSHD,
-    PASSWORD,
-    SSHD,
-    USER,
-    Machines,
-    OpenSshServer,
-)
+from tests.support.remote_machines import PASSWORD, USER, Machines
 from tests.support.ssh_server import ServerOptions, SshServer
 
 T = TypeVar("T")
@@ -177,22 +170,3 @@ def test_end_of_a_watched_process_is_noticed(world: Machines, machine: Machine, 
         for child in children:
             child.kill()
             child.wait()
-
-
-@pytest.mark.skipif(SSHD is None, reason=NO_SSHD)
-@pytest.mark.parametrize("extra", ["", "AllowStreamLocalForwarding no"])
-def test_openssh_forwards_sockets_or_ports(
-    world: Machines, tmp_path: Path, key: str, extra: str
-) -> None:
-    server = OpenSshServer(tmp_path, world.homes[0], world.key_file, extra)
-    server.start()
-    try:
-        known = Path(f"{server.host_key}.pub").read_text()
-        with world.known_hosts.open("a") as file:
-            file.write(f"[127.0.0.1]:{server.port} {known}\n")
-        keyed = Machine(0, "127.0.0.1", server.user, server.port, key_file=Path(world.key_file))
-        words, _ = on(world, keyed, key, greeted)
-    finally:
-        server.kill()
-
-    assert words == ["bus", "manager"]
