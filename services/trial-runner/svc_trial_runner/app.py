@@ -89,6 +89,8 @@ _LAST_REPORTS_S = 1.0
 _IDLE_S = 600.0
 """Time after which an idle warm interpreter of a live experiment is ended."""
 _GIBIBYTE = 1024**3
+_NO_LISTENERS: tuple[str, Mapping[str, str]] = ("", {})
+"""Address of gRPC, and fields of readiness, of an agent that listens nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,7 @@ async def _serve(
         settings.version,
         restarted=state.restarted,
     )
-    address, metrics = "", {}
+    address, metrics = _NO_LISTENERS
     if settings.fleet is None:  # elsewhere nothing may listen
         address, metrics = await _listen(service, settings, dependencies, agent, identity, registry)
     reachable = replace(identity, grpc_address=address)
