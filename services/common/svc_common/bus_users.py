@@ -8,8 +8,8 @@ Writes, readable by this user only:
 * `<user>.env` for each user: the variables that its process needs.
 
 A user whose file exists keeps its password, so an agent can be added at any time: run the command
-again and send the server SIGHUP. A `--runner` may use its own subjects only; agents of a `--pool`
-share a user, for replicas of one container.
+again and send the server SIGHUP twice (see `docs/security.md`). A `--runner` may use its own
+subjects only; agents of a `--pool` share a user, for replicas of one container.
 """
 
 import argparse

@@ -57,6 +57,9 @@ NNI_MANAGER_HTTP_FD: Final = "NNI_MANAGER_HTTP_FD"
 """Descriptor of an inherited listening socket at `NNI_MANAGER_HTTP`; unset: it is bound anew."""
 NNI_LISTENERS_FD: Final = "NNI_LISTENERS_FD"
 """Descriptor of an inherited socket to the supervisor, which keeps further sockets; unset: none."""
+NNI_CREDENTIALS_FD: Final = "NNI_CREDENTIALS_FD"
+"""Descriptor of an inherited socket to the supervisor, which issues credentials of agents; unset:
+none."""
 NNI_PORTS_HELD: Final = "NNI_PORTS_HELD"
 """`1` if the supervisor holds the ports of gRPC, which servers bind beside it; default no."""
 NNI_BUS_OWNER: Final = "NNI_BUS_OWNER"
@@ -152,6 +155,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_MANAGER_HTTP,
             NNI_MANAGER_HTTP_FD,
             NNI_LISTENERS_FD,
+            NNI_CREDENTIALS_FD,
             NNI_PORTS_HELD,
             NNI_BUS_OWNER,
             NNI_BUS_FOLDER,

@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,14 +15,18 @@ from typing import Final
 from nni_wire.folders import BUS_FOLDER
 from svc_common import environment
 from svc_common.clock import SystemClock
+from svc_common.credential_channel import CredentialServer
 from svc_common.errors import ServiceError
 from svc_common.inspection import forbid_inspection
 from svc_common.kept_listeners import ListenerKeeper
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
+from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.messaging.permissions import BusUser
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.subjects import COMPRESSOR, NAS
-from svc_common.tasks import StoppedError, result_unless
+from svc_common.tasks import StoppedError, TaskOwner, result_unless
+from svc_standalone.agent_users import ACCESS_FILE, USERS_FILE, AgentUsers
 from svc_standalone.children import Command
 from svc_standalone.commands import (
     BUS,
@@ -33,8 +37,10 @@ from svc_standalone.commands import (
     Ports,
     bus_command,
     service_command,
+    write_bus_config,
 )
 from svc_standalone.consumer_states import set_damaged_states_aside
+from svc_standalone.credential_handler import CredentialHandler
 from svc_standalone.endpoint import (
     ENDPOINT_FILE,
     STARTING_LOCK,
@@ -113,7 +119,10 @@ def prepare_home(settings: Settings) -> None:
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in (settings.home, settings.logs, settings.home / BUS_FOLDER):
         private_folder(folder)
-    for name in (ENDPOINT_FILE, BUS_CONFIGURATION, SUPERVISOR_LOCK, STARTING_LOCK):
+    for name in (
+        *(ENDPOINT_FILE, BUS_CONFIGURATION, SUPERVISOR_LOCK, STARTING_LOCK),
+        *(USERS_FILE, ACCESS_FILE),
+    ):
         place_for_file(settings.home / name)
     place_for_file(settings.logs / LOG_FILE)
 
@@ -126,13 +135,22 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     # The services outlive the terminal that started them.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     held = HeldPorts.draw(settings.http_port)
-    kept = ListenerKeeper()
-    port = BusPort(held, make_plan(settings, held.numbers), kept.child_end)
+    kept, credentials = ListenerKeeper(), CredentialServer()
+    users = AgentUsers(settings.home)
+    plan = make_plan(settings, held.numbers)
+    port = BusPort(held, plan, users.logins, kept.child_end, credentials.child_end)
     demands = {
         COMPRESSOR: held.compressor.wait_for_client,
         NAS: held.nas.wait_for_client,
     }
     supervisor = Supervisor(settings, SystemClock(), port.commands(), port, demands)
+    handler = CredentialHandler(
+        users, port.write_bus_config, supervisor.reload_bus, port.bus_settings
+    )
+    tasks = TaskOwner(
+        lambda name, error: get_logger().error("task failed", task=name, exc_info=error)
+    )
+    tasks.start(credentials.serve(handler.handle), "credentials of agents")
     try:
         facts = await result_unless(stopping.wait(), supervisor.start())
         endpoint = _endpoint(port.plan, facts)
@@ -146,9 +164,11 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
         get_logger().info("stopped before all children were ready")
     finally:
         remove_endpoint(settings.home)
+        await tasks.aclose()
         await supervisor.stop()
         held.close()
         kept.close()
+        credentials.close()
         get_logger().info("local shape down")
 
 
@@ -158,22 +178,47 @@ class BusPort:
     Args:
         held: ports of this run.
         plan: of this run.
+        agents: returns the users of the bus that are agents of the fleet, with their passwords.
         listeners: socket over which the manager has the ports of experiments kept; None: none.
+        credentials: socket over which the fleet gets credentials of agents; None: none.
     """
 
-    def __init__(self, held: HeldPorts, plan: Plan, listeners: socket.socket | None = None) -> None:
+    def __init__(
+        self,
+        held: HeldPorts,
+        plan: Plan,
+        agents: Callable[[], Iterable[tuple[BusUser, str]]] = tuple,
+        listeners: socket.socket | None = None,
+        credentials: socket.socket | None = None,
+    ) -> None:
         self._held = held
+        self._agents = agents
         self._listeners = listeners
+        self._credentials = credentials
         self.plan = plan
         self._redrawn: Callable[[str], None] = lambda _: None
 
     def commands(self) -> dict[str, Command]:
         """Return the commands that start bus and services, with the bus's current port."""
         services = {
-            name: service_command(self.plan, name, self._held.http, self._listeners)
+            name: service_command(
+                self.plan, name, self._held.http, self._listeners, self._credentials
+            )
             for name in SERVICES
         }
-        return {BUS: bus_command(self.plan), **services}
+        return {BUS: bus_command(self.plan, self._agents()), **services}
+
+    def write_bus_config(self) -> None:
+        """Write the configuration of the bus with the present users.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        write_bus_config(self.plan, self._agents())
+
+    def bus_settings(self) -> NatsSettings:
+        """Return how this process reaches the bus, without a user."""
+        return NatsSettings(self.plan.nats_url, owner=os.geteuid())
 
     def on_redrawn(self, call: Callable[[str], None]) -> None:
         """Call back with the address of the bus when its port has changed."""

@@ -126,6 +126,11 @@ class Child:
         if self.running:
             self._process.kill()
 
+    def reload(self) -> None:
+        """Send HUP, if the process has not ended; returns at once."""
+        if self.running:
+            self._process.send_signal(signal.SIGHUP)
+
     def terminate(self) -> None:
         """Send TERM, if the process has not ended; returns at once."""
         if self.running:

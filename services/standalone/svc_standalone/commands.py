@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,7 @@ from svc_common.messaging.permissions import (
     users_block,
 )
 from svc_common.subjects import COMPRESSOR, NAS
+from svc_standalone.agent_users import ACCESS_FILE
 from svc_standalone.children import Command
 from svc_standalone.settings import Durability
 
@@ -101,19 +102,33 @@ class Plan:
         return f"nats://{LOOPBACK}:{self.ports.nats}"
 
 
-def bus_command(plan: Plan) -> Command:
+def bus_command(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> Command:
     """Write the NATS configuration (0600) and return the command that starts nats-server.
+
+    Args:
+        plan: of this run.
+        agents: further users of the bus, with their passwords.
 
     Raises:
         FailedPreconditionError: no nats-server is installed.
     """
     _move_streams(plan.home / "jetstream" / "jetstream")
-    config = plan.home / BUS_CONFIGURATION
-    write_private(config, bus_config(plan))
+    config = write_bus_config(plan, agents)
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
     return Command(
         BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False, halts=_BUS_HALTS
     )
+
+
+def write_bus_config(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> Path:
+    """Write the NATS configuration, readable by this user only; return its path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = plan.home / BUS_CONFIGURATION
+    write_private(path, bus_config(plan, agents))
+    return path
 
 
 def _move_streams(store: Path) -> None:
@@ -124,10 +139,10 @@ def _move_streams(store: Path) -> None:
         sync_folder(store)
 
 
-def bus_config(plan: Plan) -> str:
+def bus_config(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> str:
     """Return the NATS configuration text: loopback port, a user per service, JetStream folder."""
     users = [(user, plan.passwords[name]) for name, user in _BUS_USERS.items()]
-    users.append((manager_user(OPERATOR), plan.token))
+    users += [(manager_user(OPERATOR), plan.token), *agents]
     store = json.dumps(str(plan.home / BUS_FOLDER))
     # Otherwise the server synchronises its files every two minutes.
     sync = ", sync_interval: always" if plan.durability is Durability.POWER else ""
@@ -146,6 +161,7 @@ def service_command(
     name: str,
     http: socket.socket | None = None,
     listeners: socket.socket | None = None,
+    credentials: socket.socket | None = None,
 ) -> Command:
     """Return the command that starts a service as `python -P -m`, with its own environment.
 
@@ -154,19 +170,22 @@ def service_command(
         name: of the service.
         http: listening socket of page and REST, which the manager inherits; None: it binds its own.
         listeners: socket over which the manager has further ports kept; None: it keeps none.
+        credentials: socket over which the fleet gets credentials of agents; None: it gets none.
     """
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
     variables = dict(_service_environment(plan, name))
-    descriptors = []
     if name == _MANAGER:
-        for variable, inherited in (
-            (environment.NNI_MANAGER_HTTP_FD, http),
-            (environment.NNI_LISTENERS_FD, listeners),
-        ):
-            if inherited is not None:
-                variables[variable] = str(inherited.fileno())
-                descriptors.append(inherited.fileno())
+        variables[environment.NNI_ACCESS_FILE] = str(plan.home / ACCESS_FILE)
+    descriptors = []
+    for service, variable, inherited in (
+        (_MANAGER, environment.NNI_MANAGER_HTTP_FD, http),
+        (_MANAGER, environment.NNI_LISTENERS_FD, listeners),
+        (FLEET, environment.NNI_CREDENTIALS_FD, credentials),
+    ):
+        if service == name and inherited is not None:
+            variables[variable] = str(inherited.fileno())
+            descriptors.append(inherited.fileno())
     return Command(
         name,
         arguments,

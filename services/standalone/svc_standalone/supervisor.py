@@ -104,6 +104,12 @@ class Supervisor:
             await self._children[bus].stop(grace_s)
         self._halted.close()
 
+    def reload_bus(self) -> None:
+        """Have the first child read its configuration again, if it runs."""
+        bus = self._children.get(self._first)
+        if bus is not None:
+            bus.reload()
+
     def pids(self) -> dict[str, int]:
         """Return the process ids of the running children."""
         return {name: child.pid for name, child in self._children.items() if child.running}

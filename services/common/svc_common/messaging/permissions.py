@@ -132,6 +132,12 @@ def fleet_user(name: str = FLEET) -> BusUser:
     )
 
 
+def silent_user(name: str) -> BusUser:
+    """Return a NATS user that can connect and nothing else."""
+    answers = _answers(name)
+    return BusUser(name, (answers,), (answers,))
+
+
 def _answering_user(name: str, source: str) -> BusUser:
     """Return the user of a service that answers requests for parameters under a source name."""
     answers = _answers(name)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_common.messaging.permissions import runner_user
 from svc_standalone.commands import (
     BUS,
     SERVICES,
@@ -84,6 +85,26 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
     assert len({password for _, password in logins.values()}) == len(SERVICES)
     for user, password in logins.values():
         assert f'user: "{user}", password: "{password}"' in bus_config(PLAN)
+
+
+def test_manager_alone_reads_the_tokens_of_agents() -> None:
+    variables = {name: service_command(PLAN, name).environment for name in SERVICES}
+
+    files = {
+        name: found["NNI_ACCESS_FILE"]
+        for name, found in variables.items()
+        if "NNI_ACCESS_FILE" in found
+    }
+    assert files == {"manager": "/home/x/agents.access.json"}
+
+
+def test_users_of_agents_are_in_the_configuration_of_the_bus() -> None:
+    agent = runner_user("nni-abcd1234-p-1", "p", "nni-abcd1234-p-1")
+
+    text = bus_config(PLAN, [(agent, "password-of-the-agent")])
+
+    assert 'user: "nni-abcd1234-p-1", password: "password-of-the-agent"' in text
+    assert "password-of-the-agent" not in bus_config(PLAN)
 
 
 def test_security_variables_do_not_reach_services_on_loopback(

@@ -1,0 +1,135 @@
+"""Users of the bus and callers of the manager that are agents of the fleet, in a file.
+
+They outlive the supervisor, since agents on other machines do. Two files, readable by this user
+only: one with the passwords, from which the configuration of the bus is made, and an access file of
+the manager with fingerprints of the tokens.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from nni_wire.access import AGENT, AccessEntry, dump_entries, fingerprint, new_token
+from svc_common.credential_channel import IssuedCredentials
+from svc_common.durable_files import write_private
+from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+from svc_common.logs import get_logger
+from svc_common.messaging.permissions import BusUser, runner_user, silent_user
+
+USERS_FILE: Final = "agents.json"
+ACCESS_FILE: Final = "agents.access.json"
+PROBE: Final = "reload"
+"""User of the bus without rights, whose password is the revision of the users that the bus reads:
+the bus has read them when it admits this user."""
+AGENTS_LIMIT: Final = 5_000
+"""Most agents with credentials; the bus reads all its users again at each change."""
+_VERSION: Final = 1
+_NAME: Final = re.compile(r"nni-[a-z0-9]{8}-([a-z0-9-]+)-[0-9]+\Z")
+"""Name of an agent of a fleet; no service and no other user of the bus has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentUser:
+    """Agent with credentials: pool, password at the bus, fingerprint of its token."""
+
+    name: str
+    pool: str
+    password: str = field(repr=False)
+    sha256: str
+    """Fingerprint of its token at the manager."""
+
+
+class AgentUsers:
+    """Users of agents, stored at each change before it has an effect.
+
+    Args:
+        home: folder of the installation.
+        limit: most agents.
+
+    Raises:
+        OSError: the files cannot be read or written.
+    """
+
+    def __init__(self, home: Path, limit: int = AGENTS_LIMIT) -> None:
+        self._limit = limit
+        self._file = home / USERS_FILE
+        self.access_file = home / ACCESS_FILE
+        """Access file of the manager."""
+        self._users = {user.name: user for user in _read(self._file)}
+        self.save()
+        self.revision = ""
+        """Password of `PROBE`."""
+        self.renew_revision()
+
+    def logins(self) -> list[tuple[BusUser, str]]:
+        """Return the users of the bus with their passwords, `PROBE` among them."""
+        users = self._users.values()
+        agents = [(runner_user(one.name, one.pool, one.name), one.password) for one in users]
+        return [(silent_user(PROBE), self.revision), *agents]
+
+    def issue(self, name: str, pool: str) -> IssuedCredentials:
+        """Return new credentials of an agent in place of its earlier ones; `save` stores them.
+
+        Raises:
+            InvalidArgumentError: it is no name of an agent of this pool.
+            ResourceExhaustedError: there are too many agents.
+        """
+        match = _NAME.match(name)
+        if match is None or match[1] != pool:
+            raise InvalidArgumentError(
+                "name", f"must be nni-<installation>-{pool[:80]}-<number>", name[:80]
+            )
+        runner_user(name, pool, name)  # raises for a name that is no part of a subject
+        if name not in self._users and len(self._users) >= self._limit:
+            raise ResourceExhaustedError(f"{self._limit:,} agents have credentials already")
+        # It begins with a letter: the bus would read a password of digits as a number.
+        password, token = f"p{secrets.token_urlsafe(24)}", new_token()
+        self._users[name] = AgentUser(name, pool, password, fingerprint(token))
+        return IssuedCredentials(name, password, token)
+
+    def revoke(self, names: Iterable[str]) -> None:
+        """Remove agents; unknown names are ignored; `save` stores it."""
+        for name in names:
+            self._users.pop(name, None)
+
+    def save(self) -> None:
+        """Write both files.
+
+        Raises:
+            OSError: one cannot be written.
+        """
+        users = list(self._users.values())
+        text = json.dumps({"version": _VERSION, "agents": [asdict(user) for user in users]})
+        write_private(self._file, f"{text}\n")
+        entries = [AccessEntry(user.name, AGENT, user.sha256) for user in users]
+        write_private(self.access_file, dump_entries(entries))
+
+    def renew_revision(self) -> None:
+        """Draw another revision, by which the bus shows that it has read its users again."""
+        self.revision = f"r{secrets.token_urlsafe(24)}"
+
+
+def _read(file: Path) -> list[AgentUser]:
+    """Return the users in a file; none if it is missing, or damaged: then agents are started anew.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return []
+    try:
+        content: Any = json.loads(text)
+        users = [AgentUser(**fields) for fields in content["agents"]]
+        for user in users:
+            runner_user(user.name, user.pool, user.name)
+            AccessEntry(user.name, AGENT, user.sha256)
+    except (ValueError, TypeError, KeyError, InvalidArgumentError):
+        get_logger().error("credentials of agents cannot be read, all are revoked", file=str(file))
+        return []
+    return users
