@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Show and drain the agents that run trials.", no_args_is_help=True)
 
-_HEADERS = ("Id", "Pool", "Host", "Trials", "GPUs", "Draining", "LastSeen", "Version")
+_HEADERS = (
+    *("Id", "Pool", "Platform", "State", "Machine", "Slots", "GPUs", "Trials", "LastSeen"),
+    *("Version", "Reason"),
+)
 
 RunnerId = Annotated[
     str, typer.Argument(metavar="RUNNER", show_default=False, help="Id or the start of it.")
@@ -23,7 +26,7 @@ RunnerId = Annotated[
 
 @app.command("list")
 def list_runners(*, as_json: Json = False) -> None:
-    """List the agents that the manager has heard of."""
+    """List the agents that are connected, and those that platforms have or are asked for."""
     records = [_record(runner) for runner in _runners()]
     if as_json:
         write_json(records)
@@ -32,12 +35,15 @@ def list_runners(*, as_json: Json = False) -> None:
         (
             record["id"],
             record["pool"],
+            record["platform"],
+            record["state"],
             record["hostName"],
-            record["trialCount"],
+            record["slots"] or "",
             record["gpuCount"],
-            record["draining"],
-            local_time(record["lastSeen"]),
+            record["trialCount"],
+            local_time(record["lastSeen"]) if record["lastSeen"] else "",
             record["version"],
+            record["reason"],
         )
         for record in records
     ]
@@ -89,12 +95,27 @@ def _find(
     raise NotFoundError(f"there is no runner {word!r}; known are: {known}")
 
 
+def _state(runner: experiment_service_pb2.RunnerSummary) -> str:
+    """Return the state of an agent: that of its platform, or that it is connected."""
+    from nni_proto.runner.v1 import pool_pb2
+
+    if runner.draining:
+        return "DRAINING"
+    if not runner.state:
+        return "RUNNING"
+    return pool_pb2.PoolAgentState.Name(runner.state).removeprefix("POOL_AGENT_STATE_")
+
+
 def _record(runner: experiment_service_pb2.RunnerSummary) -> dict[str, Any]:
     from nni.experiment.records import milliseconds
 
     return {
         "id": runner.runner_id,
         "pool": runner.pool,
+        "platform": runner.platform,
+        "state": _state(runner),
+        "reason": runner.reason,
+        "slots": runner.slots,
         "hostName": runner.host_name,
         "grpc": runner.grpc_address,
         "trialCount": runner.trial_count,

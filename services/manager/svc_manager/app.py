@@ -324,6 +324,7 @@ async def take_over(
         service.tasks.start(manager.registry.keep(), "leases")
     manager.agents.attach(manager.registry)
     service.tasks.start(manager.agents.listen(), "agents")
+    service.tasks.start(manager.pools.listen(), "states of pools")
     service.tasks.start(manager.agents.watch(), "silent agents")
     service.tasks.start(manager.agents.extend_deadlines(), "bus away")
     service.tasks.start(manager.registry.watch_inbox(), "inbox continues")

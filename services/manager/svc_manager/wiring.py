@@ -12,6 +12,7 @@ from svc_manager.actors.experiment_actor import ActorDependencies
 from svc_manager.actors.leasing import Ownership
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.agents.liveness import AgentMonitor
+from svc_manager.agents.pool_states import PoolStates
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.domain.lease import ManagerId
@@ -112,6 +113,7 @@ class Manager:
     ownership: Ownership
     registry: ActorRegistry
     agents: AgentMonitor
+    pools: PoolStates
     experiments: Experiments
     trials: Trials
     agent_directory: AgentDirectory
@@ -126,6 +128,7 @@ class _Core:
     """Registry, agents, stores and caches from which the manager's use cases are built."""
 
     agents: AgentMonitor
+    pools: PoolStates
     summaries: Summaries
     large_values: LargeValues
     metrics: MetricCache
@@ -143,6 +146,7 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
         core.ownership,
         core.registry,
         core.agents,
+        core.pools,
         _experiments(dependencies, core, deletions),
         Trials(
             core.registry,
@@ -150,9 +154,10 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
             core.metrics,
             core.agents,
             dependencies.clock,
+            core.pools,
             core.constraints,
         ),
-        AgentDirectory(core.agents, dependencies.bus.signals),
+        AgentDirectory(core.agents, core.pools, dependencies.bus.signals),
         Diagnosis(
             dependencies.bus, core.agents, dependencies.probes, dependencies.settings.version
         ),
@@ -170,6 +175,7 @@ def _core(dependencies: ManagerDependencies) -> _Core:
         dependencies.clock,
     )
     agents = AgentMonitor(bus, clock)
+    pools = PoolStates(bus.last_values)
     summaries = Summaries(stores.views, stores.blobs, dependencies.telemetry.instruments.views)
     policy = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
 
@@ -187,6 +193,7 @@ def _core(dependencies: ManagerDependencies) -> _Core:
         LargeValues(dependencies.patient_blobs),
         bytes_travel=settings.bytes_travel,
         telemetry=dependencies.telemetry,
+        platform_wait=pools.wait,
         on_garbage=blob_services.collector.request,
     )
     shared = stores.leases is not None
@@ -201,7 +208,15 @@ def _core(dependencies: ManagerDependencies) -> _Core:
     )
     metrics = MetricCache(bus.events)
     return _Core(
-        agents, summaries, large_values, metrics, blob_services, ownership, registry, constraints
+        agents,
+        pools,
+        summaries,
+        large_values,
+        metrics,
+        blob_services,
+        ownership,
+        registry,
+        constraints,
     )
 
 

@@ -18,6 +18,7 @@ from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.pools import LOCAL_POOL
 from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
+from svc_common.experiment_events.causes import WaitReason
 from svc_common.logs import bind_task, get_logger
 from svc_common.messaging.ports import Bus
 from svc_manager.actors.effect_runner import EffectRunner
@@ -76,6 +77,8 @@ class ActorDependencies:
     """True if agents share no folders with this manager."""
     telemetry: Telemetry = field(default_factory=Telemetry)
     """Metrics and traces of appended events."""
+    platform_wait: Callable[[str], WaitReason | None] = lambda _pool: None
+    """Returns why the platforms of a pool start no agent; None: no reason is known."""
     on_garbage: Callable[[], None] = lambda: None
     """Called when blobs may have become garbage, as at the end of an experiment."""
 
@@ -174,8 +177,10 @@ class ExperimentActor:
 
     def view(self) -> experiment_pb2.Experiment:
         """Return the experiment's proto message: state, counts, agents, reason for waiting."""
-        agents = self._dependencies.agents.of_pools({self._experiment.settings.pool})
-        view = experiment_view(self._experiment, self.now_ms(), len(agents))
+        pool = self._experiment.settings.pool
+        agents = self._dependencies.agents.of_pools({pool})
+        wait = self._dependencies.platform_wait(pool)
+        view = experiment_view(self._experiment, self.now_ms(), len(agents), wait)
         if self._experiment.state is not ExperimentState.STOPPED:
             view.waiting_for = self.bus_trouble or view.waiting_for
         return view

@@ -107,6 +107,7 @@ def settings_of(
     """Extract from a configuration the settings that decisions need, with defaults applied."""
     return ExperimentSettings(
         pool=pool_of(experiment_id, config),
+        platforms=tuple(dict.fromkeys(one.platform for one in config.training_services)),
         max_trial_retries=(
             config.max_trial_retries
             if config.HasField("max_trial_retries")

@@ -12,12 +12,14 @@ from nni_proto.experiment.v1 import (
 )
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.values import from_value
+from svc_common.experiment_events.cause_text import wait_text
+from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
 from svc_manager.converters.secret_names import names_secret
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.trial import Trial
+from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import DEFAULT_METRIC
 from svc_manager.domain.waiting import waiting_for
 
@@ -27,9 +29,19 @@ _EXAMPLE_CHARACTERS: Final = 120
 
 
 def experiment_view(
-    experiment: Experiment, now_ms: int, agent_count: int
+    experiment: Experiment,
+    now_ms: int,
+    agent_count: int,
+    platform_wait: WaitReason | None = None,
 ) -> experiment_pb2.Experiment:
-    """Convert an experiment's state to its proto message for clients, with secrets masked."""
+    """Convert an experiment's state to its proto message for clients, with secrets masked.
+
+    Args:
+        experiment: its state.
+        now_ms: present time.
+        agent_count: live agents of its pool.
+        platform_wait: why the platforms of its pool start no agent; None: no reason is known.
+    """
     view = experiment_pb2.Experiment(
         id=experiment.id,
         state=experiment.state.value,  # type: ignore[arg-type] # the contract's numbers
@@ -40,7 +52,7 @@ def experiment_view(
             state.name: count for state, count in sorted(experiment.counts.items()) if count
         },
         errors=[*experiment.errors, *_unlearned_error(experiment)],
-        waiting_for=waiting_for(experiment, agent_count),
+        waiting_for=waiting_for(experiment, agent_count, platform_wait),
         directory=experiment.directory,
         port=experiment.port,
         url_prefix=experiment.url_prefix,
@@ -155,13 +167,16 @@ def _entry(value: value_pb2.Value, key: str) -> value_pb2.Value:
     return next(found, value_pb2.Value())
 
 
-def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
+def trial_view(
+    trial: Trial, directory: str, platform: str, platform_wait: WaitReason | None = None
+) -> trial_pb2.Trial:
     """Convert a trial's state to its proto message for clients, with its folder and platform.
 
     Args:
         trial: the trial.
         directory: folder of its experiment.
-        platform: where it runs.
+        platform: where it runs; empty: not known.
+        platform_wait: why the platforms of its pool start no agent; None: no reason is known.
     """
     view = trial_pb2.Trial(
         id=trial.id,
@@ -188,11 +203,18 @@ def trial_view(trial: Trial, directory: str, platform: str) -> trial_pb2.Trial:
     if trial.exit_code is not None:
         view.exit_code = trial.exit_code
     _write_causes(view, trial)
+    if platform_wait is not None and _waits_for_agent(trial):
+        view.reason = wait_text(platform_wait)
+        write_wait(view.wait, platform_wait)
     if trial.final is not None:
         write_metric(view.final_metric, trial.final)
     if trial.last_intermediate is not None:
         write_metric(view.last_intermediate, trial.last_intermediate)
     return view
+
+
+def _waits_for_agent(trial: Trial) -> bool:
+    return trial.state is TrialState.WAITING and not trial.claim_id and trial.wait is None
 
 
 def _write_causes(view: trial_pb2.Trial, trial: Trial) -> None:

@@ -62,6 +62,8 @@ class ExperimentSettings:
 
     pool: str = LOCAL_POOL
     """Pool of agents for its trials."""
+    platforms: tuple[str, ...] = ()
+    """Platforms that feed the pool, each once."""
     max_trial_retries: int = DEFAULT_TRIAL_RETRIES
     retry_failed_trials: int = 0
     include_intermediate_results: bool = False

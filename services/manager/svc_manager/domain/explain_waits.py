@@ -5,6 +5,7 @@ Of a trial that is not started, and of the next trial that is not created.
 
 from collections.abc import Iterator
 
+from nni_wire.pools import LOCAL_POOL
 from svc_common.experiment_events.cause_text import awaited_text, loss_text, wait_text
 from svc_common.experiment_events.causes import WaitCause
 from svc_manager.domain.budget import time_left_ms, trials_left
@@ -13,6 +14,7 @@ from svc_manager.domain.explanation import (
     AgentFacts,
     Explanation,
     ExplanationContext,
+    PoolFacts,
     Reason,
     ReasonKind,
     TrialOutcome,
@@ -28,6 +30,7 @@ from svc_manager.domain.waiting import hold_text
 _START_AN_AGENT = (
     "start one: nnictl up on this machine, or python -m svc_trial_runner --pool {pool}"
 )
+_LOOK_AT_AGENTS = "see them with: nnictl runner list"
 _LOOK_AT_BUS = "see nats.log in the folder of the logs; nnictl doctor looks at the bus"
 _MEND_ENVIRONMENT = "mend it: free space, restore the folder; then it goes on by itself"
 _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
@@ -97,6 +100,7 @@ def _agent_reason(trial: Trial, holder: AgentFacts | None) -> Reason:
 
 
 def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Reason]:
+    yield from _platform_reasons(trial.pool, context.pool)
     of_pool = [agent for agent in context.agents if agent.pool == trial.pool]
     connected = [agent for agent in of_pool if not agent.silent]
     taking = [agent for agent in connected if not agent.draining]
@@ -121,8 +125,32 @@ def _unclaimed_reasons(trial: Trial, context: ExplanationContext) -> Iterator[Re
         yield Reason(
             ReasonKind.POOL,
             f"no agent of pool {trial.pool!r} is connected{seen}",
-            _START_AN_AGENT.format(pool=trial.pool),
+            _remedy_of_no_agent(trial.pool, context.pool),
         )
+
+
+def _platform_reasons(pool: str, facts: PoolFacts | None) -> Iterator[Reason]:
+    """Yield why the platforms of a pool start no agent, or what they are starting."""
+    if facts is None:
+        return
+    if facts.reason:
+        yield Reason(ReasonKind.POOL, f"pool {pool!r} does not grow: {facts.reason}", facts.remedy)
+    elif facts.coming_count:
+        reason = f": {facts.coming_reason}" if facts.coming_reason else ""
+        verb = "is" if facts.coming_count == 1 else "are"
+        yield Reason(
+            ReasonKind.POOL,
+            f"{count(facts.coming_count, 'agent')} of pool {pool!r} {verb} being started{reason}",
+            _LOOK_AT_AGENTS,
+        )
+
+
+def _remedy_of_no_agent(pool: str, facts: PoolFacts | None) -> str:
+    if pool == LOCAL_POOL:
+        return _START_AN_AGENT.format(pool=pool)
+    if facts is None:
+        return "the fleet has not said anything of it: see its log, and nnictl doctor"
+    return _LOOK_AT_AGENTS
 
 
 def explain_next(experiment: Experiment, context: ExplanationContext) -> Explanation:

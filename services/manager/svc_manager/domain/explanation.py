@@ -72,6 +72,19 @@ class AgentFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """Facts about a pool that platforms feed, for explanations: its growth, as the fleet says."""
+
+    reason: str = ""
+    """Why it does not grow although trials wait, in the platform's words; empty: it grows."""
+    remedy: str = ""
+    coming_count: int = 0
+    """Agents that were asked for and have not been heard from."""
+    coming_reason: str = ""
+    """Why one of these is not there yet, in the platform's words; empty: none is named."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExplanationContext:
     """Time, known agents and bus trouble: facts for an explanation that are not in the log."""
 
@@ -80,6 +93,8 @@ class ExplanationContext:
     """All known agents, of every pool."""
     bus_trouble: str = ""
     """Reason why events cannot be appended; empty: they can."""
+    pool: PoolFacts | None = None
+    """Of the experiment's pool; None: no platform feeds it, or the fleet is silent on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from svc_common.experiment_events.causes import WaitReason
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.failed_starts import holds
@@ -9,12 +10,15 @@ from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 
 
-def waiting_for(experiment: Experiment, agent_count: int) -> str:
+def waiting_for(
+    experiment: Experiment, agent_count: int, platform: WaitReason | None = None
+) -> str:
     """Return what the experiment waits for: algorithm, trials' ends or agents; empty: nothing.
 
     Args:
         experiment: its state.
         agent_count: live agents of its pool.
+        platform: why the platforms of its pool start no agent; None: no reason is known.
     """
     if experiment.state is ExperimentState.INITIALIZED:
         return "waiting for the algorithm to start"
@@ -22,17 +26,18 @@ def waiting_for(experiment: Experiment, agent_count: int) -> str:
         return f"waiting for {_trials(len(experiment.live))} to end"
     if experiment.state is not ExperimentState.RUNNING and not experiment.live:
         return ""
-    return _trials_wait(experiment, agent_count)
+    return _trials_wait(experiment, agent_count, platform)
 
 
-def _trials_wait(experiment: Experiment, agent_count: int) -> str:
+def _trials_wait(experiment: Experiment, agent_count: int, platform: WaitReason | None) -> str:
     waiting = [t for t in experiment.live.values() if t.state is TrialState.WAITING]
     unknown = experiment.counts[TrialState.UNKNOWN]
     if holds(experiment) and agent_count:
         return f"waiting for {hold_text(experiment)}"
     if waiting and agent_count == 0:
         verb = "waits" if len(waiting) == 1 else "wait"
-        return f"{_trials(len(waiting))} {verb} for an agent: none is connected"
+        reason = "none is connected" if platform is None else _platform_text(platform)
+        return f"{_trials(len(waiting))} {verb} for an agent: {reason}"
     if len(waiting) == len(experiment.live) and waiting:
         return _joined(waiting)
     # A running trial waits, too, when its checkpoint cannot be stored; trials that load it wait
@@ -45,6 +50,10 @@ def _trials_wait(experiment: Experiment, agent_count: int) -> str:
     if not experiment.live and experiment.algorithm.outstanding:
         return "waiting for the algorithm"
     return ""
+
+
+def _platform_text(platform: WaitReason) -> str:
+    return "; ".join(filter(None, (platform.detail, platform.remedy)))
 
 
 def hold_text(experiment: Experiment) -> str:

@@ -1,11 +1,12 @@
 """Use cases on agents."""
 
 from nni_proto.experiment.v1 import experiment_service_pb2
-from nni_proto.runner.v1 import runner_service_pb2
+from nni_proto.runner.v1 import pool_pb2, runner_service_pb2
 from svc_common import subjects
 from svc_common.errors import NotFoundError
 from svc_common.messaging.ports import Signals
 from svc_manager.agents.liveness import Agent, AgentMonitor
+from svc_manager.agents.pool_states import PoolStates
 from svc_manager.agents.versions import fit
 from svc_manager.converters.tasks import drain_to_bytes
 from svc_manager.pagination import Page, page_behind
@@ -17,21 +18,29 @@ class AgentDirectory:
 
     Args:
         agents: monitor of the agents.
+        pools: agents of platforms, those included that are not connected yet.
         signals: sends control messages.
     """
 
-    def __init__(self, agents: AgentMonitor, signals: Signals) -> None:
+    def __init__(self, agents: AgentMonitor, pools: PoolStates, signals: Signals) -> None:
         self._agents = agents
+        self._pools = pools
         self._signals = signals
 
     async def list(
         self, *, page_size: int = 0, page_token: str = ""
     ) -> Page[experiment_service_pb2.RunnerSummary]:
-        """Return a page of the live agents' summaries, sorted by id; 100 if no size is given."""
+        """Return a page of agents' summaries, sorted by id; 100 if no size is given.
+
+        They are the agents that are connected, and those that platforms have or are asked for.
+        """
         size = sized(page_size, default=100, limit=1000)
-        agents = self._agents.living()
-        page = page_behind(agents, lambda one: one.presence.runner_id, page_token, size, str)
-        return Page([_summary(agent) for agent in page.items], page.next_token, page.total)
+        summaries = {agent.presence.runner_id: _summary(agent) for agent in self._agents.living()}
+        for pool, ordered in self._pools.agents():
+            found = summaries.setdefault(ordered.name, _named(ordered.name, pool))
+            _add_platform(found, ordered)
+        rows = [summary for _, summary in sorted(summaries.items())]
+        return page_behind(rows, lambda one: one.runner_id, page_token, size, str)
 
     def other_versions(self, version: str) -> dict[str, str]:
         """Return {agent id: version} of live agents with an incompatible version."""
@@ -51,6 +60,19 @@ class AgentDirectory:
         if self._agents.get(runner_id) is None:
             raise NotFoundError("runner", runner_id)
         self._signals.publish(subjects.control_subject(runner_id), drain_to_bytes())
+
+
+def _named(runner_id: str, pool: str) -> experiment_service_pb2.RunnerSummary:
+    return experiment_service_pb2.RunnerSummary(runner_id=runner_id, pool=pool)
+
+
+def _add_platform(summary: experiment_service_pb2.RunnerSummary, agent: pool_pb2.PoolAgent) -> None:
+    """Write into an agent's summary what its platform says of it."""
+    summary.platform = agent.platform
+    summary.state = agent.state
+    summary.slots = agent.slots
+    summary.reason = agent.reason
+    summary.host_name = summary.host_name or agent.machine
 
 
 def _summary(agent: Agent) -> experiment_service_pb2.RunnerSummary:

@@ -15,12 +15,14 @@ from typing import Final, TypeAlias, overload
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
+from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL
 from nni_wire.values import blob_of
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.agents.liveness import AgentMonitor
+from svc_manager.agents.pool_states import PoolStates
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.explanations import explanation_view
 from svc_manager.converters.views import counts_view, trial_view
@@ -121,6 +123,7 @@ class Trials:
         metric_cache: metrics.
         agents: monitor of the agents, for explanations.
         clock: source of time, for explanations.
+        pools: states of pools, for explanations.
         constraints: checks users' configurations; None: not checked.
     """
 
@@ -131,8 +134,10 @@ class Trials:
         metric_cache: MetricCache,
         agents: AgentMonitor,
         clock: Clock,
+        pools: PoolStates,
         constraints: ConstraintChecker | None = None,
     ) -> None:
+        self._pools = pools
         self._constraints = constraints
         self._registry = registry
         self._large_values = large_values
@@ -165,7 +170,7 @@ class Trials:
         views: list[trial_pb2.Trial] = []
         for start in range(0, len(page.items), _VIEWS_AT_ONCE):
             chunk = page.items[start : start + _VIEWS_AT_ONCE]
-            views += [_view(experiment, trial) for trial in chunk]
+            views += [self._view(experiment, trial) for trial in chunk]
             await asyncio.sleep(0)  # other tasks of the manager come first
         for view in views:
             await self._load(view)
@@ -181,7 +186,7 @@ class Trials:
         trial = actor.experiment.trials.get(trial_id)
         if trial is None:
             raise NotFoundError("trial", trial_id)
-        return await self._load(_view(actor.experiment, trial))
+        return await self._load(self._view(actor.experiment, trial))
 
     async def kill(
         self, experiment_id: str, trial_id: str, request_id: str = ""
@@ -194,7 +199,7 @@ class Trials:
         """
         actor = await self._registry.find(experiment_id)
         await actor.submit(RecordedCommand(KillTrial(trial_id), request_id, "KillTrial"))
-        return _view(actor.experiment, actor.experiment.trials[trial_id])
+        return self._view(actor.experiment, actor.experiment.trials[trial_id])
 
     async def add(
         self, experiment_id: str, parameters: value_pb2.Value, request_id: str = ""
@@ -300,7 +305,17 @@ class Trials:
             now_ms=actor.now_ms(),
             agents=self._agents.facts(actor.id, trial),
             bus_trouble=actor.bus_trouble,
+            pool=self._pools.facts(actor.experiment.settings.pool),
         )
+
+    def _view(self, experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
+        if trial.pool == LOCAL_POOL:
+            return trial_view(trial, experiment.directory, LOCAL_PLATFORM)
+        agent = self._pools.agent(trial.runner_id)
+        platforms = experiment.settings.platforms
+        known = platforms[0] if len(platforms) == 1 else ""
+        platform = known if agent is None else agent.platform
+        return trial_view(trial, experiment.directory, platform, self._pools.wait(trial.pool))
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:
         if blob_of(view.parameters) is not None:
@@ -401,7 +416,3 @@ def _key(
     if order == trial_service_pb2.TRIAL_ORDER_START_TIME:
         return trial.started_at_ms
     return (trial.ended_at_ms or moment_ms) - trial.started_at_ms
-
-
-def _view(experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
-    return trial_view(trial, experiment.directory, trial.pool)

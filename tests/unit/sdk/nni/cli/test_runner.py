@@ -4,7 +4,7 @@ import pytest
 
 from nni.cli.main import DONE, FAILED, main
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
-from nni_proto.runner.v1 import runner_service_pb2
+from nni_proto.runner.v1 import pool_pb2, runner_service_pb2
 from tests.support.in_memory_manager import InMemoryManager
 
 
@@ -59,3 +59,32 @@ def test_ambiguous_or_unknown_id_lists_the_known_ones(
 
     assert "known are: box-1, box-2" in capsys.readouterr().err
     assert agents.drained == []
+
+
+def test_list_shows_agents_that_a_platform_is_asked_for(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.agents = [
+        pb.RunnerSummary(
+            runner_id="nni-abcdefgh-exp-a-1",
+            pool="exp-a",
+            platform="slurm",
+            state=pool_pb2.POOL_AGENT_STATE_PENDING,
+            slots=4,
+            reason="Resources",
+        )
+    ]
+
+    assert main(["runner", "list"]) == DONE
+    line = capsys.readouterr().out.splitlines()[-1]
+
+    assert line.split() == [
+        "nni-abcdefgh-exp-a-1",
+        "exp-a",
+        "slurm",
+        "PENDING",
+        "4",
+        "0",
+        "0",
+        "Resources",
+    ]

@@ -4,6 +4,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_proto.trial.v1 import cause_pb2, trial_pb2
 from nni_wire.values import from_value, to_value
+from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_manager.converters.views import (
     algorithm_name,
     config_view,
@@ -162,3 +163,17 @@ def test_algorithm_of_an_exploration_is_its_strategy() -> None:
     config = config_pb2.ExperimentConfig(nas=config_pb2.NasConfig(strategy="Random"))
 
     assert algorithm_name(config) == "Random"
+
+
+def test_trial_that_no_agent_has_shows_the_reason_of_its_platform() -> None:
+    refused = WaitReason(WaitCause.PLATFORM, detail="login refused", remedy="give a password")
+    lab = Lab(settings=ExperimentSettings(pool="exp-a"))
+    waiting = trial_view(lab.waiting(), "/root/e", "p", refused)
+    running = trial_view(lab.running(), "/root/e", "p", refused)
+
+    assert waiting.reason == "waiting for an agent of its pool: login refused"
+    assert (waiting.wait.cause, waiting.wait.remedy) == (
+        cause_pb2.WAIT_CAUSE_PLATFORM,
+        "give a password",
+    )
+    assert not running.HasField("wait")

@@ -16,6 +16,8 @@ from svc_manager.domain.explanation import (
     AgentFacts,
     Explanation,
     ExplanationContext,
+    PoolFacts,
+    Reason,
     ReasonKind,
     TrialOutcome,
 )
@@ -284,3 +286,35 @@ def test_the_next_trial_waits_while_the_experiment_holds() -> None:
 
     assert explanation.reasons[0].kind is ReasonKind.NOT_STARTED
     assert "5 starts of trials in a row have failed" in explanation.summary
+
+
+def elsewhere(facts: PoolFacts | None, *agents: AgentFacts) -> list[Reason]:
+    """Return the reasons why a trial of a pool that platforms feed waits."""
+    lab = Lab(settings=ExperimentSettings(pool="exp-a", optimize_mode=OptimizeMode.MINIMIZE))
+    context = ExplanationContext(lab.now_ms, agents, pool=facts)
+    return list(explain_trial(lab.experiment, lab.waiting(), context).reasons)
+
+
+def test_pool_that_does_not_grow_has_the_words_of_its_platform_and_the_remedy() -> None:
+    full = replace(R1, pool="exp-a", held_count=4)
+
+    reasons = elsewhere(PoolFacts("login refused", "give a password"), full)
+
+    assert reasons[0] == Reason(
+        ReasonKind.POOL, "pool 'exp-a' does not grow: login refused", "give a password"
+    )
+    assert reasons[1].kind is ReasonKind.SLOT
+
+
+def test_agents_that_are_being_started_are_named_with_their_reason() -> None:
+    reasons = elsewhere(PoolFacts(coming_count=2, coming_reason="Resources"))
+
+    assert reasons[0].text == "2 agents of pool 'exp-a' are being started: Resources"
+    assert "nnictl runner list" in reasons[0].remedy
+
+
+def test_pool_that_the_fleet_is_silent_on_points_to_its_log() -> None:
+    reasons = elsewhere(None)
+
+    assert reasons[0].text == "no agent of pool 'exp-a' is connected"
+    assert "fleet" in reasons[0].remedy

@@ -103,3 +103,13 @@ def test_an_experiment_that_holds_names_the_failure_of_its_environment() -> None
         "waiting for the environment to work again: 6 starts of trials in a row have failed, "
         "last: No space left on device"
     )
+
+
+def test_reason_of_the_platform_is_named_for_trials_without_an_agent() -> None:
+    lab = Lab(Budget(trial_concurrency=1))
+    lab.answer()
+    refused = WaitReason(WaitCause.PLATFORM, detail="login refused", remedy="give a password")
+
+    text = waiting_for(lab.experiment, 0, refused)
+
+    assert text == "1 trial waits for an agent: login refused; give a password"

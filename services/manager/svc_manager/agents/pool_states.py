@@ -1,0 +1,86 @@
+"""Last known states of pools, as the fleet publishes them."""
+
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.runner.v1 import pool_pb2
+from svc_common import subjects
+from svc_common.experiment_events.causes import WaitCause, WaitReason
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import LastValues
+from svc_manager.domain.explanation import PoolFacts
+
+_NOT_THERE_YET: Final = frozenset(
+    {
+        pool_pb2.POOL_AGENT_STATE_LAUNCHING,
+        pool_pb2.POOL_AGENT_STATE_PENDING,
+        pool_pb2.POOL_AGENT_STATE_STARTING,
+    }
+)
+
+
+class PoolStates:
+    """States of all pools by name: their agents, and why a pool does not grow.
+
+    Args:
+        last_values: the bus has the last state of each pool.
+    """
+
+    def __init__(self, last_values: LastValues) -> None:
+        self._last_values = last_values
+        self._states: dict[str, pool_pb2.PoolState] = {}
+        self._agents: dict[str, pool_pb2.PoolAgent] = {}
+
+    async def listen(self) -> None:
+        """Read the present states from the bus, then each new one; until cancelled."""
+        async with aclosing(self._last_values.follow(subjects.ALL_POOL_STATES)) as values:
+            async for value in values:
+                self.handle_state(value.subject, value.payload)
+
+    def handle_state(self, subject: str, payload: bytes) -> None:
+        """Replace the state of a pool; log and drop a message that is none of the subject."""
+        pool = subjects.pool_of_subject(subject)
+        try:
+            state = pool_pb2.PoolState.FromString(payload)
+        except DecodeError as error:
+            get_logger().warning("state of a pool dropped", subject=subject, error=str(error))
+            return
+        before = self._states.pop(pool, None)
+        for agent in before.agents if before is not None else ():
+            self._agents.pop(agent.name, None)
+        if not (state.cleaned and not state.agents):
+            self._states[pool] = state
+            self._agents.update((agent.name, agent) for agent in state.agents)
+
+    def agents(self) -> Iterator[tuple[str, pool_pb2.PoolAgent]]:
+        """Yield pool and agent of all agents that platforms have or are asked for."""
+        for pool, state in self._states.items():
+            for agent in state.agents:
+                yield pool, agent
+
+    def agent(self, runner_id: str) -> pool_pb2.PoolAgent | None:
+        """Return an agent by its id; None: no platform has it."""
+        return self._agents.get(runner_id)
+
+    def facts(self, pool: str) -> PoolFacts | None:
+        """Return why a pool does not grow, and what is started; None: the fleet is silent on it."""
+        state = self._states.get(pool)
+        if state is None:
+            return None
+        coming = [agent for agent in state.agents if agent.state in _NOT_THERE_YET]
+        return PoolFacts(
+            state.reason,
+            state.remedy,
+            len(coming),
+            next((agent.reason for agent in coming if agent.reason), ""),
+        )
+
+    def wait(self, pool: str) -> WaitReason | None:
+        """Return why trials of a pool get no agent; None: the fleet names no reason."""
+        facts = self.facts(pool)
+        if facts is None or not facts.reason:
+            return None
+        return WaitReason(WaitCause.PLATFORM, detail=facts.reason, remedy=facts.remedy)

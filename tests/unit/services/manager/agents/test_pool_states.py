@@ -1,0 +1,95 @@
+"""States of pools, as the fleet publishes them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nni_proto.runner.v1 import pool_pb2
+from svc_common import subjects
+from svc_common.experiment_events.causes import WaitCause, WaitReason
+from svc_common.messaging.memory import InMemoryBus
+from svc_manager.agents.pool_states import PoolStates
+from svc_manager.domain.explanation import PoolFacts
+
+PENDING = pool_pb2.PoolAgent(
+    name="a1", platform="p", state=pool_pb2.POOL_AGENT_STATE_PENDING, reason="Resources"
+)
+RUNNING = pool_pb2.PoolAgent(name="a2", platform="p", state=pool_pb2.POOL_AGENT_STATE_RUNNING)
+SUBJECT = subjects.pool_state_subject("exp-x")
+PATIENCE_S = 60.0
+"""Time limit for steps that take milliseconds on an idle machine."""
+
+
+def states_with(**fields: object) -> PoolStates:
+    states = PoolStates(InMemoryBus().last_values)
+    states.handle_state(SUBJECT, pool_pb2.PoolState(**fields).SerializeToString())  # type: ignore[arg-type] # any field
+    return states
+
+
+def test_pool_that_the_fleet_is_silent_on_has_no_facts() -> None:
+    states = PoolStates(InMemoryBus().last_values)
+
+    assert states.facts("exp-x") is None
+    assert states.wait("exp-x") is None
+    assert states.agent("a1") is None
+
+
+def test_reason_of_a_pool_becomes_the_wait_of_its_trials() -> None:
+    states = states_with(reason="login refused", remedy="give a password")
+
+    assert states.wait("exp-x") == WaitReason(
+        WaitCause.PLATFORM, detail="login refused", remedy="give a password"
+    )
+    assert states.wait("exp-y") is None
+
+
+def test_agents_that_are_not_there_yet_are_counted_with_a_reason() -> None:
+    states = states_with(agents=[RUNNING, PENDING])
+
+    assert states.facts("exp-x") == PoolFacts("", "", 1, "Resources")
+    assert states.wait("exp-x") is None
+    assert [(pool, agent.name) for pool, agent in states.agents()] == [
+        ("exp-x", "a2"),
+        ("exp-x", "a1"),
+    ]
+
+
+def test_later_state_replaces_the_agents_of_an_earlier_one() -> None:
+    states = states_with(agents=[RUNNING, PENDING])
+
+    states.handle_state(SUBJECT, pool_pb2.PoolState(agents=[RUNNING]).SerializeToString())
+
+    assert states.agent("a1") is None
+    assert states.agent("a2") == RUNNING
+
+
+def test_pool_that_is_cleaned_is_forgotten() -> None:
+    states = states_with(agents=[RUNNING])
+
+    states.handle_state(SUBJECT, pool_pb2.PoolState(cleaned=True).SerializeToString())
+
+    assert list(states.agents()) == []
+    assert states.facts("exp-x") is None
+
+
+def test_damaged_message_leaves_the_state_before() -> None:
+    states = states_with(reason="login refused")
+
+    states.handle_state(SUBJECT, b"\xff\xff")
+
+    assert states.wait("exp-x") is not None
+
+
+async def test_state_that_was_published_before_is_read() -> None:
+    async with InMemoryBus() as bus:
+        states = PoolStates(bus.last_values)
+        before = pool_pb2.PoolState(reason="login refused")
+        await bus.last_values.publish(SUBJECT, before.SerializeToString())
+        listening = asyncio.ensure_future(states.listen())
+
+        async with asyncio.timeout(PATIENCE_S):
+            while states.wait("exp-x") is None:  # noqa: ASYNC110 - all happens in this loop
+                await asyncio.sleep(0)
+        listening.cancel()
+
+    assert states.wait("exp-x") is not None
