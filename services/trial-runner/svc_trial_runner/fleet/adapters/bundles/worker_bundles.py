@@ -157,7 +157,7 @@ def _install_missing(content: Path) -> None:
             f"{names} could be had neither by the fleet nor by pip on {os.uname().nodename}:"
             f" {reason}",
             f"put wheels of {names} for Python {sys.version_info[0]}.{sys.version_info[1]}"
-            " into the folder wheels of NNI's home",
+            " into fleet/wheels below NNI_HOME of the installation",
         )
 
 

@@ -36,6 +36,10 @@ from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK, kill_
 LOG_LIMIT_BYTES: Final = 5 * 1024 * 1024
 """Of `agent.log`, and of `agent.log.1` before it."""
 ALREADY_RUNS: Final = "already_runs"
+_ERROR: Final = "ERROR:"
+"""Begins a line by which an agent says why it ends."""
+_READ_AT_END_BYTES: Final = 4000
+_REASON_CHARACTERS: Final = 500
 _LAST_OUTPUT_S: Final = 1.0
 _CHUNK_BYTES: Final = 64 * 1024
 _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -200,7 +204,7 @@ def _await_end(agent: "subprocess.Popen[bytes]", log: LimitedLog, folder: Path) 
     code = 128 - code if code < 0 else code
     kill_marked(folder)  # not this process: the environment that it began with has no mark
     reader.join(_LAST_OUTPUT_S)  # a trial in a session of its own may hold the pipe
-    end = {"exit_code": code, "reason": _last_line(folder / LOG), "ended_at": time.time()}
+    end = {"exit_code": code, "reason": _last_words(folder / LOG), "ended_at": time.time()}
     with suppress(FileNotFoundError):  # an agent that was given up removes its folder
         write_fields(folder / END, end)
     return code
@@ -211,11 +215,13 @@ def _copy(source: IO[bytes], log: LimitedLog) -> None:
         log.write(chunk)
 
 
-def _last_line(path: Path) -> str:
+def _last_words(path: Path) -> str:
+    """Return the last error in a log, else its last line."""
     with suppress(OSError), path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 2000))
+        file.seek(max(0, path.stat().st_size - _READ_AT_END_BYTES))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][:500] if lines else ""
+        errors = [line for line in lines if line.startswith(_ERROR)]
+        return (errors or lines or [""])[-1][:_REASON_CHARACTERS]
     return ""
 
 

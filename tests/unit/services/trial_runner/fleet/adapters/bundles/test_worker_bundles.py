@@ -71,6 +71,7 @@ def test_bundle_that_was_cut_leaves_nothing(folders: WorkerFolders) -> None:
         member("device", tarfile.CHRTYPE),
         b"no archive",
     ],
+    ids=["above", "root", "within", "link", "hard", "pipe", "device", "none"],
 )
 def test_bundle_with_other_members_than_files_inside_is_refused(
     folders: WorkerFolders, content: bytes

@@ -86,6 +86,12 @@ def test_end_of_an_agent_is_a_file_with_its_last_line(folders: WorkerFolders) ->
     assert read_fields(folders.agent("one") / PROCESS)["bundle"] == DIGEST
 
 
+def test_error_of_an_agent_goes_before_what_it_wrote_at_last(folders: WorkerFolders) -> None:
+    run(folders, "one", '{"say": "ERROR: no bus\\ngoodbye", "exit": 3}')
+
+    assert read_fields(folders.agent("one") / END)["reason"] == "ERROR: no bus"
+
+
 def test_settings_are_there_again_for_a_job_that_is_requeued(folders: WorkerFolders) -> None:
     folder = folders.agent("one")
     folder.mkdir()
