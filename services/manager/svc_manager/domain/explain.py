@@ -79,6 +79,8 @@ def _explain_live(trial: Trial, context: ExplanationContext) -> Explanation:
         summary = f"trial {trial.id} is being stopped: {stop_text(trial.stop)}"
         reasons.append(_stop_reason(trial, trial.stop))
     reasons += _losses(trial)
+    if trial.checkpoint is not None:
+        summary += f"; its last checkpoint is of step {trial.checkpoint.step}"
     return Explanation(
         trial.id, trial.state, TrialOutcome.RUNS, summary, tuple(reasons), trial.lost_attempts
     )

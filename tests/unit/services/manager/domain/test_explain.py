@@ -4,6 +4,7 @@ import pytest
 
 from svc_common.experiment_events.causes import LossCause, LossReason
 from svc_manager.domain import inputs
+from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.decide_commands import cut_off
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import Budget, ExperimentSettings
@@ -15,7 +16,7 @@ from svc_manager.domain.explanation import (
     ReasonKind,
     TrialOutcome,
 )
-from svc_manager.domain.reports import ExitCause, Exited, Lost
+from svc_manager.domain.reports import CheckpointSaved, ExitCause, Exited, Lost
 from svc_manager.domain.trial import Trial
 from svc_manager.domain.values import OptimizeMode
 from tests.unit.services.manager.building import Lab, exited, intermediate, lost
@@ -35,6 +36,14 @@ def failed(end: Exited) -> Explanation:
     assert explanation.outcome is TrialOutcome.FAILED
     assert explanation.reasons[0].text in explanation.summary
     return explanation
+
+
+def test_a_running_trial_is_explained_with_its_last_checkpoint() -> None:
+    lab = Lab()
+    trial = lab.running()
+    lab.report(trial, 1, CheckpointSaved(TrialCheckpoint(40, 1, 1)))
+
+    assert why(lab, trial).summary.endswith("; its last checkpoint is of step 40")
 
 
 def test_a_running_trial_is_explained_with_its_agent_and_age() -> None:
