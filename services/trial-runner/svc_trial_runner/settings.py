@@ -187,7 +187,8 @@ def settings_of_fleet(fleet: AgentSettings) -> Settings:
         reuse_idle_s=_reuse_idle_s(),
         grace_s=fleet.grace_s,
         fake_gpus=_fake_gpus(),
-        runtime_directory=_runtime_directory(),
+        # That of a login is removed with its last session, which agents outlive.
+        runtime_directory=None,
         manager_grpc=reached.manager,
         host_name=platform.node() or "localhost",
         version=fleet.version,

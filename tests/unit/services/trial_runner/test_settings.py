@@ -225,6 +225,7 @@ def test_file_of_a_fleet_takes_the_place_of_all_other_settings(
     file.touch(0o600)
     file.write_bytes(write_agent_settings(fleet))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("NNI_NATS_URL")
 
     settings = read_settings(["--settings", str(file)])
@@ -232,5 +233,6 @@ def test_file_of_a_fleet_takes_the_place_of_all_other_settings(
     assert (settings.pool, settings.slots, settings.max_trials) == ("exp-1", 3, 7)
     assert (settings.home, settings.runner_id) == (tmp_path / "agents/one", "one")
     assert (settings.token, settings.fleet) == ("hidden-2", fleet)
+    assert settings.runtime_directory is None  # it would end with a login
     assert (settings.bus_is_here, settings.live_output) == (False, True)
     assert "hidden" not in repr(settings)
