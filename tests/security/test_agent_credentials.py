@@ -11,13 +11,19 @@ from pathlib import Path
 import pytest
 
 from svc_common import subjects
+from svc_common.access.audit import AuditTrail
+from svc_common.access.authentication import Authenticator
+from svc_common.access.delegation import effective_caller
+from svc_common.access.keyring import Keyring
+from svc_common.access.permissions import RULE_BY_METHOD
+from svc_common.access.roles import Caller, Rule
 from svc_common.credential_channel import CredentialChannel, CredentialServer
 from svc_common.errors import PermissionDeniedError, UnauthenticatedError
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_connection import Connection
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.permissions import fleet_user, manager_user, users_block
-from svc_standalone.agent_users import AgentUsers
+from svc_standalone.agent_users import ACCESS_FILE, AgentUsers
 from svc_standalone.credential_handler import CredentialHandler
 from svc_trial_runner.fleet.adapters.credentials import SupervisorCredentials
 from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName
@@ -85,6 +91,14 @@ class Installation:
 async def installation(tmp_path: Path) -> AsyncIterator[Installation]:
     async with Installation(tmp_path).opened() as opened:
         yield opened
+
+
+def may_call(caller: Caller, rule: Rule) -> bool:
+    try:
+        caller.check(rule, "method")
+    except PermissionDeniedError:
+        return False
+    return True
 
 
 @asynccontextmanager
@@ -221,6 +235,39 @@ async def test_earlier_credentials_are_refused_and_their_connection_is_closed(
         await closed
         with pytest.raises(UnauthenticatedError):
             await Connection(installation.settings(first)).open()
+
+
+async def test_token_of_an_agent_uploads_and_downloads_and_nothing_else(
+    installation: Installation,
+) -> None:
+    token = (await installation.store.issue(FIRST)).manager_token
+    keyring = Keyring("token-of-the-installation", installation.folder / ACCESS_FILE)
+    authenticator = Authenticator(keyring, AuditTrail())
+
+    caller = authenticator.identify("127.0.0.1", token, "", "method")
+
+    allowed = [method for method, rule in RULE_BY_METHOD.items() if may_call(caller, rule)]
+    assert caller.name == str(FIRST)
+    assert {method.rpartition("/")[2] for method in allowed} == {
+        "PrepareUpload", "Upload", "CompleteUpload", "PrepareDownload", "Download",
+    }  # fmt: skip
+    assert effective_caller(caller, "admin token installation") is caller
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_token_of_a_revoked_agent_is_refused(installation: Installation, again: bool) -> None:
+    token = (await installation.store.issue(FIRST)).manager_token
+    keyring = Keyring("token-of-the-installation", installation.folder / ACCESS_FILE)
+    authenticator = Authenticator(keyring, AuditTrail())
+    authenticator.identify("127.0.0.1", token, "", "method")
+
+    if again:
+        await installation.store.issue(FIRST)
+    else:
+        await installation.store.revoke([FIRST])
+
+    with pytest.raises(UnauthenticatedError):
+        authenticator.identify("127.0.0.1", token, "", "method")
 
 
 async def test_users_are_there_again_after_the_bus_was_killed(installation: Installation) -> None:

@@ -28,7 +28,7 @@ nni.report_intermediate_result(x)
 print(dict(os.environ))
 nni.report_final_result(x)
 """
-OWN_FILES = {"endpoint.json", "nats.conf"}
+OWN_FILES = {"endpoint.json", "nats.conf", "agents.json"}
 """Files of a local installation that may contain its secrets."""
 
 
@@ -68,7 +68,7 @@ def test_secrets_are_in_the_files_for_them_and_nowhere_else(tmp_path: Path) -> N
         ]
         audit_mode = stat.S_IMODE((shape.home / "log" / "audit.log").stat().st_mode)
 
-    assert len(passwords) == 6
+    assert len(passwords) == 8
     assert token in passwords
     assert set().union(*found.values()) == set()
     assert set(modes.values()) == {0o600}

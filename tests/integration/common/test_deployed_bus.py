@@ -28,7 +28,7 @@ def test_server_accepts_the_configuration(tmp_path: Path) -> None:
     (folder / "passwords.conf").write_text(
         "".join(
             f'NNI_NATS_{user}_PASSWORD: "secret"\n'
-            for user in ("MANAGER", "DISPATCHER", "COMPRESSOR", "NAS", "POOL")
+            for user in ("MANAGER", "DISPATCHER", "COMPRESSOR", "NAS", "FLEET", "POOL")
         )
     )
 
