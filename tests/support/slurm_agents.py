@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.slurm.adapter import SlurmAdapter
-from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
 from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
 from tests.support.sleeping_agents import SleepingAgents
@@ -28,14 +27,7 @@ class SlurmAgents:
         self._folder = folder
         self._bundles = SleepingAgents(folder)
 
-    def adapter(
-        self,
-        pool: str,
-        installation: str,
-        *,
-        runner: CommandRunner | None = None,
-        **options: object,
-    ) -> SlurmAdapter:
+    def adapter(self, pool: str, installation: str, **options: object) -> SlurmAdapter:
         """Return a new adapter of a pool with further options."""
         section = {
             "home": str(self.home),
@@ -52,8 +44,7 @@ class SlurmAgents:
                 ENDPOINTS,
                 self._bundles,
                 self._folder,
-            ),
-            runner,
+            )
         )
 
     def cancel(self, name: AgentName) -> None:

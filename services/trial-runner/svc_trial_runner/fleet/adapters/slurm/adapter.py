@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from svc_common import environment
-from svc_trial_runner.agent_settings import AgentSettings, write_agent_settings
+from svc_trial_runner.agent_settings import LEAST_GRACE_S, AgentSettings, write_agent_settings
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
 from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
@@ -44,6 +44,8 @@ END_LIMIT_S: Final = 60.0
 END_STEP_S: Final = 0.5
 SETTLED_FACTOR: Final = 6
 """While all agents run the queue is looked at this much more rarely: the bus notices most ends."""
+MARGIN_S: Final = 2.0
+"""Part of the time from TERM to KILL that is left for the end of the agent's process."""
 NOT_SUBMITTED: Final = AgentName("00000000", "check", 0)
 """Agent of the script that `check` has tested."""
 
@@ -180,6 +182,8 @@ class SlurmAdapter:
             slots=order.slots if reuses else 1,
             max_trials=order.max_trials if reuses else 1,
             max_lifetime_s=lifetime,
+            grace_s=agent_grace_s(self._options.grace_seconds, (await self._cluster()).kill_wait_s),
+            keeps_settings=True,
             setup_lines=self._options.setup_lines,
             python_path=self._options.python_path,
             version=environment.text(environment.NNI_VERSION, "unknown"),
@@ -318,6 +322,11 @@ class SlurmAdapter:
             self._context.installation,
             self._context.pool,
         )
+
+
+def agent_grace_s(before_limit_s: float, kill_wait_s: float) -> float:
+    """Return how long an agent has from TERM, at its limit or when it is cancelled, to KILL."""
+    return max(LEAST_GRACE_S, min(before_limit_s, kill_wait_s) - MARGIN_S)
 
 
 def look_interval_s(agents: Iterable[PlatformAgent], interval_s: float) -> float | None:

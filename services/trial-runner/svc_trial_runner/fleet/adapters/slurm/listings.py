@@ -254,6 +254,8 @@ class Cluster:
     """True if `sacct` knows ended jobs."""
     array_index_limit: int
     """Largest index of a task of an array; 0: there are no arrays."""
+    kill_wait_s: float = 30.0
+    """Time from TERM to KILL when a job is cancelled or preempted; Slurm's default is 30 s."""
 
 
 def read_cluster(output: str) -> Cluster:
@@ -264,6 +266,7 @@ def read_cluster(output: str) -> Cluster:
     return Cluster(
         has_accounting=accounting not in _NONE and not accounting.endswith("/none"),
         array_index_limit=max(0, (_number(found.get("MaxArraySize", "")) or 1) - 1),
+        kill_wait_s=float(_number(found.get("KillWait", "").partition(" ")[0]) or 30),
     )
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.slurm.adapter import SlurmAdapter, look_interval_s
+from svc_trial_runner.fleet.adapters.slurm.adapter import (
+    SlurmAdapter,
+    agent_grace_s,
+    look_interval_s,
+)
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -318,6 +322,21 @@ async def test_queue_is_not_looked_at_without_agents(platform: Platform) -> None
     await waiting
 
     assert calls == 1
+
+
+@pytest.mark.parametrize(
+    ("before_limit_s", "kill_wait_s", "grace_s"), [(60, 30, 28.0), (20, 30, 18.0), (60, 1, 2.0)]
+)
+def test_agent_has_the_shorter_one_of_the_times_to_kill(
+    before_limit_s: float, kill_wait_s: float, grace_s: float
+) -> None:
+    assert agent_grace_s(before_limit_s, kill_wait_s) == grace_s
+
+
+async def test_settings_stay_for_a_job_that_is_requeued(platform: Platform) -> None:
+    await platform.adapter().launch(orders(4))
+
+    assert platform.settings(4)["keeps_settings"] is True
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def test_nodes_have_their_resources() -> None:
             Cluster(has_accounting=False, array_index_limit=1000),
         ),
         (
-            "AccountingStorageType = accounting_storage/slurmdbd\nMaxArraySize = 0\n",
-            Cluster(has_accounting=True, array_index_limit=0),
+            "AccountingStorageType = (null)/slurmdbd\nMaxArraySize = 0\nKillWait = 7 sec\n",
+            Cluster(has_accounting=True, array_index_limit=0, kill_wait_s=7.0),
         ),
         ("AccountingStorageType = (null)\n", Cluster(has_accounting=False, array_index_limit=0)),
     ],
