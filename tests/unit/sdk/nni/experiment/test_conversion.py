@@ -103,7 +103,7 @@ def test_custom_class_carries_its_folder(tmp_path: Path) -> None:
     assert message.tuner.custom.code_directory == str(tmp_path)
 
 
-def test_paths_of_secrets_are_told_with_their_values() -> None:
+def test_paths_of_secrets_are_sent_with_their_values() -> None:
     config = ExperimentConfig(**{**EVERYTHING, "training_service": {**SLURM, "password": "one"}})
 
     [service] = config_to_proto(config).training_services
