@@ -229,6 +229,35 @@ async def test_trial_goes_on_over_a_cut_connection_and_a_killed_bus(
         assert "lost" not in fleet.manager.kinds("one")
 
 
+async def test_reports_of_a_trial_wait_for_a_stopped_bus_to_continue(
+    tmp_path: Path, bus: NatsServer, sockets: Path
+) -> None:
+    async with opened(tmp_path, bus, sockets) as fleet:
+        code = await fleet.archive(
+            t="import nni, pathlib, time\n"
+            "nni.get_next_parameter()\n"
+            "nni.report_intermediate_result(0)\n"
+            f"while not pathlib.Path('{tmp_path}/go').exists():\n"
+            "    time.sleep(0.01)\n"
+            "nni.report_final_result(1)\n"
+            f"pathlib.Path('{tmp_path}/reported').write_text('yes')\n"
+        )
+        await fleet.start()
+        await fleet.publish("one", "python3 t.py", code_archive=code)
+        await fleet.manager.until("one", "metric")
+
+        bus.send_signal(signal.SIGSTOP)
+        try:
+            (tmp_path / "go").touch()
+            await until_written(tmp_path / "reported")
+        finally:
+            bus.send_signal(signal.SIGCONT)
+        exited = (await fleet.manager.until("one", "exited")).exited
+
+        assert exited.exit_code == 0
+        assert fleet.manager.metrics("one") == [0, 1]
+
+
 async def test_silent_bus_ends_agent_and_trial_and_leaves_nothing(
     tmp_path: Path, bus: NatsServer, sockets: Path
 ) -> None:
