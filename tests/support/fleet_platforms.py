@@ -15,6 +15,7 @@ class InMemoryPlatforms:
     installation: str
     platforms: dict[str, InMemoryPlatform] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
 
     async def open(
         self, pool: str, key: str, platform: str, options: Mapping[str, object], secrets_id: str
@@ -23,6 +24,9 @@ class InMemoryPlatforms:
             raise PlatformError(f"no platform {platform}", "install it", permanent=True)
         self.opened.append(key)
         return InMemoryPlatformAdapter(self.platforms[platform], self.installation, pool)
+
+    async def forget(self, pool: str) -> None:
+        self.forgotten.append(pool)
 
 
 @dataclass

@@ -110,7 +110,7 @@ def restored_from_bytes(payload: bytes) -> StateRestored:
         if name is not None:
             launching = agent.state == pool_pb2.POOL_AGENT_STATE_LAUNCHING
             agents.append(RestoredAgent(name, agent.platform, max(1, agent.slots), launching))
-    return StateRestored(tuple(agents), message.last_number, message.cleaned)
+    return StateRestored(tuple(agents), message.last_number, message.cleaned, message.log_sequence)
 
 
 def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:

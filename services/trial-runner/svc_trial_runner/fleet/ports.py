@@ -176,3 +176,7 @@ class PlatformOpener(Protocol):
             PlatformError: no such platform is installed, or the secrets are missing.
         """
         ...
+
+    async def forget(self, pool: str) -> None:
+        """Remove the private folders of a pool that is closed and clean."""
+        ...

@@ -44,7 +44,7 @@ from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "local"
 AGENT_COMMAND: Final = (sys.executable, "-P", "-m", "svc_trial_runner", "--settings")
-"""Command of an agent; the path of its settings follows."""
+"""Command of an agent; `-` follows, and its settings are on the standard input."""
 _GRACE_S: Final = 10.0
 """Time between the request to end an agent and its kill."""
 _BUNDLE: Final = "installed"
@@ -67,7 +67,7 @@ class LocalAgentsAdapter:
 
     Args:
         context: of the pool.
-        command: of an agent; the path of its settings follows.
+        command: of an agent, which reads its settings from the standard input.
     """
 
     def __init__(self, context: AdapterContext, command: Sequence[str] = AGENT_COMMAND) -> None:
@@ -114,7 +114,7 @@ class LocalAgentsAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """End agents with their trials, and remove their folders."""
-        await asyncio.gather(*(asyncio.to_thread(self._remove, name) for name in names))
+        await asyncio.to_thread(self._remove, names)
 
     async def clean(self) -> None:
         """End all agents of this pool, and remove their folders."""
@@ -177,7 +177,7 @@ class LocalAgentsAdapter:
             if state(self._folders, name)["state"] != ENDED:
                 start(self._folders, name, _BUNDLE, write_agent_settings(settings))
         except WorkerError as error:
-            self._remove(order.name)
+            self._remove([order.name])
             return LaunchFailure(order.name, error.message, error.remedy, error.permanent)
         return None
 
@@ -190,9 +190,9 @@ class LocalAgentsAdapter:
                 found[name] = state(self._folders, folder_name)
         return found
 
-    def _remove(self, name: AgentName) -> None:
+    def _remove(self, names: Sequence[AgentName]) -> None:
         try:
-            remove(self._folders, str(name), _GRACE_S)
+            remove(self._folders, [str(name) for name in names], _GRACE_S)
         except WorkerError as error:
             raise PlatformError(error.message, error.remedy) from error
 

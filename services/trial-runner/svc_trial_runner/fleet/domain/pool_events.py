@@ -77,6 +77,7 @@ class StateRestored:
     agents: tuple[RestoredAgent, ...]
     last_number: int
     cleaned: bool = False
+    log_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

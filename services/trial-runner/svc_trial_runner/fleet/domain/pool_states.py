@@ -79,7 +79,7 @@ class PoolState:
             RestoredAgent(one.name, one.platform, one.slots, one.status is AgentStatus.LAUNCHING)
             for one in self.agents
         )
-        return StateRestored(agents, self.last_number, self.cleaned)
+        return StateRestored(agents, self.last_number, self.cleaned, self.log_sequence)
 
 
 def pool_state(pool: Pool, now_s: float) -> PoolState:

@@ -49,6 +49,7 @@ class Fleet:
         self._restored: dict[str, StateRestored] = {}
         """Last states of pools that have no controller."""
         self._tasks = TaskOwner(self._task_failed)
+        self._closed = False
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -68,6 +69,7 @@ class Fleet:
 
     async def aclose(self) -> None:
         """End all tasks; agents stay. May be called twice."""
+        self._closed = True
         await self._tasks.aclose()
         for controller in tuple(self._controllers.values()):
             await controller.aclose()
@@ -80,6 +82,8 @@ class Fleet:
 
     def _handle_need(self, value: LastValue) -> None:
         """Pass a need on to the controller of its pool; log a message that is none."""
+        if self._closed:
+            return
         try:
             name = pool_of_subject(value.subject)
             need = need_from_bytes(value.payload)
@@ -89,14 +93,16 @@ class Fleet:
             return
         if name in self._controllers:
             self._controllers[name].apply(NeedChanged(need))
-        elif not (need.closed and self._is_clean(name)):
+        elif not self._is_done(name, need):
             self._controllers[name] = self._controller(name, need)
             self._tasks.start(self._run(name), f"pool {name}")
 
-    def _is_clean(self, name: str) -> bool:
-        """Return whether nothing of a pool is left, by its last published state."""
+    def _is_done(self, name: str, need: PoolNeed) -> bool:
+        """Return whether the last published state answers a need: nothing of the pool is left."""
         restored = self._restored.get(name)
-        return restored is not None and restored.cleaned
+        if restored is None or not need.closed:
+            return False
+        return restored.cleaned and restored.log_sequence >= need.log_sequence
 
     def _controller(self, name: str, need: PoolNeed) -> PoolController:
         controller = PoolController(name, self._dependencies, self._task_failed)
@@ -122,6 +128,8 @@ class Fleet:
                 del self._controllers[name]
                 self._restored[name] = controller.state.restored()
                 await controller.aclose()
+                if name not in self._controllers:  # it was not opened again meanwhile
+                    await self._dependencies.opener.forget(name)
                 return
 
     async def _follow_presences(self, presences: AsyncGenerator[Signal, None]) -> None:

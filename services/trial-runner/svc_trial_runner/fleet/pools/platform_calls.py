@@ -7,6 +7,7 @@ from typing import Final
 from svc_common.clock import Clock
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
+from svc_common.tasks import wait_first
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -110,20 +111,20 @@ class PlatformCalls:
             return ActionFailed(self._key, action, f"{type(error).__name__}: {error}"[:1000])
 
     async def watch(self) -> None:
-        """Report changes of the list of agents, for ever."""
+        """Report changes of the list of agents, for ever; each list begins the wait anew."""
         while True:
             await self._listed.wait()
+            self._listed.clear()
             adapter = self._adapter
             if adapter is None:
-                self._listed.clear()
                 continue
             try:
-                await adapter.wait_changed()
+                # A wait may concern what was listed when it began.
+                await wait_first(adapter.wait_changed(), self._listed.wait())
             except Exception:  # noqa: BLE001 - rim: an adapter may be of others
                 get_logger().exception("watch failed", pool=self._pool, platform=self._key)
                 await self._clock.sleep(WATCH_AGAIN_S)
-            if adapter is self._adapter:
-                self._listed.clear()  # set again by the next list
+            if not self._listed.is_set():
                 self._changed(PlatformChanged(self._key))
 
     async def aclose(self) -> None:

@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolNeed
 from svc_trial_runner.fleet.domain.pool import Pool
 from svc_trial_runner.fleet.domain.pool_events import (
+    ActionFailed,
     ActionStarted,
     DrainSent,
     PlatformAction,
@@ -123,7 +124,16 @@ class PoolController:
     async def _perform(self, key: str, action: PlatformAction) -> None:
         need = self._pool.need
         section = None if need is None else need.sections.get(key)
-        self.apply(await self._calls(key).perform(action, section))
+        result = await self._calls(key).perform(action, section)
+        if isinstance(result, ActionFailed):
+            get_logger().warning(
+                "action failed",
+                pool=self._pool.name,
+                platform=key,
+                action=type(action).__name__,
+                reason=result.reason,
+            )
+        self.apply(result)
 
     def _calls(self, key: str) -> PlatformCalls:
         calls = self._platforms.get(key)

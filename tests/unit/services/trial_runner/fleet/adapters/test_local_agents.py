@@ -1,51 +1,48 @@
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from svc_trial_runner.agent_settings import ConnectionKind, parse_agent_settings
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter, gpu_indices
-from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
-from tests.support.local_platforms import SLEEPER, local_context
+from tests.support.local_platforms import local_context
 
 FAILING = (sys.executable, "-S", "-c", "raise SystemExit('no bus at this address')")
 
 
-@pytest_asyncio.fixture
-async def adapter(tmp_path: Path) -> AsyncIterator[LocalAgentsAdapter]:
-    opened = LocalAgentsAdapter(
-        local_context(tmp_path, INSTALLATION, POOL, {"gpuIndices": [1, 2]}), SLEEPER
-    )
-    yield opened
-    await opened.clean()
+COPY = "{}/copy"
 
 
-async def test_agent_gets_a_private_file_of_settings(
-    adapter: LocalAgentsAdapter, tmp_path: Path
-) -> None:
+async def ended(adapter: LocalAgentsAdapter) -> PlatformAgent:
+    """Return the only agent when it has ended."""
+    async with asyncio.timeout(60):
+        while (agents := await adapter.agents())[0].phase is not AgentPhase.ENDED:
+            await adapter.wait_changed()
+    return agents[0]
+
+
+async def test_agent_gets_its_settings_on_the_standard_input(tmp_path: Path) -> None:
+    copy = (sys.executable, "-S", "-c", f"print(open(0).read(), file=open({COPY!r}, 'w'))")
+    context = local_context(tmp_path, INSTALLATION, POOL, {"gpuIndices": [1, 2]})
+    adapter = LocalAgentsAdapter(context, [part.format(tmp_path) for part in copy])
     await adapter.launch([agent_order(agent_name(1))])
+    await ended(adapter)
 
-    path = tmp_path / "agents" / str(agent_name(1)) / "settings.json"
-    settings = parse_agent_settings(path.read_bytes())
-    assert path.stat().st_mode & 0o777 == 0o600
+    settings = parse_agent_settings((tmp_path / "copy").read_bytes())
     assert (settings.name, settings.pool) == (str(agent_name(1)), POOL)
     assert settings.connection.kind is ConnectionKind.DIRECT
     assert settings.gpu_indices == (1, 2)
+    await adapter.clean()
 
 
 async def test_agent_that_ends_at_once_is_listed_with_its_last_words(tmp_path: Path) -> None:
     adapter = LocalAgentsAdapter(local_context(tmp_path, INSTALLATION, POOL), FAILING)
     await adapter.launch([agent_order(agent_name(1))])
 
-    async with asyncio.timeout(60):
-        while (agents := await adapter.agents())[0].phase is not AgentPhase.ENDED:
-            await adapter.wait_changed()
-
-    assert "no bus at this address" in agents[0].reason
+    assert "no bus at this address" in (await ended(adapter)).reason
     await adapter.clean()
     assert await adapter.agents() == []
 

@@ -126,6 +126,20 @@ async def test_changes_are_reported_once_after_each_list(setup: Setup) -> None:
     assert setup.changes.empty()
 
 
+async def test_wait_for_changes_begins_anew_with_each_list(setup: Setup) -> None:
+    watching = asyncio.ensure_future(setup.calls.watch())
+    for _ in range(3):
+        await setup.calls.perform(ListAgents(), SECTION)
+        await asyncio.sleep(0)
+    await setup.calls.perform(LAUNCH, SECTION)
+    await setup.calls.perform(ListAgents(), SECTION)
+
+    setup.platform.set_phase(agent(2), AgentPhase.ENDED)
+
+    assert await setup.changes.get() == PlatformChanged("slurm")
+    watching.cancel()
+
+
 async def test_calls_may_be_closed_twice(setup: Setup) -> None:
     await setup.calls.perform(OpenPlatform(), SECTION)
 

@@ -1,0 +1,124 @@
+"""Registry of platforms by name: those of this distribution, and those of other packages.
+
+A package adds a platform by an entry point of the group `nni.platforms`: its name, and a factory
+that takes an `AdapterContext`. Adapters are imported when a pool needs them.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Final
+
+from svc_common.errors import InvalidArgumentError
+from svc_common.pool_secrets import PoolSecrets
+from svc_common.storage.own_files import private_folder
+from svc_trial_runner.fleet.domain.agents import PlatformSection
+from svc_trial_runner.fleet.ports import (
+    AdapterContext,
+    AdapterFactory,
+    BundleStore,
+    InstallationEndpoints,
+    PlatformAdapter,
+    PlatformError,
+)
+
+GROUP: Final = "nni.platforms"
+"""Group of entry points."""
+BUILT_IN: Final[Mapping[str, str]] = {
+    "local": "svc_trial_runner.fleet.adapters.local_agents:LocalAgentsAdapter",
+    "remote": "svc_trial_runner.fleet.adapters.remote.adapter:RemoteAdapter",
+    "slurm": "svc_trial_runner.fleet.adapters.slurm.adapter:SlurmAdapter",
+}
+"""Factories of this distribution."""
+_PACKAGES: Final[Mapping[str, str]] = {"remote": "nni-svc-trial-runner[remote]"}
+"""Requirement of a platform whose dependencies are an extra."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformDependencies:
+    """What the adapters of all pools share."""
+
+    installation: str
+    endpoints: InstallationEndpoints
+    bundles: BundleStore
+    secrets: PoolSecrets
+    folder: Path
+    """Private folder of the fleet."""
+
+
+class InstalledPlatforms:
+    """`PlatformOpener` of the platforms that are installed.
+
+    Args:
+        dependencies: shared by all adapters.
+    """
+
+    def __init__(self, dependencies: PlatformDependencies) -> None:
+        self._dependencies = dependencies
+
+    async def open(
+        self, pool: str, key: str, platform: str, options: Mapping[str, object], secrets_id: str
+    ) -> PlatformAdapter:
+        """Return a new adapter; its module is imported in a thread at first.
+
+        Raises:
+            PlatformError: no such platform is installed, or its secrets or folder are unusable.
+        """
+        factory = await asyncio.to_thread(load_platform, platform)
+        shared = self._dependencies
+        folder = shared.folder / pool / key
+        try:
+            values = shared.secrets.read(secrets_id) if secrets_id else {}
+            for each in (shared.folder, folder.parent, folder):
+                private_folder(each)
+        except (OSError, InvalidArgumentError) as error:
+            raise PlatformError(f"cannot open platform {platform}: {error}") from error
+        return factory(
+            AdapterContext(
+                shared.installation,
+                pool,
+                PlatformSection(platform, options, values),
+                shared.endpoints,
+                shared.bundles,
+                folder,
+            )
+        )
+
+    async def forget(self, pool: str) -> None:
+        """Remove the private folders of a pool; do nothing if it has none."""
+        folder = self._dependencies.folder / pool
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def load_platform(platform: str) -> AdapterFactory:
+    """Return the factory of a platform.
+
+    Raises:
+        PlatformError: it is not installed, or cannot be imported.
+    """
+    try:
+        if platform in BUILT_IN:
+            module, _, name = BUILT_IN[platform].partition(":")
+            factory: AdapterFactory = getattr(import_module(module), name)
+            return factory
+        found = entry_points(group=GROUP, name=platform)
+        if not found:
+            raise PlatformError(
+                f"there is no platform {platform}",
+                f"install the package that adds it (entry point {GROUP}), or write one of "
+                f"{', '.join(sorted(BUILT_IN))}",
+                permanent=True,
+            )
+        loaded: AdapterFactory = next(iter(found)).load()
+    except ImportError as error:
+        requirement = _PACKAGES.get(platform, error.name or platform)
+        raise PlatformError(
+            f"platform {platform} needs a package that is not installed: {error}",
+            f"pip install '{requirement}' where NNI's services are installed",
+            permanent=True,
+        ) from error
+    return loaded

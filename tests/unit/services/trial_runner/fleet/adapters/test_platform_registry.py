@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.pool_secrets import PoolSecrets
+from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
+from svc_trial_runner.fleet.adapters.platform_registry import (
+    BUILT_IN,
+    GROUP,
+    InstalledPlatforms,
+    PlatformDependencies,
+    load_platform,
+)
+from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints, PlatformError
+from tests.support.fleet_pools import INSTALLATION, POOL
+from tests.support.local_platforms import NoBundles
+
+MODULE = """\
+opened = []
+
+def adapter(context):
+    opened.append(context)
+    return context
+"""
+
+
+@pytest.fixture
+def platforms(tmp_path: Path) -> InstalledPlatforms:
+    endpoints = InstallationEndpoints("nats://127.0.0.1:1", "127.0.0.1:2")
+    return InstalledPlatforms(
+        PlatformDependencies(
+            INSTALLATION, endpoints, NoBundles(), PoolSecrets(tmp_path), tmp_path / "pools"
+        )
+    )
+
+
+@pytest.fixture
+def own_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Install a package that adds a platform; return the platform's name."""
+    site = tmp_path / "site"
+    info = site / "queues-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queues\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[{GROUP}]\nqueue = queue_platform:adapter\nbroken = queue_platform_missing:adapter\n"
+    )
+    (site / "queue_platform.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(site))
+    return "queue"
+
+
+async def test_adapter_is_opened_with_section_secrets_and_a_private_folder(
+    platforms: InstalledPlatforms, own_platform: str, tmp_path: Path
+) -> None:
+    PoolSecrets(tmp_path).write("s1", {"password": "hidden"})
+
+    context = await platforms.open(POOL, "queue-2", own_platform, {"a": 1}, "s1")
+
+    assert isinstance(context, AdapterContext)
+    assert (context.installation, context.pool) == (INSTALLATION, POOL)
+    assert context.section.options == {"a": 1}
+    assert context.section.secrets == {"password": "hidden"}
+    assert context.folder == tmp_path / "pools" / POOL / "queue-2"
+    assert context.folder.stat().st_mode & 0o777 == 0o700
+
+
+async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None:
+    adapter = await platforms.open(POOL, "local", "local", {}, "")
+
+    assert isinstance(adapter, LocalAgentsAdapter)
+
+
+@pytest.mark.parametrize("platform", sorted(BUILT_IN))
+def test_factories_of_this_distribution_exist(platform: str) -> None:
+    if platform == "remote":
+        pytest.importorskip("asyncssh", reason="the platform remote is an extra")
+
+    assert callable(load_platform(platform))
+
+
+def test_unknown_platform_is_a_permanent_error() -> None:
+    with pytest.raises(PlatformError, match="no platform nowhere") as caught:
+        load_platform("nowhere")
+
+    assert caught.value.permanent
+    assert "local, remote, slurm" in caught.value.remedy
+
+
+def test_platform_without_its_package_says_what_to_install(own_platform: str) -> None:
+    with pytest.raises(PlatformError, match="platform broken needs a package") as caught:
+        load_platform("broken")
+
+    assert own_platform == "queue"
+    assert "pip install 'queue_platform_missing'" in caught.value.remedy
+
+
+async def test_damaged_secrets_are_an_error_without_their_content(
+    platforms: InstalledPlatforms, tmp_path: Path
+) -> None:
+    PoolSecrets(tmp_path).write("s1", {})
+    (tmp_path / "pool-secrets" / "s1.json").write_text("hidden")
+
+    with pytest.raises(PlatformError) as caught:
+        await platforms.open(POOL, "local", "local", {}, "s1")
+
+    assert "hidden" not in str(caught.value)
+
+
+async def test_folders_of_a_clean_pool_are_removed(
+    platforms: InstalledPlatforms, tmp_path: Path
+) -> None:
+    await platforms.open(POOL, "local", "local", {}, "")
+
+    await platforms.forget(POOL)
+    await platforms.forget(POOL)
+
+    assert list((tmp_path / "pools").iterdir()) == []

@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.fleet.settings import read_settings
+
+
+@pytest.fixture(autouse=True)
+def _variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in {
+        "NNI_HOME": str(tmp_path),
+        "NNI_NATS_URL": "nats://127.0.0.1:4222",
+        "NNI_TOKEN": "hidden",
+        "NNI_MANAGER_GRPC": "127.0.0.1:50051",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_settings_are_read_from_the_environment(tmp_path: Path) -> None:
+    settings = read_settings()
+
+    assert settings.folder == tmp_path / "fleet"
+    assert settings.manager_grpc == "127.0.0.1:50051"
+    assert settings.credentials_fd is None
+    assert "hidden" not in str(settings)
+
+
+def test_socket_to_the_supervisor_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_CREDENTIALS_FD", "7")
+
+    assert read_settings().credentials_fd == 7
+
+
+def test_missing_address_of_the_manager_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNI_MANAGER_GRPC")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_GRPC"):
+        read_settings()
