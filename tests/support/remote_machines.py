@@ -162,7 +162,7 @@ class Machines:
         return found
 
     def kill_agent(self, name: AgentName) -> None:
-        """Kill the stand-in of an agent as a crash does; its supervisor lives on."""
+        """Kill the stand-in of an agent as a crash does, but not the process above it."""
         supervisor = json.loads((self.agent_folder(name) / "process.json").read_text())["pid"]
         for process in psutil.Process(supervisor).children():
             process.kill()

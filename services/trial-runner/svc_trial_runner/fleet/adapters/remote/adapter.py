@@ -38,6 +38,8 @@ from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 PLATFORM: Final = "remote"
 STOP_GRACE_S: Final = 10.0
 """Time between the request to end an agent and its kill."""
+_MARGIN_S: Final = 2.0
+"""Part of the grace that is left for the end of the agent's own process."""
 AGENTS_AT_ONCE: Final = 16
 """Machines that are worked on at the same time."""
 ACCEPTED_HOSTS: Final = "known_hosts"
@@ -330,7 +332,7 @@ class RemoteAdapter:
             max_trials=order.max_trials if self._reuses else 1,
             setup_lines=machine.setup_lines,
             python_path=machine.python_path,
-            grace_s=STOP_GRACE_S,
+            grace_s=STOP_GRACE_S - _MARGIN_S,
             gpu_indices=machine.gpu_indices,
             use_active_gpu=machine.use_active_gpu,
             trials_per_gpu=machine.trials_per_gpu,
@@ -432,27 +434,23 @@ class RemoteAdapter:
             index: [one.name for one in agents if names is None or one.name in names]
             for index, agents in found.items()
         }
-        removed: list[AgentName] = []
 
-        async def remove(index: int) -> None:
-            session = await self._links[index].session(retry=True)
-            await session.facts()
-            command = session.commands.remove([str(one) for one in wanted[index]], STOP_GRACE_S)
-            await session.call(command)
-            removed.extend(wanted[index])
+        async def remove(link: MachineLink) -> list[AgentName]:
+            mine = wanted[self._links.index(link)]
+            if mine:
+                session = await link.session(retry=True)
+                await session.facts()
+                names_there = [str(one) for one in mine]
+                await session.call(session.commands.remove(names_there, STOP_GRACE_S))
+            return mine
 
-        errors: list[PlatformError] = []
-        for index in [index for index, some in wanted.items() if some]:
-            try:
-                await remove(index)
-            except WorkerFailure as failure:
-                errors.append(worker_error(self._machines[index], failure))
-            except PlatformError as error:
-                errors.append(error)
+        results = await self._each(remove)
+        removed = {name for one in results if isinstance(one, list) for name in one}
         for index in wanted:
-            gone = set(removed)
-            self._listed[index] = [one for one in self._listed[index] if one.name not in gone]
-        await self._record.forget({*removed, *((names or set()) - _all(wanted))})
+            self._listed[index] = [one for one in self._listed[index] if one.name not in removed]
+        kept = {name for some in wanted.values() for name in some} - removed
+        await self._record.forget(removed if names is None else names - kept)
+        errors = [one for one in results if isinstance(one, PlatformError)]
         if errors:
             raise errors[0]
 
@@ -462,10 +460,6 @@ def _problem(machine: Machine, error: PlatformError) -> PlatformProblem:
     if isinstance(error, MachineError):
         return error.problem()
     return PlatformProblem(machine.field("host"), error.message, machine.host, error.remedy)
-
-
-def _all(wanted: Mapping[int, Sequence[AgentName]]) -> set[AgentName]:
-    return {name for names in wanted.values() for name in names}
 
 
 def _agent(name: AgentName, state: Mapping[str, Any], host: str) -> PlatformAgent:

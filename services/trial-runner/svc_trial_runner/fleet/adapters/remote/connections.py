@@ -1,6 +1,7 @@
 """SSH connection to one machine: login, host key, keepalive."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,8 @@ LOGIN_LIMIT_S: Final = 30.0
 KEEPALIVE_INTERVAL_S: Final = 10.0
 KEEPALIVE_LIMIT: Final = 3
 """A connection is cut after so many keepalives without an answer."""
+
+asyncssh.set_log_level(logging.WARNING)  # it logs every command and forward as information
 
 
 class _Login(asyncssh.SSHClient):

@@ -271,7 +271,9 @@ def test_proxy_command_of_the_configuration_is_used_and_ended(
 
     assert log_in(named, known, config, tmp_path) == "42"
 
-    left = [one for one in psutil.process_iter(["cmdline"]) if str(proxy) in one.info["cmdline"]]
+    left = [
+        one for one in psutil.process_iter(["cmdline"]) if str(proxy) in (one.info["cmdline"] or ())
+    ]
     psutil.wait_procs(left, timeout=10)
     assert not any(one.is_running() for one in left)
 
