@@ -1,12 +1,11 @@
 """The samples of the suites of spaces are repeatable, and too few of them are an error."""
 
-import random
 from typing import Any
 
 import pytest
 from torch import nn
 
-from nni.mutable import Sample
+from nni.mutable import RandomState, Sample
 from nni.nas.nn.pytorch import LayerChoice, ModelSpace
 from nni.testing.space_samples import SpaceConformance
 
@@ -23,7 +22,7 @@ class Refusing(Chosen):
     """Space that has no valid sample."""
 
     def random_sample(
-        self, memo: Sample | None = None, random_state: random.Random | None = None
+        self, memo: Sample | None = None, random_state: RandomState | None = None
     ) -> Sample:
         raise ValueError("no sample satisfies the constraints")
 
