@@ -117,7 +117,10 @@ class SlurmAdapter:
         return [PlatformProblem(field, str(refused), str(value), refused.remedy)]
 
     async def prepare(self) -> None:
-        """Send the bundle to the shared file system unless it is there."""
+        """Send the bundle to the shared file system unless it is there; see `PlatformAdapter`."""
+        for broken in option_problems(self._context.section.options):
+            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+            raise PlatformError(words, broken.remedy, permanent=True)
         await self._files.send_bundle()
 
     async def capacity(self) -> int | None:

@@ -377,6 +377,14 @@ async def test_check_names_the_field_that_breaks_a_rule(
     assert [one.field for one in await platform.adapter(**options).check()] == [field]
 
 
+async def test_section_that_breaks_a_rule_is_not_prepared(platform: Platform) -> None:
+    with pytest.raises(PlatformError, match="host must not be given") as caught:
+        await platform.adapter(host="login1").prepare()
+
+    assert caught.value.permanent
+    assert not platform.home.exists()
+
+
 async def test_check_shows_what_slurm_refuses(platform: Platform) -> None:
     platform.slurm.failures["sbatch"] = "allocation failure: Invalid account or account/partition"
 
