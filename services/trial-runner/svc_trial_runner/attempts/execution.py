@@ -156,6 +156,8 @@ class AttemptRun:
         self.wait = _BLOB_WAIT
         plan = await self._wait_reporting(self._dependencies.plans.plan(self.work), "its code")
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
+        if self.work.spec.outputs_travel:
+            await self._dependencies.outputs.begin(self._directory)
         self._dependencies.folders.prepare(self._directory)
         self._checkpoints = self._dependencies.trial_checkpoints.of_attempt(
             self.work, self._directory, self._report
@@ -495,6 +497,7 @@ class AttemptRun:
         self._dependencies.sockets.dismiss(self.token)
         if self._checkpoints is not None:
             self._checkpoints.cancel()
+        self._dependencies.outputs.end(self._directory)
         if self.output is not None:
             self.output.cut()
             if self.work.spec.outputs_travel:

@@ -27,7 +27,8 @@ _NOT_OUTPUT: Final = frozenset(
 class OutputUploads:
     """Queue that uploads ended trials' folders to the blob store and then removes them.
 
-    Trials do not wait for uploads. A folder is removed once it is stored.
+    Trials do not wait for uploads. A folder is removed once it is stored, unless another attempt of
+    the trial has begun in it: its end uploads what it has then.
 
     Args:
         blobs: takes the files; waits while the store is unavailable.
@@ -44,9 +45,25 @@ class OutputUploads:
         self._spool = spool
         self._clock = clock
         self._queue = deque(spool.inherited())
+        self._in_use: set[str] = set()
+        """Folders of attempts that run."""
+        self._removing = asyncio.Lock()
+        """Held while a folder is removed: no attempt may begin in it meanwhile."""
         self._wanted = asyncio.Event()
         if self._queue:
             self._wanted.set()
+
+    async def begin(self, directory: str) -> None:
+        """Keep a trial's folder for an attempt: what an earlier one has left is not uploaded."""
+        async with self._removing:
+            self._in_use.add(directory)
+        for trial in [one for one in self._queue if one.directory == directory]:
+            self._queue.remove(trial)
+            self._spool.done(trial)
+
+    def end(self, directory: str) -> None:
+        """Release a folder that was kept for an attempt."""
+        self._in_use.discard(directory)
 
     def add(self, trial: FinishedTrial) -> None:
         """Record an ended trial in the upload spool and queue its folder for upload."""
@@ -73,7 +90,9 @@ class OutputUploads:
                         trial=trial.trial_id,
                         error=error.message,
                     )
-                    self._queue.rotate(-1)  # other experiments may have room
+                    if trial in self._queue:
+                        self._queue.remove(trial)
+                        self._queue.append(trial)  # other experiments may have room
                     await self._clock.sleep(ROOM_AGAIN_AFTER_S)
                     continue
                 except (ServiceError, OSError) as error:  # a retry would not help
@@ -81,12 +100,13 @@ class OutputUploads:
                         "output of a trial not stored", trial=trial.trial_id, error=str(error)
                     )
                 self._spool.done(trial)
-                self._queue.popleft()
+                if trial in self._queue:
+                    self._queue.remove(trial)
             self._wanted.clear()
 
     async def _store(self, trial: FinishedTrial) -> None:
         folder = Path(trial.directory)
-        if not await asyncio.to_thread(folder.is_dir):
+        if trial.directory in self._in_use or not await asyncio.to_thread(folder.is_dir):
             return
         for name in OUTPUT_STREAMS:
             if await asyncio.to_thread(_is_own_file, folder / name):
@@ -98,7 +118,9 @@ class OutputUploads:
         await self._blobs.keep_output(
             trial, OUTPUT_ARCHIVE, packed
         )  # the last: with it, all is there
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        async with self._removing:
+            if trial.directory not in self._in_use:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _is_own_file(path: Path) -> bool:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from svc_common.clock import ManualClock
@@ -25,12 +26,17 @@ class RecordingStore(InMemoryBlobStore):
         self.full = ""
         self.refused = asyncio.Event()
         self.complete: dict[str, asyncio.Event] = {}
+        self.during: Callable[[str], Awaitable[None]] | None = None
+        """Called with the folder while its first file is stored; once."""
 
     async def put_named_file(self, key: str, path: Path) -> None:
         _, experiment_id, trial_id, _, name = key.split("/")
         if experiment_id == self.full:
             self.refused.set()
             raise ResourceExhaustedError("at most 5 MB")
+        if self.during is not None:
+            during, self.during = self.during, None
+            await during(str(path.parent))
         await super().put_named_file(key, path)
         if name == "files.tar":
             self.complete.setdefault(trial_id, asyncio.Event()).set()
@@ -178,3 +184,43 @@ async def test_links_of_a_trial_disclose_and_overwrite_nothing(tmp_path: Path) -
 
     assert not await store.exists("output/e1/t1/1/stdout")
     assert (tmp_path / "secret").read_text() == "the agent's"
+
+
+async def test_folder_in_which_another_attempt_has_begun_is_left_to_its_end(
+    tmp_path: Path,
+) -> None:
+    store = RecordingStore()
+    spool = DirectoryUploadSpool(tmp_path / "spool")
+    first = finished(tmp_path)
+    spool.add(first)
+    patient = RetryingBlobExchange(store, ManualClock())
+    blobs = StoredTrialBlobs(patient, lambda _experiment_id: patient)
+    uploads = OutputUploads(blobs, TarFolders(), spool, ManualClock())
+
+    await uploads.begin(first.directory)
+    waiting = uploads.waiting
+    uploads.end(first.directory)
+    uploads.add(replace(first, attempt=2))
+    running = asyncio.create_task(uploads.run())
+    await store.has("t1")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert waiting == 0
+    assert await store.keys("output/e1/t1/1/") == []
+    assert len(await store.keys("output/e1/t1/2/")) == 3
+
+
+async def test_folder_is_not_removed_if_another_attempt_begins_during_the_upload(
+    tmp_path: Path,
+) -> None:
+    store = RecordingStore()
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        store.during = uploads.begin
+        uploads.add(finished(tmp_path))
+        uploads.add(finished(tmp_path, "t2"))
+        await store.has("t2")
+
+    assert (tmp_path / "trials/t1/stdout").exists()
+    assert len(await store.keys("output/e1/t2/")) == 3
