@@ -5,12 +5,14 @@ import pwd
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 
 from tests.support.ports import free_port
+from tests.support.processes import tree
 from tests.support.ssh_server import make_key
 
 SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -68,15 +70,17 @@ class OpenSshServer:
     def signal_sessions(self, number: signal.Signals) -> None:
         """Send a signal to all processes of connections; commands of theirs get none."""
         for session in self.sessions():
-            for process in [session, *session.children(recursive=True)]:
-                if process.name().startswith("sshd"):
-                    process.send_signal(number)
+            for process in tree(session.pid):
+                with suppress(psutil.NoSuchProcess):
+                    if process.name().startswith("sshd"):
+                        process.send_signal(number)
 
     def kill(self) -> None:
         """Kill server and connections."""
         process, self._process = self._process, None
         if process is not None:
             for session in psutil.Process(process.pid).children(recursive=True):
-                session.kill()
+                with suppress(psutil.NoSuchProcess):
+                    session.kill()
             process.kill()
             process.communicate()

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -173,4 +174,5 @@ class Machines:
             server.kill()
         for process in psutil.process_iter(["cmdline"]):
             if any(str(self.folder) in word for word in process.info["cmdline"] or ()):
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
