@@ -57,6 +57,9 @@ NNI_MANAGER_HTTP_FD: Final = "NNI_MANAGER_HTTP_FD"
 """Descriptor of an inherited listening socket at `NNI_MANAGER_HTTP`; unset: it is bound anew."""
 NNI_LISTENERS_FD: Final = "NNI_LISTENERS_FD"
 """Descriptor of an inherited socket to the supervisor, which keeps further sockets; unset: none."""
+NNI_FLEET_DEMAND_FD: Final = "NNI_FLEET_DEMAND_FD"
+"""Descriptor of an inherited socket to the supervisor, which starts the fleet when the manager
+writes to it; unset: the fleet is started otherwise."""
 NNI_CREDENTIALS_FD: Final = "NNI_CREDENTIALS_FD"
 """Descriptor of an inherited socket to the supervisor, which issues credentials of agents; unset:
 none."""
@@ -155,6 +158,7 @@ _SERVICE_VARIABLES: Final = (
             NNI_MANAGER_HTTP,
             NNI_MANAGER_HTTP_FD,
             NNI_LISTENERS_FD,
+            NNI_FLEET_DEMAND_FD,
             NNI_CREDENTIALS_FD,
             NNI_PORTS_HELD,
             NNI_BUS_OWNER,

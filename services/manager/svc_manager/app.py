@@ -5,6 +5,7 @@ import platform
 import secrets
 import socket
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -76,6 +77,7 @@ from svc_manager.usecases.analyses import Analyses
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.config_checks import PLATFORMS
 from svc_manager.usecases.diagnosis import Probe
+from svc_manager.usecases.fleet_demand import demand_fleet
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.histories import Histories
 from svc_manager.web.dependencies import WebDependencies
@@ -248,8 +250,23 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     )
     facts = await serve(service, settings, manager, grpc_server, web, analyses, http_forwarder)
     await take_over(service, manager, bus, stores.presences)
+    _start_fleet_demand(service, settings, bus)
     web.free_ports(frozenset(actor.experiment.port for actor in manager.registry.actors()))
     return facts
+
+
+def _start_fleet_demand(service: Service, settings: Settings, bus: Bus) -> None:
+    """Start the task that asks the supervisor for the fleet as soon as a pool needs it."""
+    if settings.fleet_descriptor < 0:
+        return
+    supervisor = service.adapters.enter_context(socket.socket(fileno=settings.fleet_descriptor))
+    supervisor.set_inheritable(False)
+
+    def demand() -> None:
+        with suppress(OSError):  # the supervisor has ended
+            supervisor.send(b".")
+
+    service.tasks.start(demand_fleet(bus.last_values, demand), "demand for the fleet")
 
 
 async def _open_job_checker(service: Service, settings: Settings, guard: Guard) -> JobChecker:

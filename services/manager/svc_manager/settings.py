@@ -94,6 +94,8 @@ class Settings:
 
     http_descriptor: int = -1
     """Inherited listening socket at `http_address`; -1: none."""
+    fleet_descriptor: int = -1
+    """Descriptor to write a byte to when a pool needs the fleet; negative: it runs anyway."""
     listeners_descriptor: int = -1
     """Inherited socket to the supervisor, which keeps the sockets of experiments; -1: none."""
     private: bool | None = None
@@ -146,6 +148,7 @@ def from_environment() -> Settings:
         security=read_security_settings(),
         http_descriptor=environment.integer(environment.NNI_MANAGER_HTTP_FD, -1),
         listeners_descriptor=environment.integer(environment.NNI_LISTENERS_FD, -1),
+        fleet_descriptor=environment.integer(environment.NNI_FLEET_DEMAND_FD, -1),
         private=(environment.flag(NNI_PRIVATE) if environment.text(NNI_PRIVATE, "") else None),
         quota=Quota(
             _at_least_0(NNI_QUOTA, environment.integer(NNI_QUOTA, _QUOTA_BYTES)),

@@ -22,7 +22,7 @@ from svc_common.kept_listeners import ListenerKeeper
 from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
 from svc_common.messaging.nats_settings import NatsSettings
-from svc_common.messaging.permissions import BusUser
+from svc_common.messaging.permissions import FLEET, BusUser
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.subjects import COMPRESSOR, NAS
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
@@ -51,6 +51,7 @@ from svc_standalone.endpoint import (
     remove_endpoint,
     write_endpoint,
 )
+from svc_standalone.fleet_demand import FleetDemand
 from svc_standalone.held_ports import HeldPorts
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
@@ -135,13 +136,16 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
     # The services outlive the terminal that started them.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     held = HeldPorts.draw(settings.http_port)
-    kept, credentials = ListenerKeeper(), CredentialServer()
+    kept, credentials, demand = ListenerKeeper(), CredentialServer(), FleetDemand()
     users = AgentUsers(settings.home)
     plan = make_plan(settings, held.numbers)
-    port = BusPort(held, plan, users.logins, kept.child_end, credentials.child_end)
+    port = BusPort(
+        held, plan, users.logins, kept.child_end, credentials.child_end, demand.child_end
+    )
     demands = {
         COMPRESSOR: held.compressor.wait_for_client,
         NAS: held.nas.wait_for_client,
+        FLEET: demand.wait,
     }
     supervisor = Supervisor(settings, SystemClock(), port.commands(), port, demands)
     handler = CredentialHandler(
@@ -169,6 +173,7 @@ async def _supervise(settings: Settings, starting: Lock) -> None:
         held.close()
         kept.close()
         credentials.close()
+        demand.close()
         get_logger().info("local shape down")
 
 
@@ -181,6 +186,7 @@ class BusPort:
         agents: returns the users of the bus that are agents of the fleet, with their passwords.
         listeners: socket over which the manager has the ports of experiments kept; None: none.
         credentials: socket over which the fleet gets credentials of agents; None: none.
+        demand: socket over which the manager asks for the fleet; None: none.
     """
 
     def __init__(
@@ -190,11 +196,13 @@ class BusPort:
         agents: Callable[[], Iterable[tuple[BusUser, str]]] = tuple,
         listeners: socket.socket | None = None,
         credentials: socket.socket | None = None,
+        demand: socket.socket | None = None,
     ) -> None:
         self._held = held
         self._agents = agents
         self._listeners = listeners
         self._credentials = credentials
+        self._demand = demand
         self.plan = plan
         self._redrawn: Callable[[str], None] = lambda _: None
 
@@ -202,7 +210,12 @@ class BusPort:
         """Return the commands that start bus and services, with the bus's current port."""
         services = {
             name: service_command(
-                self.plan, name, self._held.http, self._listeners, self._credentials
+                self.plan,
+                name,
+                self._held.http,
+                self._listeners,
+                self._credentials,
+                self._demand,
             )
             for name in SERVICES
         }

@@ -45,6 +45,7 @@ SERVICES: Final = {
     "trial-runner": "svc_trial_runner",
     COMPRESSOR: "svc_compressor",
     NAS: "svc_nas",
+    FLEET: "svc_trial_runner.fleet",
 }
 """Packages by the names of their services, in the order of their start."""
 NNI_RUNNER_POOL: Final = "NNI_RUNNER_POOL"
@@ -162,6 +163,7 @@ def service_command(
     http: socket.socket | None = None,
     listeners: socket.socket | None = None,
     credentials: socket.socket | None = None,
+    demand: socket.socket | None = None,
 ) -> Command:
     """Return the command that starts a service as `python -P -m`, with its own environment.
 
@@ -171,6 +173,7 @@ def service_command(
         http: listening socket of page and REST, which the manager inherits; None: it binds its own.
         listeners: socket over which the manager has further ports kept; None: it keeps none.
         credentials: socket over which the fleet gets credentials of agents; None: it gets none.
+        demand: socket over which the manager asks for the fleet; None: it asks for none.
     """
     # -P: a file of the working directory must never be imported in place of a package.
     arguments = (sys.executable, "-P", "-m", SERVICES[name])
@@ -181,6 +184,7 @@ def service_command(
     for service, variable, inherited in (
         (_MANAGER, environment.NNI_MANAGER_HTTP_FD, http),
         (_MANAGER, environment.NNI_LISTENERS_FD, listeners),
+        (_MANAGER, environment.NNI_FLEET_DEMAND_FD, demand),
         (FLEET, environment.NNI_CREDENTIALS_FD, credentials),
     ):
         if service == name and inherited is not None:

@@ -81,6 +81,7 @@ def test_each_service_gets_its_own_user_of_the_bus() -> None:
         "compressor",
         "nas",
         "runner",
+        "fleet",
     }
     assert len({password for _, password in logins.values()}) == len(SERVICES)
     for user, password in logins.values():
