@@ -18,6 +18,9 @@ CALL_TIMEOUT_S: Final = 30.0
 _LOOPBACK: Final = ("127.", "localhost:", "[::1]:")
 UNIX_SCHEME: Final = "unix:"
 """Start of the address of a Unix socket."""
+_SOCKET_RETRY_MS: Final = 2000
+"""Longest pause between attempts to reach a socket: a forward that was cut for minutes is used soon
+after it is back. The default is two minutes."""
 
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
@@ -54,6 +57,7 @@ def open_channel(
     if tls_name:
         options.append(("grpc.ssl_target_name_override", tls_name))
     if address.startswith(UNIX_SCHEME):
+        options.append(("grpc.max_reconnect_backoff_ms", _SOCKET_RETRY_MS))
         return grpc.aio.insecure_channel(address, options=options)
     encryption = transport.grpc_channel_credentials()
     transport.check_peer(address, host_of(address), encrypted=encryption is not None)
