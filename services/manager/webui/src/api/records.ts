@@ -29,7 +29,8 @@ export type EndCause =
 
 export type StopCause = "UNSPECIFIED" | "USER" | "ASSESSOR" | "EXPERIMENT_STOPPED" | "AGENT";
 
-export type WaitCause = "UNSPECIFIED" | "GPU_IN_USE" | "GPU_MISSING" | "BLOB" | "ENVIRONMENT";
+export type WaitCause =
+  "UNSPECIFIED" | "GPU_IN_USE" | "GPU_MISSING" | "BLOB" | "ENVIRONMENT" | "PLATFORM";
 
 export interface Version {
   version: string;

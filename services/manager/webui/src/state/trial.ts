@@ -91,6 +91,7 @@ const WAITS: Record<WaitCause, string> = {
   GPU_MISSING: "waits for a missing GPU",
   BLOB: "waits for the store",
   ENVIRONMENT: "waits for its environment",
+  PLATFORM: "waits for an agent of its platform",
 };
 
 /** Return why a trial ended, is being stopped or waits; empty if it succeeded or nothing is known. */
