@@ -118,6 +118,7 @@ class CredentialChannel:
         self._run = secrets.token_hex(8)
         self._numbers = itertools.count(1)
         self._pending: dict[str, asyncio.Future[dict[str, str]]] = {}
+        self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._end, self._read)
 
@@ -161,7 +162,8 @@ class CredentialChannel:
         try:
             async with asyncio.timeout(ANSWER_S):
                 message = json.dumps({"id": number, **fields}).encode()
-                await self._loop.sock_sendall(self._end, message)
+                async with self._sending:  # the loop has one writer per socket
+                    await self._loop.sock_sendall(self._end, message)
                 found = await answer
         except (OSError, TimeoutError) as error:
             raise UnavailableError("the supervisor does not answer") from error

@@ -91,6 +91,16 @@ async def test_requests_that_overlap_are_handled_together(
     assert [len(batch) for batch in handler.batches] == [1, 3]
 
 
+async def test_more_requests_than_the_socket_holds_are_all_answered(
+    channel: CredentialChannel,
+) -> None:
+    names = [f"nni-{number}" for number in range(1_500)]
+
+    found = await asyncio.gather(*(channel.issue(name, "p") for name in names))
+
+    assert [one.user for one in found] == names
+
+
 async def test_refusal_is_raised_with_its_reason(channel: CredentialChannel) -> None:
     with pytest.raises(UnavailableError, match="name must be another one"):
         await channel.issue("nni-1", "bad")
