@@ -26,6 +26,8 @@ TRIALS = 40
 STEPS = 20
 EVERY_S = 2.0
 SLOTS = 8
+RETRIES = 20
+"""An agent that is killed before a trial has done its first step since the last kill costs one."""
 TIMEOUT_S = 600.0
 TRIAL = """\
 import os, pathlib, sys, time
@@ -70,6 +72,7 @@ def created(shape: LocalShape, folder: Path, trials: int, steps: int) -> str:
         "trialCodeDirectory": str(folder),
         "trialConcurrency": SLOTS,
         "maxTrialNumber": trials,
+        "maxTrialRetries": RETRIES,
         "tuner": {"name": "Random", "classArgs": {"seed": 0}},
         "trainingService": {"platform": "local"},
     }
