@@ -272,7 +272,7 @@ def _deletions(dependencies: ManagerDependencies, core: _Core) -> Deletions:
     remover = ExperimentRemover(
         dependencies.bus,
         dependencies.folders,
-        PoolRemover(dependencies.bus.last_values, dependencies.secrets),
+        PoolRemover(dependencies.bus.last_values, dependencies.bus.tasks, dependencies.secrets),
         disposal,
         core.summaries,
         core.blob_services.collector.request,

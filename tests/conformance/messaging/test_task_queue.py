@@ -40,6 +40,18 @@ async def test_pool_may_be_opened_often_and_before_anything_is_published(
         await bus.tasks.open_pool("no.pool")
 
 
+async def test_closed_pool_has_no_tasks_and_may_be_opened_again(bus: Bus, pool: str) -> None:
+    await publish(bus, pool, "a")
+
+    await bus.tasks.close_pool(pool)
+    await bus.tasks.close_pool(pool)
+
+    await publish(bus, pool, "b")
+    async with aclosing(await bus.tasks.pull(pool)) as feed:
+        feed.grant(1)
+        assert (await anext(feed)).payload == b"b"
+
+
 async def test_nothing_is_delivered_before_a_grant(bus: Bus, pool: str) -> None:
     await publish(bus, pool, "a")
     async with aclosing(await bus.tasks.pull(pool)) as feed:

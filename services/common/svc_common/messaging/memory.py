@@ -236,6 +236,13 @@ class InMemoryTaskQueue:
         subjects.check_id("pool", pool)
         await self._bus.ready()
 
+    async def close_pool(self, pool: str) -> None:
+        """Remove the tasks of a pool; nothing happens if there are none."""
+        subjects.check_id("pool", pool)
+        await self._bus.ready()
+        for sequence in [key for key, task in self._bus.broker.tasks.items() if task.pool == pool]:
+            del self._bus.broker.tasks[sequence]
+
     async def delete(self, sequence: int) -> None:
         """Remove a task from the queue; do nothing if it is gone already."""
         await self._finish(f"ack.{sequence}")

@@ -16,6 +16,7 @@ from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import ACK_WAIT_S
 from svc_common.messaging.nats_jetstream import (
     ANSWER_TIMEOUT_S,
+    CONSUMER_NOT_FOUND,
     FIRST_RETRY_S,
     LAST_RETRY_S,
     NO_MESSAGE_FOUND,
@@ -85,6 +86,17 @@ class NatsTaskQueue:
             return
         await self._make_consumer(pool)
         self._opened.add(pool)
+
+    async def close_pool(self, pool: str) -> None:
+        """Delete the consumer of a pool's tasks, and these; nothing happens if there is none."""
+        consumer = subjects.pool_consumer(pool)
+        self._opened.discard(pool)
+        try:
+            await self._js.api(f"CONSUMER.DELETE.{subjects.STREAM_TASKS}.{consumer}", {})
+        except JetStreamError as error:
+            if error.code != CONSUMER_NOT_FOUND:
+                raise
+        await self._js.purge(subjects.STREAM_TASKS, subjects.task_subject(pool))
 
     async def _make_consumer(self, pool: str) -> None:
         consumer = subjects.pool_consumer(pool)

@@ -285,6 +285,13 @@ class TaskQueue(Protocol):
         """
         ...
 
+    async def close_pool(self, pool: str) -> None:
+        """Remove a pool's queue, with the tasks in it; nothing happens if there is none.
+
+        For a pool that no agent pulls from any more.
+        """
+        ...
+
     async def delete(self, sequence: int) -> None:
         """Remove a task from the queue; do nothing if it is gone already."""
         ...

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from google.protobuf.message import DecodeError
 
 from nni_proto.runner.v1 import task_pb2
+from nni_wire.pools import experiment_of_pool
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import InvalidArgumentError
@@ -237,6 +238,8 @@ class AgentMonitor:
         except InvalidArgumentError as error:
             get_logger().warning("presence dropped", error=error.message)
             return False
+        if experiment_of_pool(pool) is not None:
+            return True  # the manager of the experiment has opened it, and closes it
         if len(self._pools) >= _POOLS_LIMIT:
             get_logger().warning("presence dropped", error=f"more than {_POOLS_LIMIT} pools")
             return False

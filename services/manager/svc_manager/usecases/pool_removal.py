@@ -1,4 +1,4 @@
-"""Removal of the pool of a deleted experiment: its need, its state and its secrets."""
+"""Removal of the pool of a deleted experiment: its need, state, queue and secrets."""
 
 import asyncio
 from contextlib import aclosing
@@ -11,7 +11,7 @@ from nni_proto.runner.v1 import pool_pb2
 from nni_wire.pools import experiment_pool
 from svc_common import subjects
 from svc_common.logs import get_logger
-from svc_common.messaging.ports import LastValues
+from svc_common.messaging.ports import LastValues, TaskQueue
 from svc_manager.ports import SecretStore
 
 CLEANING_LIMIT: Final = timedelta(seconds=30)
@@ -26,6 +26,7 @@ class PoolRemover:
 
     Args:
         last_values: needs and states.
+        tasks: queue of the pool.
         secrets: secret values of the pool.
         limit: longest wait for the fleet.
     """
@@ -33,10 +34,12 @@ class PoolRemover:
     def __init__(
         self,
         last_values: LastValues,
+        tasks: TaskQueue,
         secrets: SecretStore,
         limit: timedelta = CLEANING_LIMIT,
     ) -> None:
         self._last_values = last_values
+        self._tasks = tasks
         self._secrets = secrets
         self._limit = limit
 
@@ -52,6 +55,7 @@ class PoolRemover:
                 await self._wait_cleaned(pool, sequence)
             await self._last_values.delete(need_subject)
             await self._last_values.delete(state_subject)
+            await self._tasks.close_pool(pool)
         await self._secrets.remove_pool(pool)
 
     async def _wait_cleaned(self, pool: str, log_sequence: int) -> None:

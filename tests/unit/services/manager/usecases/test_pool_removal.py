@@ -42,7 +42,9 @@ class Removals:
         )
 
     async def remove(self, limit: timedelta = timedelta(seconds=PATIENCE_S)) -> None:
-        await PoolRemover(self.bus.last_values, self.secrets, limit).remove("ab12cd34")
+        await PoolRemover(self.bus.last_values, self.bus.tasks, self.secrets, limit).remove(
+            "ab12cd34"
+        )
 
     async def left(self) -> int:
         """Return the number of values and secrets that are left."""
