@@ -256,7 +256,7 @@ async def test_platform_elsewhere_needs_an_archive_of_the_code(tmp_path: Path) -
 async def test_platform_that_is_not_there_is_refused(world: World) -> None:
     services = [config_pb2.TrainingServiceConfig(platform="elsewhere")]
 
-    with pytest.raises(InvalidArgumentError, match="must be one of local.* in this version"):
+    with pytest.raises(InvalidArgumentError, match=r"must be one of local.* in this version"):
         await world.create(training_services=services)
 
 
