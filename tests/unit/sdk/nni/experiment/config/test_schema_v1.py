@@ -91,7 +91,7 @@ def test_platform_that_is_not_there_yet_is_refused_as_one_of_schema_v2_is(tmp_pa
     config, _ = loaded("remote", tmp_path)
 
     with pytest.raises(ConfigError, match="platform remote is not available yet"):
-        check_available(config)
+        check_available(config, {"local"})
 
 
 @pytest.mark.claim("platform", 12)
