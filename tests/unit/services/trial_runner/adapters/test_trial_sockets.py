@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from svc_common.code_user import CodeUser
 from svc_trial_runner.adapters.trial_sockets import UnixTrialSockets, remove_abandoned
-from svc_trial_runner.domain.channel import REPLY_OK, Report, reply
+from svc_trial_runner.domain.channel import REPLY_OK, CheckpointRequest, Report, reply
 from svc_trial_runner.ports import NextTrial, WaitingProcess
 
 WAIT_S = 30.0
@@ -22,6 +22,7 @@ class Session:
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
+        self.checkpoints: list[CheckpointRequest] = []
         self.answer: asyncio.Future[bytes] | None = None
         self.keeps = True
         self.waiting: list[WaitingProcess] = []
@@ -41,6 +42,10 @@ class Session:
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
         self.reports.append(report)
+        return self.answer or REPLY_OK
+
+    def save_checkpoint(self, request: CheckpointRequest) -> bytes | asyncio.Future[bytes]:
+        self.checkpoints.append(request)
         return self.answer or REPLY_OK
 
 
