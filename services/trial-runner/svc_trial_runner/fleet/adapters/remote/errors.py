@@ -36,7 +36,9 @@ class MachineError(PlatformError):
         *,
         permanent: bool = False,
     ) -> None:
-        super().__init__(f"{machine.address}: {name} {rule}", remedy, permanent=permanent)
+        super().__init__(
+            f"{machine.address}: {machine.field(name)} {rule}", remedy, permanent=permanent
+        )
         self.machine = machine
         self.field = machine.field(name)
         self.rule = rule
