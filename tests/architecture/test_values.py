@@ -29,6 +29,11 @@ MUTABLE = {
     "services/trial-runner/svc_trial_runner/agent/agent.py": {"_Held"},
     "services/trial-runner/svc_trial_runner/attempts/gpu_allocation.py": {"_Waiter"},
     "services/trial-runner/svc_trial_runner/domain/claims.py": {"Claim", "JournalState"},
+    "services/trial-runner/svc_trial_runner/fleet/adapters/memory.py": {"InMemoryPlatform"},
+    "services/trial-runner/svc_trial_runner/fleet/domain/decisions.py": {"Timers"},
+    "services/trial-runner/svc_trial_runner/fleet/domain/pool.py": {
+        *("AgentRecord", "PlatformRecord", "Pool"),
+    },
     "services/trial-runner/svc_trial_runner/reporting/recovery.py": {"InheritedReports"},
     "sdk/nni/hpo/advisors/_halving_advisor.py": {"_Running"},
     "sdk/nni/hpo/advisors/asha.py": {"_Run"},

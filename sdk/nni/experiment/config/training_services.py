@@ -1,7 +1,7 @@
 """Configuration of training services: one class per platform.
 
-Only the local platform is at work yet; the others' fields can be written, loaded and saved, and
-an experiment that uses them is refused when it is created.
+`AVAILABLE_PLATFORMS` are at work; the others' fields can be written, loaded and saved, and an
+experiment that uses them is refused when it is created.
 """
 
 from __future__ import annotations
@@ -443,7 +443,7 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
 }
 """The class of each platform's section."""
 
-AVAILABLE_PLATFORMS: Final = frozenset({"local"})
+AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm"})
 """Platforms on which trials can run today."""
 
 REMOVED_PLATFORMS: Final = {

@@ -1,0 +1,176 @@
+"""Experiments on machines that are reached over SSH and have nothing but Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.local_shape import LocalShape, local_shape
+from tests.support.nnictl import Nnictl
+from tests.support.ssh_server import ServerOptions, SshServer, make_key
+from tests.support.wait import until
+
+pytest.importorskip("asyncssh")
+
+__all__ = ["local_shape"]  # a fixture
+
+USER = "ann"
+PASSWORD = "a pass word of the machine"
+TIMEOUT_S = 240.0
+TRIAL = """\
+import os
+import pathlib
+import time
+import nni
+import helper
+
+parameters = nni.get_next_parameter()
+while pathlib.Path("~/hold").expanduser().exists():
+    time.sleep(0.02)
+nni.report_intermediate_result(parameters["x"] / 2)
+print("home", os.path.expanduser("~"), helper.WORD, flush=True)
+nni.report_final_result(parameters["x"])
+"""
+CONFIG = """\
+searchSpace: {{x: {{_type: choice, _value: [1, 2, 3, 4]}}}}
+trialCommand: python3 trial.py
+trialCodeDirectory: {folder}
+trialConcurrency: 2
+maxTrialNumber: 4
+tuner: {{name: GridSearch}}
+trainingService:
+  platform: remote
+  machineList:
+"""
+
+
+class Machine:
+    """Machine of this test: an SSH server with a home of its own.
+
+    Args:
+        folder: of keys and home.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "machine"
+        self.home.mkdir(parents=True)
+        key = make_key(folder / "host_key")
+        self.server = SshServer(
+            ServerOptions(home=str(self.home), host_key=key, passwords={USER: PASSWORD})
+        )
+        self.server.start()
+
+    def entry(self) -> str:
+        """Return the lines of this machine in `machineList`."""
+        return (
+            f"  - host: 127.0.0.1\n    port: {self.server.port}\n    user: {USER}\n"
+            f"    password: {PASSWORD}\n    hostKeyPolicy: accept-new\n"
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes that were started for this machine."""
+        return [
+            process
+            for process in psutil.process_iter(["cmdline"])
+            if any(str(self.home) in word for word in process.info["cmdline"] or ())
+        ]
+
+    def close(self) -> None:
+        """Stop the server and whatever runs."""
+        self.server.kill()
+        for process in self.processes():
+            process.kill()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    opened = Machine(tmp_path / "remote")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def config(tmp_path: Path, machine: Machine) -> Path:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "trial.py").write_text(TRIAL)
+    (folder / "helper.py").write_text("WORD = 'helped'\n")
+    path = folder / "config.yml"
+    path.write_text(CONFIG.format(folder=folder) + machine.entry())
+    return path
+
+
+@pytest.mark.timeout(420)
+def test_experiment_runs_on_a_machine_with_nothing_but_python(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+
+    experiment = nnictl.create(config)
+    local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    trials = nnictl.trials(experiment)
+    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
+    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    output = nnictl("log", "trial", experiment, "-T", trials[0]["trialJobId"], "--follow").stdout
+    assert f"home {machine.home} helped" in output
+    nnictl("stop", experiment)
+    until(lambda: not machine.processes(), TIMEOUT_S, "the end of the agents")
+    agents = machine.home / ".nni" / "agents"
+    until(lambda: not agents.exists() or not list(agents.iterdir()), TIMEOUT_S, "clean machines")
+    holders = [
+        path
+        for path in local_shape.folder.rglob("*")
+        if path.is_file() and PASSWORD.encode() in path.read_bytes()
+    ]
+    assert [path.parent.name for path in holders] == ["pool-secrets"]
+
+
+@pytest.mark.timeout(420)
+def test_each_trial_counts_once_though_processes_and_the_connection_end(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    hold = machine.home / "hold"
+    hold.touch()
+    experiment = nnictl.create(config)
+    until(lambda: running(nnictl, experiment) == 2, TIMEOUT_S, "two trials")
+
+    machine.server.kill()
+    local_shape.kill("trial-runner.fleet")
+    local_shape.kill("manager")
+    machine.server.start()
+    hold.unlink()
+    local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    trials = nnictl.trials(experiment)
+    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
+    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    nnictl("stop", experiment)
+    until(lambda: not machine.processes(), TIMEOUT_S, "the end of the agents")
+
+
+def running(nnictl: Nnictl, experiment: str) -> int:
+    return sum(trial["status"] == "RUNNING" for trial in nnictl.trials(experiment))
+
+
+@pytest.mark.timeout(240)
+def test_wrong_password_is_a_visible_reason(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    config.write_text(config.read_text().replace(PASSWORD, "another one"))
+
+    experiment = nnictl.create(config)
+    waiting = until(lambda: refusal(nnictl, experiment), TIMEOUT_S, "a reason")
+
+    assert f"ssh -p {machine.server.port} {USER}@127.0.0.1" in waiting
+    assert "another one" not in waiting
+
+
+def refusal(nnictl: Nnictl, experiment: str) -> str:
+    reason = str(nnictl.json("experiment", "status", experiment)["waitingFor"])
+    return reason if "machineList[0].password was refused" in reason else ""
