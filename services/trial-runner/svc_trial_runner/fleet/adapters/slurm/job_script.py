@@ -85,6 +85,8 @@ def write_job_script(options: SlurmOptions, job: JobOrder, paths: ScriptPaths) -
         "#SBATCH --open-mode=append",
         f"#SBATCH --signal=B:TERM@{options.grace_seconds}",
         "#SBATCH --requeue",
+        # The login environment: that of the fleet has descriptors and settings of its own.
+        "#SBATCH --export=NONE",
         _name_line(job),
         f"[ -f {shlex.quote(paths.program)} ] || exit {FOLDER_MISSING}",
         *_path_lines(options),
@@ -139,6 +141,7 @@ def _in_container(options: SlurmOptions, command: Sequence[str]) -> list[str]:
         "srun",
         "--ntasks=1",
         "--overlap",
+        "--export=ALL",
         f"--container-image={shlex.quote(options.image)}",
         "--container-mount-home",
         *map(shlex.quote, options.image_options),

@@ -22,6 +22,7 @@ OWN_OPTIONS: Final = {
     "chdir": "agents have folders of their own",
     "signal": "use graceSeconds",
     "wrap": "the script is that of the agent",
+    "export": "jobs have the login environment; use setupLines",
     "requeue": "a job that is requeued starts the same agent again",
     "no-requeue": "a job that is requeued starts the same agent again",
     "open-mode": "it is set always",

@@ -81,6 +81,10 @@ def test_job_has_the_name_of_its_agent_and_gets_term_before_its_end() -> None:
     assert "#SBATCH --requeue" in lines
 
 
+def test_environment_of_the_fleet_does_not_reach_the_job() -> None:
+    assert "#SBATCH --export=NONE" in script(SlurmOptions(), job(4))
+
+
 def test_array_has_the_distances_of_the_numbers() -> None:
     assert "#SBATCH --array=0,3" in script(SlurmOptions(), job(4, 7))
 
