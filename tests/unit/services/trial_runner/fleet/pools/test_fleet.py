@@ -198,6 +198,8 @@ async def test_unknown_platform_is_shown_and_other_pools_go_on(world: World) -> 
         await world.publish_need(waiting=1)
         await world.state(has(1))
 
+    assert world.slurm.launches == [agent(1)]
+
 
 async def test_idle_agents_are_asked_to_drain_and_forgotten(world: World) -> None:
     orders = await world.bus.signals.subscribe(subjects.control_subject(str(agent(1))))
@@ -229,6 +231,8 @@ async def test_messages_that_are_no_needs_change_nothing(world: World) -> None:
             await world.bus.last_values.publish(subject, b"\xff\xff")
         await world.publish_need(waiting=1)
         await world.state(has(1))
+
+    assert world.slurm.launches == [agent(1)]
 
 
 async def test_presences_of_other_installations_are_ignored(world: World) -> None:

@@ -140,8 +140,11 @@ async def test_wait_for_changes_begins_anew_with_each_list(setup: Setup) -> None
     watching.cancel()
 
 
-async def test_calls_may_be_closed_twice(setup: Setup) -> None:
+async def test_calls_that_were_closed_twice_open_the_platform_again(setup: Setup) -> None:
     await setup.calls.perform(OpenPlatform(), SECTION)
 
     await setup.calls.aclose()
     await setup.calls.aclose()
+    await setup.calls.perform(ListAgents(), SECTION)
+
+    assert setup.opener.opened == ["slurm", "slurm"]
