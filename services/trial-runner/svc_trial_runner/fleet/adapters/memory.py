@@ -12,7 +12,6 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformProblem,
 )
-from svc_trial_runner.fleet.ports import PlatformError
 
 
 @dataclass(slots=True)
@@ -30,7 +29,7 @@ class InMemoryPlatform:
     capacity: int | None = None
     agents: dict[AgentName, PlatformAgent] = field(default_factory=dict)
     launches: list[AgentName] = field(default_factory=list)
-    failure: PlatformError | None = None
+    failure: Exception | None = None
     problems: list[PlatformProblem] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -108,7 +108,7 @@ class PlatformCalls:
             return ActionFailed(self._key, action, error.message)
         except Exception as error:  # noqa: BLE001 - rim: an adapter may be of others
             get_logger().exception("platform failed", pool=self._pool, platform=self._key)
-            return ActionFailed(self._key, action, f"{type(error).__name__}: {error}"[:1000])
+            return ActionFailed(self._key, action, _first_words(error))
 
     async def watch(self) -> None:
         """Report changes of the list of agents, for ever; each list begins the wait anew."""
@@ -218,3 +218,10 @@ class PlatformCalls:
 def _words(problem: PlatformProblem) -> str:
     shown = f", got {problem.value!r}" if problem.value else ""
     return f"{problem.field} {problem.rule}{shown}"
+
+
+def _first_words(error: Exception) -> str:
+    """Return kind and text of an error, or of the first one in a group of errors."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"[:1000]

@@ -79,6 +79,14 @@ async def test_error_of_a_platform_is_a_result(setup: Setup) -> None:
     assert result == ActionFailed("slurm", ListAgents(), "no route to host", "check the host")
 
 
+async def test_error_that_no_adapter_should_raise_is_a_result(setup: Setup) -> None:
+    setup.platform.failure = ExceptionGroup("two", [KeyError("a"), KeyError("b")])
+
+    result = await setup.calls.perform(ListAgents(), SECTION)
+
+    assert result == ActionFailed("slurm", ListAgents(), "KeyError: 'a'")
+
+
 async def test_repeated_launch_has_the_credentials_of_the_first_one(setup: Setup) -> None:
     setup.platform.failure = PlatformError("cut")
     await setup.calls.perform(LAUNCH, SECTION)
