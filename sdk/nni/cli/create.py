@@ -59,13 +59,15 @@ def create(
     from nni.experiment.config import ExperimentConfig
     from nni.experiment.conversion import config_to_proto
     from nni.experiment.environment import experiment_environment
-    from nni.experiment.preflight import check_start
+    from nni.experiment.preflight import check_start, secret_in_code
 
     messages = Messages()
     experiment_config = ExperimentConfig.load(config, warn=messages.warning)
     if debug:
         experiment_config.debug = True
     check_start(experiment_config, port)
+    if warning := secret_in_code(experiment_config, config):
+        messages.warning(warning)
     with ExitStack() as stack:
         with converted_code(experiment_config) as runnable_config:
             message = config_to_proto(runnable_config)

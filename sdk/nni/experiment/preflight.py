@@ -58,6 +58,27 @@ def check_code(config: ExperimentConfig) -> None:
         code_files(config.trial_code_directory)
 
 
+def secret_in_code(config: ExperimentConfig, file: Path) -> str:
+    """Return a warning if a configuration with secrets is copied to machines; empty: it is not.
+
+    Args:
+        config: the configuration.
+        file: where it was read from.
+    """
+    secret = next((path for one in config.training_services() for path in one.secret_paths()), "")
+    if not secret:
+        return ""
+    from nni.experiment.code_archive import code_files
+
+    place = file.resolve()
+    if all(one.path.resolve() != place for one in code_files(config.trial_code_directory)):
+        return ""
+    return (
+        f"{file.name} holds trainingService {secret} and lies in trialCodeDirectory, which is "
+        "copied to the machines of the trials; add its name to .nniignore there, or use a key"
+    )
+
+
 def check_port(port: int) -> None:
     """Check that an experiment's listener can be opened; 0 stands for none.
 

@@ -7,9 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from nni.experiment.config import AlgorithmConfig, ExperimentConfig, LocalConfig, RemoteConfig
+from nni.experiment.config import (
+    AlgorithmConfig,
+    ExperimentConfig,
+    LocalConfig,
+    RemoteConfig,
+    RemoteMachineConfig,
+)
 from nni.experiment.errors import ConfigError, RefusedError
-from nni.experiment.preflight import check_code, check_folders, check_port, check_start
+from nni.experiment.preflight import (
+    check_code,
+    check_folders,
+    check_port,
+    check_start,
+    secret_in_code,
+)
 from tests.support.ports import free_port
 
 
@@ -94,6 +106,27 @@ def test_file_name_that_other_machines_cannot_take_is_refused(tmp_path: Path) ->
 
     with pytest.raises(ConfigError, match="names are printable text"):
         check_code(config)
+
+
+@pytest.mark.parametrize(
+    ("password", "ignored", "warned"),
+    [("hidden", "", True), ("hidden", "config.yml", False), (None, "", False)],
+)
+def test_password_that_travels_with_the_code_is_a_warning(
+    password: str | None, ignored: str, warned: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yml"
+    file.touch()
+    (tmp_path / ".nniignore").write_text(ignored)
+    machine = RemoteMachineConfig(host="h", user="ann", password=password)
+    config = ExperimentConfig(
+        trial_code_directory=tmp_path, training_service=RemoteConfig(machine_list=[machine])
+    )
+
+    warning = secret_in_code(config, file)
+
+    assert ("config.yml holds trainingService machineList[0].password" in warning) == warned
+    assert "hidden" not in warning
 
 
 def test_code_that_is_used_in_place_may_be_of_any_size(tmp_path: Path) -> None:
