@@ -39,8 +39,7 @@ class ReachedServers:
 def read_agent_file(name: str) -> AgentSettings:
     """Read and remove the file of settings of an agent; raise if others could have read it.
 
-    The file has secrets, so it is gone before the first trial can look for it, unless the platform
-    needs it again.
+    The file has secrets, so it is gone before the first trial can look for it.
 
     Args:
         name: path, or `-` for the standard input.
@@ -60,8 +59,6 @@ def read_agent_file(name: str) -> AgentSettings:
             "--settings", f"must be a readable file ({error.strerror})", name
         ) from error
     settings = parse_agent_settings(content)
-    if settings.keeps_settings:
-        return settings
     try:
         Path(name).unlink()
     except OSError as error:

@@ -87,9 +87,6 @@ class AgentSettings:
     """Whether trials may use GPUs that other programs use; None: the experiment's rule holds."""
     trials_per_gpu: int | None = None
     """Trials at once on a GPU; None: the experiment's rule holds."""
-    keeps_settings: bool = False
-    """True if the platform may start the agent again from the same file, as a batch system does
-    with a job that it puts back into the queue; False: the agent removes the file."""
     removes_home: bool = False
     """True if the agent removes its folder when it ends in order or by silence; False: the folder,
     with its logs, stays for the fleet."""

@@ -43,13 +43,6 @@ def test_file_is_gone_once_it_was_read(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_file_stays_where_the_platform_starts_the_agent_again(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    path.write_bytes(write_agent_settings(replace(SETTINGS, keeps_settings=True)))
-
-    assert read_agent_file(str(path)) == read_agent_file(str(path))
-
-
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o622])
 def test_file_that_others_could_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
     path = written(tmp_path, mode)

@@ -48,10 +48,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("probe")
     commands.add_parser("unpack").add_argument("digest")
-    commands.add_parser("settings").add_argument("name")
-    for command in ("start", "run"):
+    for command in ("settings", "start", "run"):
         one = commands.add_parser(command)
-        one.add_argument("--detach", action="store_true")
+        if command == "run":
+            one.add_argument("--detach", action="store_true")
         one.add_argument("name")
         one.add_argument("digest")
     commands.add_parser("status").add_argument("prefix", nargs="?", default="")
@@ -82,7 +82,7 @@ def perform(options: argparse.Namespace, source: BinaryIO) -> dict[str, Any]:
         case "unpack":
             return {"unpacked": unpack(folders, options.digest, source)}
         case "settings":
-            worker_agents.write_settings(folders, options.name, source.read())
+            worker_agents.write_settings(folders, options.name, options.digest, source.read())
             return {"folder": str(folders.agent(options.name))}
         case "start":
             return worker_agents.start(folders, options.name, options.digest, source.read())

@@ -14,6 +14,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_bundles import SITE, remove_
 from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     END,
     LOG,
+    PREPARATION,
     PROCESS,
     SETTINGS,
     WorkerError,
@@ -22,6 +23,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     make_private,
     read_fields,
     remove_folder,
+    write_fields,
     write_private,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
@@ -44,8 +46,14 @@ _SUPERVISOR_S: Final = 2.0
 _LOG_TAIL_LIMIT_BYTES: Final = 256 * 1024
 
 
-def write_settings(folders: WorkerFolders, name: str, content: bytes) -> None:
+def write_settings(folders: WorkerFolders, name: str, digest: str, content: bytes) -> None:
     """Write the settings of an agent into its folder, which is created.
+
+    Args:
+        folders: of NNI.
+        name: of the agent.
+        digest: of its bundle, which stays although the agent may start much later.
+        content: of the file of settings.
 
     Raises:
         WorkerError: the folder cannot be written.
@@ -54,6 +62,7 @@ def write_settings(folders: WorkerFolders, name: str, content: bytes) -> None:
     folder = folders.agent(name)
     with file_errors(folder):
         make_private(folder)
+        write_fields(folder / PREPARATION, {"bundle": digest})
         write_private(folder / SETTINGS, content)
 
 

@@ -17,6 +17,7 @@ from typing import BinaryIO, Final
 from nni_wire.tar_reader import Kind, Member, TarError, TarReader
 from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     DRAFT,
+    PREPARATION,
     PROCESS,
     WorkerError,
     WorkerFolders,
@@ -163,7 +164,11 @@ def _install_missing(content: Path) -> None:
 
 def remove_unused(folders: WorkerFolders, kept: int = KEPT) -> list[str]:
     """Remove bundles that no agent uses, apart from the last used ones; return their hashes."""
-    used = {read_fields(folders.agent(name) / PROCESS).get("bundle") for name in folders.names()}
+    used = {
+        read_fields(folders.agent(name) / file).get("bundle")
+        for name in folders.names()
+        for file in (PREPARATION, PROCESS)
+    }
     removed = []
     for digest in unpacked_bundles(folders)[kept:]:
         if digest not in used:

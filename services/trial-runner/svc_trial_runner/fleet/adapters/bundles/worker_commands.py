@@ -125,9 +125,9 @@ class WorkerCommands:
         """Return the command that sends a bundle and unpacks it unless it is there."""
         return self._command("unpack", bundle_digest(bundle), payload=bundle)
 
-    def write_settings(self, name: str, settings: bytes) -> WorkerCommand:
-        """Return the command that writes the settings of an agent, for `run_line`."""
-        return self._command("settings", name, payload=settings)
+    def write_settings(self, name: str, digest: str, settings: bytes) -> WorkerCommand:
+        """Return the command that writes the settings of an agent of a bundle, for `run_line`."""
+        return self._command("settings", name, digest, payload=settings)
 
     def start(
         self, name: str, digest: str, settings: bytes, *, login: bool = False

@@ -1,7 +1,8 @@
 """Folders of NNI on a worker, and errors with their remedies; standard library only.
 
     ~/.nni/bundles/<hash>/      an unpacked agent: `run.py`, `site/`, `trial/`
-    ~/.nni/agents/<name>/       one agent: settings.json, process.json, end.json, agent.log, lock
+    ~/.nni/agents/<name>/       one agent: settings.json, prepared.json, process.json, end.json,
+                                agent.log, lock
 
 The home of a user is often shared between machines, so each agent has a folder of its own, and a
 bundle is put into its place by a rename.
@@ -23,6 +24,8 @@ AGENTS: Final = "agents"
 LOG: Final = "agent.log"
 LOCK: Final = "lock"
 SETTINGS: Final = "settings.json"
+PREPARATION: Final = "prepared.json"
+"""Names the bundle of an agent whose settings were written before its process starts."""
 PROCESS: Final = "process.json"
 END: Final = "end.json"
 DRAFT: Final = ".new-"

@@ -148,7 +148,7 @@ class SlurmAdapter:
         names = [str(order.name) for order in job.orders]
         for order in job.orders:
             content = write_agent_settings(await self._agent_settings(order, lifetime))
-            await self._files.write_settings(str(order.name), content)
+            await self._files.write_settings(str(order.name), digest, content)
         folder = (await self._files.facts()).folder
         try:
             await self._slurm.submit(await self._script(job, digest), folder)
@@ -186,7 +186,6 @@ class SlurmAdapter:
             max_trials=order.max_trials if reuses else 1,
             max_lifetime_s=lifetime,
             grace_s=agent_grace_s(self._options.grace_seconds, (await self._cluster()).kill_wait_s),
-            keeps_settings=True,
             setup_lines=self._options.setup_lines,
             python_path=self._options.python_path,
             version=environment.text(environment.NNI_VERSION, "unknown"),

@@ -82,9 +82,9 @@ class AgentFiles:
             read_report(await self._run(self._commands.unpack(bundle), UNPACK_S), HOST)
         return bundle_digest(bundle)
 
-    async def write_settings(self, name: str, settings: bytes) -> None:
-        """Write the settings of an agent, for their owner only."""
-        read_report(await self._run(self._commands.write_settings(name, settings)), HOST)
+    async def write_settings(self, name: str, digest: str, settings: bytes) -> None:
+        """Write the settings of an agent of a bundle, for their owner only."""
+        read_report(await self._run(self._commands.write_settings(name, digest, settings)), HOST)
 
     async def states(self, prefix: str) -> dict[str, dict[str, Any]]:
         """Return the states of the agents that have a folder, by name."""

@@ -51,7 +51,7 @@ def test_bundle_is_read_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_settings_are_read_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--folder", str(tmp_path), "settings", "one"], io.BytesIO(b"{}")) == 0
+    assert main(["--folder", str(tmp_path), "settings", "one", "ab"], io.BytesIO(b"{}")) == 0
 
     assert Path(report(capsys)["folder"], "settings.json").read_bytes() == b"{}"
 

@@ -222,7 +222,7 @@ def test_agent_from_before_a_restart_has_ended(folders: WorkerFolders) -> None:
 
 def test_agents_of_one_prefix_are_listed_and_removed(folders: WorkerFolders) -> None:
     for name in ("a-1", "a-2", "b-1"):
-        worker_agents.write_settings(folders, name, b"{}")
+        worker_agents.write_settings(folders, name, DIGEST, b"{}")
 
     assert [found["name"] for found in worker_agents.states(folders, "a-")] == ["a-1", "a-2"]
     worker_agents.clean(folders, "a-", 0, bundles=False)
@@ -233,7 +233,7 @@ def test_agents_of_one_prefix_are_listed_and_removed(folders: WorkerFolders) -> 
 def test_nothing_is_left_when_the_last_agent_is_removed_with_bundles(
     folders: WorkerFolders,
 ) -> None:
-    worker_agents.write_settings(folders, "one", b"{}")
+    worker_agents.write_settings(folders, "one", DIGEST, b"{}")
 
     worker_agents.clean(folders, "", 0, bundles=True)
 

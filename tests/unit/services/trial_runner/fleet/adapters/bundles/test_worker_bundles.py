@@ -12,6 +12,7 @@ import pytest
 
 from svc_trial_runner.fleet.adapters.bundles.worker_bundles import remove_unused, unpack
 from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
+    PREPARATION,
     PROCESS,
     WorkerError,
     WorkerFolders,
@@ -105,14 +106,15 @@ def test_two_agents_that_unpack_at_once_both_succeed(folders: WorkerFolders) -> 
 
 def test_last_two_bundles_and_those_of_agents_stay(folders: WorkerFolders) -> None:
     folders.open()
-    for age, digest in enumerate(("a", "b", "c", "d")):
+    for age, digest in enumerate(("a", "b", "c", "d", "e")):
         folders.bundle(digest).mkdir()
         os.utime(folders.bundle(digest), (1000 - age, 1000 - age))
-    folders.agent("agent").mkdir()
-    write_fields(folders.agent("agent") / PROCESS, {"bundle": "d"})
+    for name, file, digest in (("runs", PROCESS, "d"), ("waits", PREPARATION, "e")):
+        folders.agent(name).mkdir()
+        write_fields(folders.agent(name) / file, {"bundle": digest})
 
     assert remove_unused(folders) == ["c"]
-    assert sorted(path.name for path in folders.bundles.iterdir()) == ["a", "b", "d"]
+    assert sorted(path.name for path in folders.bundles.iterdir()) == ["a", "b", "d", "e"]
 
 
 def test_abandoned_draft_is_removed_and_a_fresh_one_stays(folders: WorkerFolders) -> None:

@@ -137,7 +137,7 @@ def test_line_of_a_script_runs_an_agent_until_it_ends(tmp_path: Path) -> None:
     stand_in_bundle(folders.base)
     commands = WorkerCommands(str(folders.base))
     settings = b'{"say": "from a script", "exit": 5}'
-    read_report(run_command(commands.write_settings("job-7", settings)))
+    read_report(run_command(commands.write_settings("job-7", DIGEST, settings)))
 
     line = commands.run_line('"job-$TASK"', DIGEST)
     done = subprocess.run(["sh", "-c", f"TASK=7; {line}"], capture_output=True, check=False)

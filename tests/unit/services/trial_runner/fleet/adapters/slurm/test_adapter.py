@@ -333,12 +333,6 @@ def test_agent_has_the_shorter_one_of_the_times_to_kill(
     assert agent_grace_s(before_limit_s, kill_wait_s) == grace_s
 
 
-async def test_settings_stay_for_a_job_that_is_requeued(platform: Platform) -> None:
-    await platform.adapter().launch(orders(4))
-
-    assert platform.settings(4)["keeps_settings"] is True
-
-
 @pytest.mark.parametrize(
     ("found", "interval_s"),
     [

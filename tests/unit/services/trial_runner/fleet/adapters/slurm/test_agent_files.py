@@ -28,7 +28,7 @@ async def test_bundle_is_sent_once(files: AgentFiles, tmp_path: Path) -> None:
 
 
 async def test_settings_are_readable_by_their_owner_only(files: AgentFiles, tmp_path: Path) -> None:
-    await files.write_settings(AGENT, b"{}")
+    await files.write_settings(AGENT, "ab", b"{}")
 
     path = tmp_path / "nni" / "agents" / AGENT / "settings.json"
     assert path.read_bytes() == b"{}"
@@ -36,8 +36,8 @@ async def test_settings_are_readable_by_their_owner_only(files: AgentFiles, tmp_
 
 
 async def test_folders_of_a_prefix_are_listed_and_removed(files: AgentFiles) -> None:
-    await files.write_settings(AGENT, b"{}")
-    await files.write_settings("nni-0123abcd-exp-ab-1", b"{}")
+    await files.write_settings(AGENT, "ab", b"{}")
+    await files.write_settings("nni-0123abcd-exp-ab-1", "ab", b"{}")
 
     states = await files.states("nni-0123abcd-exp-a-")
     await files.remove([AGENT])
@@ -49,7 +49,7 @@ async def test_folders_of_a_prefix_are_listed_and_removed(files: AgentFiles) -> 
 async def test_folder_of_an_agent_that_was_killed_elsewhere_is_removed(
     files: AgentFiles, tmp_path: Path
 ) -> None:
-    await files.write_settings(AGENT, b"{}")
+    await files.write_settings(AGENT, "ab", b"{}")
     folder = tmp_path / "nni" / "agents" / AGENT
     (folder / "process.json").write_text('{"machine": "another:1", "host": "another"}')
 
@@ -60,7 +60,7 @@ async def test_folder_of_an_agent_that_was_killed_elsewhere_is_removed(
 
 async def test_bundles_stay_while_an_agent_has_a_folder(files: AgentFiles, tmp_path: Path) -> None:
     digest = await files.send_bundle()
-    await files.write_settings(AGENT, b"{}")
+    await files.write_settings(AGENT, "ab", b"{}")
 
     await files.remove_rest()
     assert (tmp_path / "nni" / "bundles" / digest).is_dir()
