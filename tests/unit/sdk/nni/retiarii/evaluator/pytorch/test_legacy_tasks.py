@@ -88,4 +88,5 @@ def test_evaluator_warns_of_the_newer_name_once(name: str) -> None:
     with pytest.warns(DeprecationWarning, match=rf"nni\.nas\.evaluator\.pytorch\.{name}") as caught:
         _ = [getattr(pl, name)(**QUIET) for _ in range(2)]
 
-    assert len(caught) == 1
+    # Lightning may warn of its own, as it does where Slurm is installed.
+    assert [one.category for one in caught].count(DeprecationWarning) == 1
