@@ -64,6 +64,8 @@ class Session:
         self._listeners: list[asyncssh.SSHListener] = []
         self._bundles: set[str] = set()
         self._folder: str | None = None
+        self._opening = asyncio.Lock()
+        """A published folder ends those that are not: forwards are opened once."""
         self._programs: list[asyncssh.SSHClientProcess[bytes]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._watcher: asyncssh.SSHClientProcess[bytes] | None = None
@@ -126,7 +128,8 @@ class Session:
     async def open_forwards(self, endpoints: InstallationEndpoints) -> str:
         """Forward bus and manager to sockets on the machine; return their folder.
 
-        They end with the connection. A second call returns the same folder.
+        They end with the connection. A second call returns the same folder, also while the first
+        one opens it: several agents may be launched at once.
 
         Args:
             endpoints: addresses of bus and manager as this machine reaches them.
@@ -134,8 +137,12 @@ class Session:
         Raises:
             MachineError: the machine refuses both sockets and ports.
         """
-        if self._folder is not None:
+        async with self._opening:
+            if self._folder is None:
+                self._folder = await self._open_folder(endpoints)
             return self._folder
+
+    async def _open_folder(self, endpoints: InstallationEndpoints) -> str:
         python = (await self.facts()).interpreter
         made = await call_channel(self.machine, self._connection, python, "open", self._key)
         base, name = str(made["base"]), str(made["name"])
@@ -154,7 +161,6 @@ class Session:
         except (OSError, asyncssh.Error) as error:
             raise connection_error(self.machine, error) from error
         await call_channel(self.machine, self._connection, python, "publish", base, name)
-        self._folder = base
         return base
 
     async def _open_ports(

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ pytest.importorskip("asyncssh", reason="the extra remote is not installed")
 from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.machines import HostKeyPolicy, Machine
+from tests.support import wait
 from tests.support.remote_machines import PASSWORD, USER, Machines
 from tests.support.ssh_server import SshServer, make_key
 
@@ -54,6 +56,23 @@ def log_in(
         return str(done.stdout).strip()
 
     return asyncio.run(run())
+
+
+def running(word: str) -> list[psutil.Process]:
+    """Return the processes with a word on their command line."""
+    found = psutil.process_iter(["cmdline"])
+    return [one for one in found if word in (one.info["cmdline"] or ())]
+
+
+def wait_until_reaped(processes: list[psutil.Process]) -> None:
+    """Wait until children of an event loop have ended, and the loop has been notified.
+
+    A loop that is closed before leaves an object that warns of a running process.
+    """
+    wait.until(lambda: not any(one.is_running() for one in processes), 30.0)
+    for thread in threading.enumerate():
+        if thread.name.startswith("asyncio-waitpid"):
+            thread.join()
 
 
 def refusal(machine: Machine, known_hosts: Path) -> MachineError:
@@ -269,13 +288,16 @@ def test_proxy_command_of_the_configuration_is_used_and_ended(
     public = Path(f"{world.host_key}.pub").read_text()
     known.write_text(f"[behind]:{machine.port} {public}")
 
-    assert log_in(named, known, config, tmp_path) == "42"
+    (tmp_path / "config").write_text(config)
 
-    left = [
-        one for one in psutil.process_iter(["cmdline"]) if str(proxy) in (one.info["cmdline"] or ())
-    ]
-    psutil.wait_procs(left, timeout=10)
-    assert not any(one.is_running() for one in left)
+    async def case() -> None:
+        async with asyncio.timeout(40):
+            async with await open_connection(named, known, [tmp_path / "config"]):
+                used = running(str(proxy))
+            await asyncio.to_thread(wait_until_reaped, used)
+        assert used
+
+    asyncio.run(case())
 
 
 def test_proxy_jump_of_the_configuration_is_used(

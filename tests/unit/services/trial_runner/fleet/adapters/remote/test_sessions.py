@@ -75,6 +75,19 @@ async def greeted(session: Session, _: asyncio.Event) -> tuple[list[str], str]:
         return await greetings(folder), folder
 
 
+def test_agents_that_are_launched_at_once_share_the_forwards(
+    world: Machines, machine: Machine, key: str
+) -> None:
+    async def open_together(session: Session, _: asyncio.Event) -> tuple[int, list[str]]:
+        async with open_greeters() as endpoints:
+            folders = await asyncio.gather(*(session.open_forwards(endpoints) for _ in range(3)))
+            names = [path for path in Path(folders[0]).iterdir() if path.is_dir()]
+            assert len({*folders}) == 1
+            return len(names), await greetings(folders[0])
+
+    assert on(world, machine, key, open_together) == (1, ["bus", "manager"])
+
+
 def other_server(world: Machines, **changes: object) -> SshServer:
     fields = {name: getattr(world.servers[0].options, name) for name in ServerOptions.__slots__}
     server = SshServer(ServerOptions(**{**fields, "port": 0, **changes}))
