@@ -153,6 +153,22 @@ def test_each_trial_counts_once_though_processes_and_the_connection_end(
     until(lambda: not machine.processes(), TIMEOUT_S, "the end of the agents")
 
 
+@pytest.mark.timeout(420)
+def test_machine_that_comes_later_gets_the_trials(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    machine.server.kill()
+    experiment = nnictl.create(config)
+    away = "no SSH server listens"
+    until(lambda: away in reason(nnictl, experiment), TIMEOUT_S, "a reason")
+
+    machine.server.start()
+    local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    assert [trial["status"] for trial in nnictl.trials(experiment)] == ["SUCCEEDED"] * 4
+
+
 def running(nnictl: Nnictl, experiment: str) -> int:
     return sum(trial["status"] == "RUNNING" for trial in nnictl.trials(experiment))
 
@@ -165,12 +181,13 @@ def test_wrong_password_is_a_visible_reason(
     config.write_text(config.read_text().replace(PASSWORD, "another one"))
 
     experiment = nnictl.create(config)
-    waiting = until(lambda: refusal(nnictl, experiment), TIMEOUT_S, "a reason")
+    refused = "machineList[0].password was refused"
+    until(lambda: refused in reason(nnictl, experiment), TIMEOUT_S, "a reason")
 
+    waiting = reason(nnictl, experiment)
     assert f"ssh -p {machine.server.port} {USER}@127.0.0.1" in waiting
     assert "another one" not in waiting
 
 
-def refusal(nnictl: Nnictl, experiment: str) -> str:
-    reason = str(nnictl.json("experiment", "status", experiment)["waitingFor"])
-    return reason if "machineList[0].password was refused" in reason else ""
+def reason(nnictl: Nnictl, experiment: str) -> str:
+    return str(nnictl.json("experiment", "status", experiment)["waitingFor"])

@@ -132,6 +132,8 @@ class PlatformProblem:
     value: str = ""
     """The value, never a secret."""
     remedy: str = ""
+    permanent: bool = True
+    """False if the section may be right: a machine is away, or a person can mend it there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,10 +176,11 @@ class PlatformCalls:
         self, adapter: PlatformAdapter, action: OpenPlatform
     ) -> ActionCompleted | ActionFailed:
         problems = await adapter.check()
-        if problems:
+        if any(one.permanent for one in problems):
             words = "; ".join(map(_words, problems))
             remedies = "; ".join(one.remedy for one in problems if one.remedy)
             return ActionFailed(self._key, action, words, remedies, permanent=True)
+        # Machines that are away now do not hold up the others; without any, this raises.
         await adapter.prepare()
         return PlatformOpened(self._key)
 

@@ -459,7 +459,13 @@ def _problem(machine: Machine, error: PlatformError) -> PlatformProblem:
     """Return an error as a problem of a machine's entry."""
     if isinstance(error, MachineError):
         return error.problem()
-    return PlatformProblem(machine.field("host"), error.message, machine.host, error.remedy)
+    return PlatformProblem(
+        machine.field("host"),
+        error.message,
+        machine.host,
+        error.remedy,
+        permanent=error.permanent,
+    )
 
 
 def _agent(name: AgentName, state: Mapping[str, Any], host: str) -> PlatformAgent:

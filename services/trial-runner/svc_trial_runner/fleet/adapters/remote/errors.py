@@ -46,7 +46,9 @@ class MachineError(PlatformError):
 
     def problem(self) -> PlatformProblem:
         """Return the error as a problem of the section."""
-        return PlatformProblem(self.field, self.rule, self.value, self.remedy)
+        return PlatformProblem(
+            self.field, self.rule, self.value, self.remedy, permanent=self.permanent
+        )
 
 
 def ssh_command(machine: Machine) -> str:

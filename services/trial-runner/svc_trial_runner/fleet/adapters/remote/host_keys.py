@@ -71,7 +71,6 @@ class HostKeyCheck:
             host,
             f"compare the fingerprint, then accept it: echo '{line}' >> {USER_FILE} "
             "(hostKeyPolicy: accept-new does this at the first connection)",
-            permanent=True,
         )
         return False
 

@@ -87,7 +87,11 @@ class SlurmAdapter:
         try:
             return await self._cluster_problems()
         except PlatformError as error:
-            return [PlatformProblem("platform", str(error), PLATFORM, error.remedy)]
+            return [
+                PlatformProblem(
+                    "platform", str(error), PLATFORM, error.remedy, permanent=error.permanent
+                )
+            ]
 
     async def _cluster_problems(self) -> list[PlatformProblem]:
         missing = await self._slurm.missing_programs()

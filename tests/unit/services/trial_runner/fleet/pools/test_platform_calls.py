@@ -71,6 +71,12 @@ async def test_problems_of_a_section_are_a_permanent_failure(setup: Setup) -> No
     )
 
 
+async def test_problem_that_may_pass_does_not_hold_up_the_platform(setup: Setup) -> None:
+    setup.platform.problems = [PlatformProblem("host", "is away", "a", permanent=False)]
+
+    assert await setup.calls.perform(OpenPlatform(), SECTION) == PlatformOpened("slurm")
+
+
 async def test_error_of_a_platform_is_a_result(setup: Setup) -> None:
     setup.platform.failure = PlatformError("no route to host", "check the host")
 

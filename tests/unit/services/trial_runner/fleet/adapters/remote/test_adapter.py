@@ -187,9 +187,11 @@ def test_machine_that_is_away_holds_up_no_other(tmp_path: Path) -> None:
     async def work(machines: Machines) -> None:
         machines.servers[0].kill()
         adapter = machines.adapter()
+        problems = await adapter.check()
         await adapter.prepare()
         failures = await adapter.launch([agent_order(ONE), agent_order(TWO)])
 
+        assert [(one.field, one.permanent) for one in problems] == [("machineList[0].port", False)]
         assert [failure.name for failure in failures] == [TWO]
         assert "no SSH server listens" in failures[0].reason
         assert not failures[0].permanent
