@@ -114,7 +114,11 @@ def trial(
     if as_json:
         write_json([{"trialJobId": item.id, "logPath": log_path(item)} for item in found])
     elif trial_id is not None:
-        Messages().line(f"trial log path: {log_path(found[0])}")
+        messages, path = Messages(), log_path(found[0])
+        messages.line(f"trial log path: {path}")
+        if found[0].HasField("started_at") and not Path(path).exists():
+            command = f"nnictl log trial {experiment_id} --trial_id {trial_id} --follow"
+            messages.warning(f"the file is not on this machine; print it with: {command}")
     else:
         echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
 

@@ -43,6 +43,17 @@ def test_log_of_an_experiment_that_nnictl_did_not_start_is_an_error(
     assert "was not started by nnictl" in capsys.readouterr().err
 
 
+def test_output_of_another_machine_has_a_command_that_prints_it(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.add_trial("abcd1234", "aBcDe").started_at.GetCurrentTime()
+
+    assert main(["log", "trial", "--trial_id", "aBcDe"]) == DONE
+
+    assert "nnictl log trial abcd1234 --trial_id aBcDe --follow" in capsys.readouterr().err
+
+
 def test_trial_prints_where_trials_write(
     manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
