@@ -21,6 +21,9 @@ _NOT_THERE_YET: Final = frozenset(
     }
 )
 
+_TEXT_LIMIT: Final = 2_000
+"""Length of what is shown of a platform's words."""
+
 
 class PoolStates:
     """States of all pools by name: their agents, and why a pool does not grow.
@@ -72,10 +75,10 @@ class PoolStates:
             return None
         coming = [agent for agent in state.agents if agent.state in _NOT_THERE_YET]
         return PoolFacts(
-            state.reason,
-            state.remedy,
+            state.reason[:_TEXT_LIMIT],
+            state.remedy[:_TEXT_LIMIT],
             len(coming),
-            next((agent.reason for agent in coming if agent.reason), ""),
+            next((agent.reason[:_TEXT_LIMIT] for agent in coming if agent.reason), ""),
         )
 
     def wait(self, pool: str) -> WaitReason | None:

@@ -71,6 +71,8 @@ class DiskCheckpointCopies:
         """Unpack an archive as the copy of a checkpoint."""
         root = Path(directory) / COMPLETE_CHECKPOINTS
         draft = root / f"{_UNFINISHED}{_name_of(checkpoint)}"
+        with self._code_user.acting():
+            shutil.rmtree(draft, ignore_errors=True)  # of an agent that was killed in between
         unpack = self._archives.extract  # that of `svc_common.storage.archives`, which trusts none
         unpack(archive, draft)
         with self._code_user.acting():
@@ -80,6 +82,8 @@ class DiskCheckpointCopies:
         """Return the path for a downloaded archive; create its folder."""
         with self._code_user.acting():
             root = Path(directory) / COMPLETE_CHECKPOINTS
+            if root.is_symlink():  # of an earlier attempt; the agent would write where it points
+                root.unlink()
             root.mkdir(parents=True, exist_ok=True)
         return root / _ARCHIVE
 

@@ -43,6 +43,13 @@ def test_reason_of_a_pool_becomes_the_wait_of_its_trials() -> None:
     assert states.wait("exp-y") is None
 
 
+def test_words_of_a_platform_are_cut() -> None:
+    wait = states_with(reason="r" * 5000, remedy="s" * 5000).wait("exp-x")
+
+    assert wait is not None
+    assert (len(wait.detail), len(wait.remedy)) == (2000, 2000)
+
+
 def test_agents_that_are_not_there_yet_are_counted_with_a_reason() -> None:
     states = states_with(agents=[RUNNING, PENDING])
 

@@ -138,3 +138,33 @@ def test_no_copy_is_left_when_they_are_discarded(
 
     assert copies.last(str(tmp_path)) is None
     assert (tmp_path / "checkpoint/model").exists()
+
+
+def test_archive_is_unpacked_although_a_killed_agent_has_begun_to(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    trial, other = tmp_path / "trial", tmp_path / "other"
+    trial.mkdir()
+    write(trial, "one")
+    archive = copies.pack(copies.complete(str(trial), FIRST))
+    left = copies.archive_path(str(other)).parent / "unfinished.1.1.10"
+    left.mkdir()
+    (left / "model").write_text("half")
+
+    copies.add(str(other), FIRST, archive)
+    copies.restore(str(other), FIRST)
+
+    assert (other / "checkpoint/model").read_text() == "one"
+
+
+def test_archive_is_not_written_where_a_link_of_a_trial_points(
+    copies: DiskCheckpointCopies, tmp_path: Path
+) -> None:
+    trial, elsewhere = tmp_path / "trial", tmp_path / "elsewhere"
+    trial.mkdir()
+    elsewhere.mkdir()
+    (trial / ".checkpoint").symlink_to(elsewhere)
+
+    copies.archive_path(str(trial)).write_text("archive")
+
+    assert list(elsewhere.iterdir()) == []

@@ -123,6 +123,11 @@ class MachineLink:
                 self._report(None, error)
                 await self._pause(None if error.permanent else pause_s(failures))
                 continue
+            except Exception as error:  # noqa: BLE001 - who waits for the machine has to hear of it
+                failures += 1
+                self._report(None, self._unexpected(error))
+                await self._pause(pause_s(failures))
+                continue
             failures = 0
             try:
                 self._report(session, None)
@@ -140,6 +145,11 @@ class MachineLink:
             )
             self._report(None, cut)
             await self._pause(pause_s(failures))
+
+    def _unexpected(self, error: Exception) -> MachineError:
+        """Return the error of a machine for one that no rule knows."""
+        words = f"cannot be used: {type(error).__name__}: {str(error)[:200]}"
+        return MachineError(self.machine, "host", words, self.machine.host, "it is tried again")
 
     async def _connect(self) -> Session:
         session = await self._open_session(self.machine, self._on_change)

@@ -91,6 +91,21 @@ def test_pauses_grow_to_a_limit() -> None:
     assert pause_s(1000) == LONGEST_PAUSE_S
 
 
+def test_error_that_no_rule_knows_is_told_to_those_who_wait() -> None:
+    async def refuse(machine: Machine, on_end: Callable[[], None]) -> Session:
+        raise LookupError(f"{machine.host} is odd")
+
+    async def case() -> None:
+        endpoints = InstallationEndpoints("nats://127.0.0.1:9", "127.0.0.1:9")
+        link = MachineLink(Machine(0, "h", USER, 22), refuse, endpoints, lambda: None)
+        async with asyncio.timeout(40):
+            with pytest.raises(MachineError, match="cannot be used: LookupError: h is odd"):
+                await link.session()
+        await link.aclose()
+
+    asyncio.run(case())
+
+
 def test_forwards_are_renewed_after_a_cut_under_a_new_name(tmp_path: Path) -> None:
     async def work(opened: Opened) -> None:
         folder = await opened.link.forwards()
