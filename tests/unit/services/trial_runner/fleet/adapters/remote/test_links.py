@@ -91,7 +91,7 @@ def test_pauses_grow_to_a_limit() -> None:
     assert pause_s(1000) == LONGEST_PAUSE_S
 
 
-def test_error_that_no_rule_knows_is_told_to_those_who_wait() -> None:
+def test_error_that_no_rule_knows_reaches_those_who_wait() -> None:
     async def refuse(machine: Machine, on_end: Callable[[], None]) -> Session:
         raise LookupError(f"{machine.host} is odd")
 
