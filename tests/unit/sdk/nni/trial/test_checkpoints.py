@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import nni
+from nni.trial.api import use_channel
 from nni.trial.channel import TrialChannelError
 from tests.support.trial_agent import TrialAgent
 
@@ -18,7 +19,9 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrialAgen
     with TrialAgent(tmp_path, {}) as it:
         for name, value in it.environment().items():
             monkeypatch.setenv(name, value)
+        use_channel(None)  # an earlier test may have been a trial of its own
         yield it
+        use_channel(None)
 
 
 def test_folder_is_in_the_output_of_the_trial_and_keeps_its_content(
