@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.domain.agents import PlatformSection
 from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
 
@@ -24,4 +25,4 @@ def local_context(
     """Return the context of an adapter; all pools share the folder."""
     section = PlatformSection("local", options or {})
     endpoints = InstallationEndpoints("nats://127.0.0.1:1", "127.0.0.1:2")
-    return AdapterContext(installation, pool, section, endpoints, NoBundles(), folder)
+    return AdapterContext(installation, pool, section, endpoints, NoBundles(), folder, NoFront())

@@ -15,6 +15,7 @@ from nni_wire import tar_reader
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.agent_settings import AgentSettings, parse_agent_settings
 from svc_trial_runner.fleet.adapters.bundles import bundle_main
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
 from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
@@ -147,6 +148,7 @@ class Machines:
             endpoints=endpoints or InstallationEndpoints("nats://127.0.0.1:9", "127.0.0.1:9"),
             bundles=self.bundles,
             folder=self.folder / installation / pool,
+            front=NoFront(),
         )
         return RemoteAdapter(context, self.known_hosts, config_files=[])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.slurm.adapter import SlurmAdapter
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformSection
 from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints
@@ -44,6 +45,7 @@ class SlurmAgents:
                 ENDPOINTS,
                 self._bundles,
                 self._folder,
+                NoFront(),
             )
         )
 

@@ -15,6 +15,7 @@ from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_trial_runner.fleet.adapters.bundles.bundle_store import DirectoryBundleStore
 from svc_trial_runner.fleet.adapters.credentials import NoCredentials, SupervisorCredentials
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.installation import installation_id
 from svc_trial_runner.fleet.adapters.platform_registry import (
     InstalledPlatforms,
@@ -72,6 +73,7 @@ def _platforms(settings: Settings, installation: str) -> InstalledPlatforms:
             DirectoryBundleStore(folder / "bundles", folder / "wheels"),
             PoolSecrets(settings.home),
             folder / "pools",
+            NoFront(),
         )
     )
 

@@ -141,6 +141,28 @@ class CredentialStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FrontEndpoint:
+    """Address of the open TLS front, for agents on other machines."""
+
+    address: str
+    """`host:port` that other machines reach: of the manager, and of the bus after `tls://`."""
+    authority: str
+    """Certificate, in PEM, of the authority that has signed the front's own."""
+
+
+class Front(Protocol):
+    """Interface of the installation's TLS listener, which leads to bus and manager."""
+
+    async def open(self) -> FrontEndpoint:
+        """Return the address of the front, opened if it is not open; safe to repeat.
+
+        Raises:
+            PlatformError: it cannot be opened: no port is free, or a package is missing.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class AdapterContext:
     """What an adapter is opened with."""
 
@@ -151,6 +173,8 @@ class AdapterContext:
     bundles: BundleStore
     folder: Path
     """Private folder of this pool and platform on this machine, for keys, sockets and logs."""
+    front: Front
+    """Way in for agents on machines that do not reach loopback."""
 
 
 AdapterFactory = Callable[[AdapterContext], PlatformAdapter]

@@ -21,6 +21,7 @@ from svc_trial_runner.fleet.ports import (
     AdapterContext,
     AdapterFactory,
     BundleStore,
+    Front,
     InstallationEndpoints,
     PlatformAdapter,
     PlatformError,
@@ -48,6 +49,7 @@ class PlatformDependencies:
     secrets: PoolSecrets
     folder: Path
     """Private folder of the fleet."""
+    front: Front
 
 
 class InstalledPlatforms:
@@ -85,6 +87,7 @@ class InstalledPlatforms:
                 shared.endpoints,
                 shared.bundles,
                 folder,
+                shared.front,
             )
         )
 

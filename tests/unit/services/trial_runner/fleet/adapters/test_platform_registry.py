@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from svc_common.pool_secrets import PoolSecrets
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
 from svc_trial_runner.fleet.adapters.platform_registry import (
     BUILT_IN,
@@ -29,7 +30,12 @@ def platforms(tmp_path: Path) -> InstalledPlatforms:
     endpoints = InstallationEndpoints("nats://127.0.0.1:1", "127.0.0.1:2")
     return InstalledPlatforms(
         PlatformDependencies(
-            INSTALLATION, endpoints, NoBundles(), PoolSecrets(tmp_path), tmp_path / "pools"
+            INSTALLATION,
+            endpoints,
+            NoBundles(),
+            PoolSecrets(tmp_path),
+            tmp_path / "pools",
+            NoFront(),
         )
     )
 

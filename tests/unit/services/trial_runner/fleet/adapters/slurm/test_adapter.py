@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.slurm.adapter import (
     SlurmAdapter,
     agent_grace_s,
@@ -57,6 +58,7 @@ class Platform:
                 InstallationEndpoints(self.bus, "127.0.0.1:50051"),
                 self.bundles,
                 self.folder,
+                NoFront(),
             ),
             self.slurm,
         )
