@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from nni.cli.options import Json
 from nni.cli.output import Messages, table, write_json
 
 if TYPE_CHECKING:
-    from nni.hpo.registry.entries import AlgorithmEntry
+    from nni.hpo.registry.entries import AlgorithmEntry, Kind
 
 app = typer.Typer(
     name="algo", help="Give your own algorithms names, and list all.", no_args_is_help=True
@@ -27,7 +28,14 @@ def register(
     *,
     meta: Annotated[
         Path,
-        typer.Option("--meta", "-m", metavar="FILE", show_default=False, help="The meta file."),
+        typer.Option(
+            "--meta",
+            "--meta_path",
+            "-m",
+            metavar="FILE",
+            show_default=False,
+            help="The meta file.",
+        ),
     ],
 ) -> None:
     """Register an installed algorithm under a name, from a YAML file.
@@ -47,6 +55,7 @@ def register(
     Messages().info(f"The {entry.kind} {entry.documented_path} is registered as {entry.name}.")
 
 
+@app.command("unreg", hidden=True)
 @app.command("unregister")
 def unregister(name: Name) -> None:
     """Remove the registration of a name."""
@@ -75,9 +84,10 @@ def show(name: Name, *, as_json: Json = False) -> None:
     """Show the page of one algorithm: what it does, its arguments and what it supports."""
     from nni.experiment.errors import ExperimentError
 
-    found = [entry for entry in _entries() if entry.name == name]
+    entries = _entries()
+    found = [entry for entry in entries if entry.name == name] or _same_name(name)
     if not found:
-        known = ", ".join(entry.name for entry in _entries())
+        known = ", ".join(entry.name for entry in entries)
         raise ExperimentError(f"no algorithm has the name {name!r}; known: {known}")
     if as_json:
         pages = [_details(entry) | {"Arguments": entry.argument_rows()} for entry in found]
@@ -100,6 +110,18 @@ def _entries() -> list[AlgorithmEntry]:
         return list(algorithms())
     except ValueError as error:
         raise ExperimentError(str(error)) from error
+
+
+def _same_name(name: str) -> list[AlgorithmEntry]:
+    """Return the entries that a name means, such as `GPTuner` for `gp`."""
+    from nni.hpo.registry.factory import find
+
+    found: list[AlgorithmEntry] = []
+    kinds: tuple[Kind, ...] = ("tuner", "assessor", "advisor")
+    for kind in kinds:
+        with contextlib.suppress(ValueError):
+            found.append(find(kind, name))
+    return found
 
 
 def _row(entry: AlgorithmEntry) -> dict[str, str]:

@@ -25,7 +25,7 @@ def export(
     *,
     filename: Filename,
     type_: Annotated[
-        Literal["json", "csv"], typer.Option("--type", show_default=False, help="Format.")
+        Literal["json", "csv"], typer.Option("--type", "-t", show_default=False, help="Format.")
     ],
     id: OptionalId = None,  # noqa: A002 - the documented name of the argument
     intermediate: Annotated[

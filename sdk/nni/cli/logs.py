@@ -22,11 +22,11 @@ _HEAD_NOT_HELP: Final = {"help_option_names": ["--help"]}
 
 Head = Annotated[
     int | None,
-    typer.Option("--head", "-h", min=1, show_default=False, help="Only the first N lines."),
+    typer.Option("--head", "-h", "-H", min=1, show_default=False, help="Only the first N lines."),
 ]
 Tail = Annotated[
     int | None,
-    typer.Option("--tail", "-t", min=1, show_default=False, help="Only the last N lines."),
+    typer.Option("--tail", "-t", "-T", min=1, show_default=False, help="Only the last N lines."),
 ]
 STREAMS: Final = ("stdout", "stderr")
 Follow = Annotated[

@@ -32,7 +32,11 @@ Foreground: TypeAlias = Annotated[
 UrlPrefix: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--url_prefix", "--url-prefix", help="Serve page and REST below this path.", metavar="PATH"
+        "--url_prefix",
+        "--url-prefix",
+        "-u",
+        help="Serve page and REST below this path.",
+        metavar="PATH",
     ),
 ]
 ExperimentDir: TypeAlias = Annotated[

@@ -21,12 +21,17 @@ def ss_gen(
     *,
     trial_command: Annotated[
         str,
-        typer.Option("--trial_command", "--trial-command", show_default=False, help="The command."),
+        typer.Option(
+            "--trial_command", "--trial-command", "-t", show_default=False, help="The command."
+        ),
     ],
     trial_dir: Annotated[
-        Path, typer.Option("--trial_dir", "--trial-dir", help="The folder of the trial's code.")
+        Path,
+        typer.Option("--trial_dir", "--trial-dir", "-d", help="The folder of the trial's code."),
     ] = Path(),
-    file: Annotated[Path, typer.Option("--file", help="The file to write.")] = Path(DEFAULT_FILE),
+    file: Annotated[Path, typer.Option("--file", "-f", help="The file to write.")] = Path(
+        DEFAULT_FILE
+    ),
 ) -> None:
     """Write the search space that the annotations of a trial's code describe, as JSON.
 

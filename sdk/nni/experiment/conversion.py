@@ -74,9 +74,14 @@ def _write_optional(config: ExperimentConfig, message: config_pb2.ExperimentConf
             getattr(message, limit).CopyFrom(duration_message(duration_seconds(text)))
     if config.search is not None:
         message.search.CopyFrom(_search(config.search))
-    for section in ("tuner", "assessor", "advisor"):
-        algorithm = getattr(config, section)
-        if algorithm.is_given():
+    sections: tuple[Literal["tuner", "assessor", "advisor"], ...] = (
+        "tuner",
+        "assessor",
+        "advisor",
+    )
+    for section in sections:
+        algorithm = config.given(section)
+        if algorithm is not None:
             getattr(message, section).CopyFrom(_algorithm(algorithm))
 
 

@@ -27,7 +27,7 @@ class AlgorithmConfig(ConfigModel):
     """
 
     name: Text | None = None
-    """Built-in or registered name, case-sensitive."""
+    """Built-in or registered name; `GP`, `gp` and `GPTuner` are the same one."""
     class_name: Text | None = None
     """`module.Class` of an algorithm that no registry knows."""
     code_directory: AbsolutePath | None = None

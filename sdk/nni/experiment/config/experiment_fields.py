@@ -139,6 +139,8 @@ class ExperimentFields(ConfigModel):
     def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
         """Return the section of an algorithm if it has been filled in.
 
+        The name of an advisor under `tuner`, as in NNI 3.0, counts as the section `advisor`.
+
         Args:
             section: name of the section.
 
@@ -146,7 +148,14 @@ class ExperimentFields(ConfigModel):
             The section, or `None` if it was never filled in.
         """
         config: AlgorithmConfig = getattr(self, section)
+        if section != "assessor" and self._has_advisor_as_tuner():
+            return self.tuner if section == "advisor" else None
         return config if config.is_given() else None
+
+    def _has_advisor_as_tuner(self) -> bool:
+        from nni.hpo.registry.factory import is_advisor
+
+        return not self.advisor.is_given() and is_advisor(self.tuner.name or "")
 
     def effective_log_level(self) -> LogLevel:
         """Return the log level of manager and algorithm.

@@ -68,7 +68,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
     The constructor then checks its arguments by the declaration before its body runs.
 
     Args:
-        name: as users write it, case-sensitive.
+        name: as users write it.
         use_when: one sentence that helps to choose.
         parallel: what happens to several requests at once; empty for assessors.
         documented_as: import path under which the class is documented; empty for its own.

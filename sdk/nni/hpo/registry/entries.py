@@ -30,7 +30,7 @@ class AlgorithmEntry:
     """
 
     name: str
-    """Name that users write, case-sensitive."""
+    """Name that users write; capitals and an ending such as `Tuner` do not matter, see `find`."""
     kind: Kind
     """`tuner`, `assessor` or `advisor`."""
     class_path: str

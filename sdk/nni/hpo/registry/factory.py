@@ -79,6 +79,9 @@ def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
 def find(kind: Kind, name: str) -> AlgorithmEntry:
     """Return the entry of the algorithm of this kind and name.
 
+    A name as it is declared comes first; without one, capitals, punctuation and the ending
+    `Tuner`, `Assessor` or `Advisor` do not matter: `gp` and `GP` are `GPTuner`, as in NNI 3.0.
+
     Raises:
         ValueError: there is none; the text lists those that exist.
     """
@@ -90,9 +93,39 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
     entries = {entry.name: entry for entry in algorithms(kind)}
     if name in entries:
         return entries[name]
+    same = [entry for entry in entries.values() if _folded(entry.name) == _folded(str(name))]
+    if len(same) == 1:
+        return same[0]
     known = ", ".join(entries) or "none"
     hint = _hint_of_name(str(name), entries) or _hint_of_kind(name)
     raise ValueError(f"{kind} name must be one of {known}; got {name!r}{hint}")
+
+
+def is_advisor(name: str) -> bool:
+    """Return whether a name is one of an advisor, and of no tuner.
+
+    False for an unknown name, which `validate` refuses.
+    """
+    try:
+        find("tuner", name)
+    except ValueError:
+        pass
+    else:
+        return False
+    try:
+        find("advisor", name)
+    except ValueError:
+        return False
+    return True
+
+
+_ENDING: Final = re.compile(r"(tuner|assessor|advisor)$")
+"""Ending of an algorithm's name that NNI 2.x has and NNI 3.0 lacks, or the other way round."""
+
+
+def _folded(name: str) -> str:
+    """Return the part of a name that tells algorithms apart, in lower case."""
+    return _ENDING.sub("", re.sub(r"[^a-z0-9]", "", name.casefold()))
 
 
 REMOVED_ALGORITHMS: Final[Mapping[str, str]] = {

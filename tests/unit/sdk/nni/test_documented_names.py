@@ -239,7 +239,7 @@ METHODS = {
 """Methods of `Experiment`, and their arguments."""
 
 COMMANDS = """
-create --config -c --port -p --debug -d --foreground -f --url_prefix
+create --config -c --port -p --debug -d --foreground -f --url_prefix -u
 resume --port -p --debug -d --foreground -f --experiment_dir -e
 view --port -p --experiment_dir -e --foreground -f
 stop --port -p --all -a
@@ -254,20 +254,21 @@ experiment show
 experiment status
 experiment list --all
 experiment delete --all
-experiment export --filename -f --type --intermediate -i
+experiment export --filename -f --type -t --intermediate -i
 experiment import --filename -f
 experiment save --path -p --saveCodeDir -s
 experiment load --path -p --codeDir -c --logDir -l --searchSpacePath -s
 config show
-log stdout --head -h --tail -t --path -p
-log stderr --head -h --tail -t --path -p
+log stdout --head -h -H --tail -t -T --path -p
+log stderr --head -h -H --tail -t -T --path -p
 log trial --trial_id -T
 webui url
-algo register --meta
+algo register --meta -m --meta_path
 algo show
 algo list
 algo unregister
-ss_gen --trial_command --trial_dir --file
+algo unreg
+ss_gen --trial_command -t --trial_dir -d --file -f
 """.strip().splitlines()
 """Commands of `nnictl`, and their options."""
 

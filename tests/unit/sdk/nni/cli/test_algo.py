@@ -44,8 +44,12 @@ def test_page_as_json_is_one_object() -> None:
     assert page["Arguments"][2]["Range"] == "> min_budget"
 
 
+def test_page_is_found_by_another_spelling_of_the_name() -> None:
+    assert json.loads(output("show", "gp", "--json"))["Name"] == "GPTuner"
+
+
 def test_unknown_name_lists_the_known_ones() -> None:
-    done = CliRunner().invoke(app, ["show", "tpe"])
+    done = CliRunner().invoke(app, ["show", "TPEE"])
 
     assert done.exit_code != 0
     assert "known: Anneal, auto" in str(done.exception)

@@ -12,7 +12,7 @@ SPELLINGS = {
     "Port": ("--port", "-p"),
     "Debug": ("--debug", "-d"),
     "Foreground": ("--foreground", "-f"),
-    "UrlPrefix": ("--url_prefix", "--url-prefix"),
+    "UrlPrefix": ("--url_prefix", "--url-prefix", "-u"),
     "ExperimentDir": ("--experiment_dir", "--experiment-dir", "-e"),
     "TrialId": ("--trial_id", "--trial-id", "-T"),
     "OptionalTrialId": ("--trial_id", "--trial-id", "-T"),

@@ -67,6 +67,13 @@ def test_what_is_not_given_is_unset() -> None:
     assert message.log_level == "info"
 
 
+def test_advisor_under_tuner_is_sent_as_the_advisor() -> None:
+    message = config_to_proto(ExperimentConfig(tuner=AlgorithmConfig(name="BOHB")))
+
+    assert message.advisor.name == "BOHB"
+    assert not message.HasField("tuner")
+
+
 def test_zero_gpus_differ_from_none() -> None:
     message = config_to_proto(ExperimentConfig(trial_gpu_number=0))
 

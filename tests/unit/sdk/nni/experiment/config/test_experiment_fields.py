@@ -18,6 +18,23 @@ def test_sections_that_were_not_filled_in_are_not_given() -> None:
     assert not {"tuner", "assessor", "advisor"} & config.to_dict().keys()
 
 
+@pytest.mark.parametrize("name", ["BOHB", "hyperband"])
+def test_advisor_under_tuner_counts_as_the_advisor(name: str) -> None:
+    config = complete(tuner={"name": name})
+
+    advisor = config.given("advisor")
+
+    assert advisor is not None
+    assert advisor.name == name
+    assert config.given("tuner") is None
+
+
+def test_advisor_under_tuner_beside_another_advisor_stays_a_tuner() -> None:
+    config = complete(tuner={"name": "BOHB"}, advisor={"name": "Hyperband"})
+
+    assert config.given("tuner") is not None
+
+
 @pytest.mark.claim("platform", 7)
 @pytest.mark.parametrize("spelling", ["0,2", [0, 2]])
 def test_gpus_of_the_tuner_become_a_list(spelling: object) -> None:

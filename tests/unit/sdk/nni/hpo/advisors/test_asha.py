@@ -140,7 +140,7 @@ def test_several_objectives_promote_what_is_not_beaten() -> None:
             "max_budget must be an int >= min_budget = 9",
         ),
         ("ASHA", {"mode": "stop"}, "mode must be one of 'promotion', 'stopping', got 'stop'"),
-        ("ASHA", {"searcher": "tpe"}, "did you mean 'TPE'"),
+        ("ASHA", {"searcher": "TPEE"}, "did you mean 'TPE'"),
         ("ASHA", {"budget": 3}, "unknown argument 'budget'; known: optimize_mode, min_budget"),
         ("ASHA", {"optimize_mode": {"a": "maximize", "b": "minimize"}}, "use MOASHA"),
         ("MOASHA", {"optimize_mode": {}}, "optimize_mode must be"),

@@ -48,7 +48,7 @@ def test_an_exhausted_tuner_draws_nothing() -> None:
 
 def test_unknown_searchers_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'TPE'"):
-        check_searcher(searcher="tpe", eta=3)
+        check_searcher(searcher="TPEE", eta=3)
 
 
 def test_parameters_of_branches_count() -> None:

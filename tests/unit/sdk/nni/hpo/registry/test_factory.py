@@ -189,7 +189,7 @@ def test_batch_space_is_checked_by_its_own_rule() -> None:
         factory.validate("tuner", "BatchTuner", {}, {"x": 1})
 
 
-@pytest.mark.parametrize("name", ["tpe", "Grid Search", "TPEE", "", "SMAC9"])
+@pytest.mark.parametrize("name", ["TPE2", "Grid", "TPEE", "", "Tuner", "SMAC9"])
 def test_unknown_name_lists_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match="tuner name must be one of Anneal, auto, BatchTuner"):
         factory.find("tuner", name)
@@ -197,33 +197,50 @@ def test_unknown_name_lists_the_known_ones(name: str) -> None:
 
 def test_unknown_name_that_is_close_gets_a_hint() -> None:
     with pytest.raises(ValueError, match="did you mean 'TPE'"):
-        factory.find("tuner", "tpe")
+        factory.find("tuner", "TPEE")
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "meant"),
     [
-        ("tuner", "Random Search", "Random"),
-        ("tuner", "Naive Evolution", "Evolution"),
         ("tuner", "Batch tuner", "BatchTuner"),
         ("tuner", "Grid Search", "GridSearch"),
+        ("tuner", "grid_search", "GridSearch"),
         ("tuner", "Network Morphism", "NetworkMorphism"),
         ("tuner", "Metis Tuner", "MetisTuner"),
         ("tuner", "Metis", "MetisTuner"),
         ("tuner", "GP", "GPTuner"),
+        ("tuner", "gp", "GPTuner"),
         ("tuner", "PBT", "PBTTuner"),
         ("tuner", "DNGO", "DNGOTuner"),
         ("tuner", "Batch", "BatchTuner"),
+        ("tuner", "random", "Random"),
+        ("tuner", "RandomTuner", "Random"),
         ("assessor", "Median Stop", "Medianstop"),
         ("assessor", "Curve Fitting", "Curvefitting"),
+        ("assessor", "MedianstopAssessor", "Medianstop"),
         ("advisor", "bohb", "BOHB"),
     ],
 )
-def test_display_name_of_nni_is_refused_with_the_name_to_use(
+def test_capitals_and_the_ending_of_a_name_do_not_matter(
     kind: factory.Kind, name: str, meant: str
 ) -> None:
-    with pytest.raises(ValueError, match=f"'{meant}'"):
-        factory.find(kind, name)
+    assert factory.find(kind, name).name == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("Random Search", "Random"), ("Naive Evolution", "Evolution")]
+)
+def test_title_of_a_page_of_nni_is_refused_with_the_name_to_use(name: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+        factory.find("tuner", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("bohb", True), ("Hyperband", True), ("TPE", False), ("nothing", False)]
+)
+def test_advisor_is_told_by_its_name(name: str, answer: object) -> None:
+    assert factory.is_advisor(name) is answer
 
 
 def test_tuner_of_architectures_is_refused_with_a_remedy() -> None:
