@@ -27,23 +27,31 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from nni_proto.common.v1 import value_pb2 as nni__proto_dot_common_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/pool.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\xaf\x02\n\x08PoolNeed\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x15\n\rwaiting_count\x18\x02 \x01(\x05\x12\x15\n\rrunning_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12\x1b\n\x0egpus_per_trial\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\tplatforms\x18\x06 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12/\n\x06limits\x18\x07 \x01(\x0b\x32\x1f.nni_proto.runner.v1.PoolLimits\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x08\x12\x14\n\x0clog_sequence\x18\t \x01(\x03\x12\x15\n\rexperiment_id\x18\n \x01(\tB\x11\n\x0f_gpus_per_trial\"a\n\x0cPoolPlatform\x12\x10\n\x08platform\x18\x01 \x01(\t\x12+\n\x07options\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nsecrets_id\x18\x03 \x01(\t\"]\n\nPoolLimits\x12\x12\n\nmin_agents\x18\x01 \x01(\x05\x12\x12\n\nmax_agents\x18\x02 \x01(\x05\x12\'\n\x04idle\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd9\x01\n\tPoolState\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12.\n\x06\x61gents\x18\x02 \x03(\x0b\x32\x1e.nni_proto.runner.v1.PoolAgent\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\x12\x32\n\x0enext_launch_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63leaned\x18\x06 \x01(\x08\x12\x14\n\x0clog_sequence\x18\x07 \x01(\x03\x12\x13\n\x0blast_number\x18\x08 \x01(\x03\"\xc0\x01\n\tPoolAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x32\n\x05state\x18\x03 \x01(\x0e\x32#.nni_proto.runner.v1.PoolAgentState\x12\x0f\n\x07machine\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0blaunched_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05slots\x18\x07 \x01(\x05*\xe9\x01\n\x0ePoolAgentState\x12 \n\x1cPOOL_AGENT_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPOOL_AGENT_STATE_LAUNCHING\x10\x01\x12\x1c\n\x18POOL_AGENT_STATE_PENDING\x10\x02\x12\x1d\n\x19POOL_AGENT_STATE_STARTING\x10\x03\x12\x1c\n\x18POOL_AGENT_STATE_RUNNING\x10\x04\x12\x1b\n\x17POOL_AGENT_STATE_SILENT\x10\x05\x12\x1d\n\x19POOL_AGENT_STATE_DRAINING\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1enni_proto/runner/v1/pool.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnni_proto/common/v1/value.proto\"\xaf\x02\n\x08PoolNeed\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x15\n\rwaiting_count\x18\x02 \x01(\x05\x12\x15\n\rrunning_count\x18\x03 \x01(\x05\x12\x13\n\x0b\x63oncurrency\x18\x04 \x01(\x05\x12\x1b\n\x0egpus_per_trial\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\tplatforms\x18\x06 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12/\n\x06limits\x18\x07 \x01(\x0b\x32\x1f.nni_proto.runner.v1.PoolLimits\x12\x0e\n\x06\x63losed\x18\x08 \x01(\x08\x12\x14\n\x0clog_sequence\x18\t \x01(\x03\x12\x15\n\rexperiment_id\x18\n \x01(\tB\x11\n\x0f_gpus_per_trial\"w\n\x0cPoolPlatform\x12\x10\n\x08platform\x18\x01 \x01(\t\x12+\n\x07options\x18\x02 \x01(\x0b\x32\x1a.nni_proto.common.v1.Value\x12\x12\n\nsecrets_id\x18\x03 \x01(\t\x12\x14\n\x0csecret_paths\x18\x04 \x03(\t\"\xbf\x01\n\nPoolLimits\x12\x12\n\nmin_agents\x18\x01 \x01(\x05\x12\x12\n\nmax_agents\x18\x02 \x01(\x05\x12\'\n\x04idle\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0emax_agent_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08max_cost\x18\x05 \x01(\x01\x12\x1b\n\x13\x63ost_per_agent_hour\x18\x06 \x01(\x01\"\x9a\x02\n\x0ePoolDefinition\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x34\n\tplatforms\x18\x02 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12/\n\x06limits\x18\x03 \x01(\x0b\x32\x1f.nni_proto.runner.v1.PoolLimits\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\x12\x0f\n\x07removed\x18\x05 \x01(\x08\x12\x10\n\x08revision\x18\x06 \x01(\x03\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8f\x01\n\tPoolCheck\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\x34\n\tplatforms\x18\x03 \x03(\x0b\x32!.nni_proto.runner.v1.PoolPlatform\x12,\n\x08\x64\x65\x61\x64line\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x0cPoolProblems\x12\x10\n\x08\x63heck_id\x18\x01 \x01(\t\x12\x32\n\x08problems\x18\x02 \x03(\x0b\x32 .nni_proto.runner.v1.PoolProblem\"t\n\x0bPoolProblem\x12\x16\n\x0eplatform_index\x18\x01 \x01(\x05\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\r\n\x05value\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\x12\x11\n\tpermanent\x18\x06 \x01(\x08\"\x8e\x02\n\tPoolState\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12.\n\x06\x61gents\x18\x02 \x03(\x0b\x32\x1e.nni_proto.runner.v1.PoolAgent\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\x12\x32\n\x0enext_launch_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63leaned\x18\x06 \x01(\x08\x12\x14\n\x0clog_sequence\x18\x07 \x01(\x03\x12\x13\n\x0blast_number\x18\x08 \x01(\x03\x12\x33\n\x10\x65nded_agent_time\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\"\xf0\x01\n\tPoolAgent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08platform\x18\x02 \x01(\t\x12\x32\n\x05state\x18\x03 \x01(\x0e\x32#.nni_proto.runner.v1.PoolAgentState\x12\x0f\n\x07machine\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0blaunched_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05slots\x18\x07 \x01(\x05\x12.\n\nstarted_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xe9\x01\n\x0ePoolAgentState\x12 \n\x1cPOOL_AGENT_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPOOL_AGENT_STATE_LAUNCHING\x10\x01\x12\x1c\n\x18POOL_AGENT_STATE_PENDING\x10\x02\x12\x1d\n\x19POOL_AGENT_STATE_STARTING\x10\x03\x12\x1c\n\x18POOL_AGENT_STATE_RUNNING\x10\x04\x12\x1b\n\x17POOL_AGENT_STATE_SILENT\x10\x05\x12\x1d\n\x19POOL_AGENT_STATE_DRAINING\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.runner.v1.pool_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POOLAGENTSTATE']._serialized_start=1069
-  _globals['_POOLAGENTSTATE']._serialized_end=1302
+  _globals['_POOLAGENTSTATE']._serialized_start=1926
+  _globals['_POOLAGENTSTATE']._serialized_end=2159
   _globals['_POOLNEED']._serialized_start=154
   _globals['_POOLNEED']._serialized_end=457
   _globals['_POOLPLATFORM']._serialized_start=459
-  _globals['_POOLPLATFORM']._serialized_end=556
-  _globals['_POOLLIMITS']._serialized_start=558
-  _globals['_POOLLIMITS']._serialized_end=651
-  _globals['_POOLSTATE']._serialized_start=654
-  _globals['_POOLSTATE']._serialized_end=871
-  _globals['_POOLAGENT']._serialized_start=874
-  _globals['_POOLAGENT']._serialized_end=1066
+  _globals['_POOLPLATFORM']._serialized_end=578
+  _globals['_POOLLIMITS']._serialized_start=581
+  _globals['_POOLLIMITS']._serialized_end=772
+  _globals['_POOLDEFINITION']._serialized_start=775
+  _globals['_POOLDEFINITION']._serialized_end=1057
+  _globals['_POOLCHECK']._serialized_start=1060
+  _globals['_POOLCHECK']._serialized_end=1203
+  _globals['_POOLPROBLEMS']._serialized_start=1205
+  _globals['_POOLPROBLEMS']._serialized_end=1289
+  _globals['_POOLPROBLEM']._serialized_start=1291
+  _globals['_POOLPROBLEM']._serialized_end=1407
+  _globals['_POOLSTATE']._serialized_start=1410
+  _globals['_POOLSTATE']._serialized_end=1680
+  _globals['_POOLAGENT']._serialized_start=1683
+  _globals['_POOLAGENT']._serialized_end=1923
 # @@protoc_insertion_point(module_scope)

@@ -60,7 +60,13 @@ Global___PoolAgentState: _TypeAlias = PoolAgentState  # noqa: Y015
 
 @_typing.final
 class PoolNeed(_message.Message):
-    """What a pool needs, on `nni.pool.<pool>.need`; written by the manager that owns the pool."""
+    """What the experiments of a pool need, on `nni.pool.<pool>.need`; written by the manager that owns
+    the experiment.
+
+    The subject is that of the experiment's own pool. An experiment that uses a pool of the
+    installation publishes there as well, so that each experiment replaces its own demand only:
+    `pool` then names the used pool, whose platforms and limits stand in its `PoolDefinition`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -75,6 +81,7 @@ class PoolNeed(_message.Message):
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
+    """The pool whose agents are to run the attempts."""
     waiting_count: _builtins.int
     """Attempts that no agent has started."""
     running_count: _builtins.int
@@ -130,6 +137,7 @@ class PoolPlatform(_message.Message):
     PLATFORM_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     SECRETS_ID_FIELD_NUMBER: _builtins.int
+    SECRET_PATHS_FIELD_NUMBER: _builtins.int
     platform: _builtins.str
     """`local`, `remote`, `slurm`, ..."""
     secrets_id: _builtins.str
@@ -138,16 +146,23 @@ class PoolPlatform(_message.Message):
     def options(self) -> _value_pb2.Value:
         """Options of the platform, camelCase names, without secret values; a map."""
 
+    @_builtins.property
+    def secret_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths of options whose values are secret: `machineList[0].password`. Only in definitions and in
+        requests to `PoolService`, which takes these values out of `options`.
+        """
+
     def __init__(
         self,
         *,
         platform: _builtins.str = ...,
         options: _value_pb2.Value | None = ...,
         secrets_id: _builtins.str = ...,
+        secret_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "platform", b"platform", "secrets_id", b"secrets_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "platform", b"platform", "secret_paths", b"secret_paths", "secrets_id", b"secrets_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -162,13 +177,26 @@ class PoolLimits(_message.Message):
     MIN_AGENTS_FIELD_NUMBER: _builtins.int
     MAX_AGENTS_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
+    MAX_AGENT_TIME_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    COST_PER_AGENT_HOUR_FIELD_NUMBER: _builtins.int
     min_agents: _builtins.int
     """Agents that stay even if no trial waits. Default 0."""
     max_agents: _builtins.int
     """0: as many as the platform has."""
+    max_cost: _builtins.float
+    """Most that all agents together may cost, in the currency of `cost_per_agent_hour`. 0: no limit."""
+    cost_per_agent_hour: _builtins.float
+    """Price of one agent for an hour. 0: unknown."""
     @_builtins.property
     def idle(self) -> _duration_pb2.Duration:
         """An agent without trials ends after this time. Unset: 60 s."""
+
+    @_builtins.property
+    def max_agent_time(self) -> _duration_pb2.Duration:
+        """Time of all agents together, from the start of each one to its end. Once it is used up, no agent
+        is launched and none takes another trial. Unset: no limit.
+        """
 
     def __init__(
         self,
@@ -176,14 +204,176 @@ class PoolLimits(_message.Message):
         min_agents: _builtins.int = ...,
         max_agents: _builtins.int = ...,
         idle: _duration_pb2.Duration | None = ...,
+        max_agent_time: _duration_pb2.Duration | None = ...,
+        max_cost: _builtins.float = ...,
+        cost_per_agent_hour: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["idle", b"idle"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["idle", b"idle", "max_agent_time", b"max_agent_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["idle", b"idle", "max_agents", b"max_agents", "min_agents", b"min_agents"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost_per_agent_hour", b"cost_per_agent_hour", "idle", b"idle", "max_agent_time", b"max_agent_time", "max_agents", b"max_agents", "max_cost", b"max_cost", "min_agents", b"min_agents"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PoolLimits: _TypeAlias = PoolLimits  # noqa: Y015
+
+@_typing.final
+class PoolDefinition(_message.Message):
+    """A pool of the installation, on `nni.pool.<pool>.definition`; written by managers. It serves all
+    experiments that name it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POOL_FIELD_NUMBER: _builtins.int
+    PLATFORMS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    DRAINING_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    pool: _builtins.str
+    """Lower-case letters, digits and `-` within; not `local`, and not starting with `exp-`."""
+    draining: _builtins.bool
+    """Agents take no more trials and end, and none is launched."""
+    removed: _builtins.bool
+    """It is being removed from its platforms; the definition is deleted once nothing is left there."""
+    revision: _builtins.int
+    """Grows with each change; of two definitions the one with the larger number holds."""
+    @_builtins.property
+    def platforms(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolPlatform]:
+        """Platforms that feed it, in the order of preference; without secret values."""
+
+    @_builtins.property
+    def limits(self) -> Global___PoolLimits: ...
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        pool: _builtins.str = ...,
+        platforms: _abc.Iterable[Global___PoolPlatform] | None = ...,
+        limits: Global___PoolLimits | None = ...,
+        draining: _builtins.bool = ...,
+        removed: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "limits", b"limits", "updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "draining", b"draining", "limits", b"limits", "platforms", b"platforms", "pool", b"pool", "removed", b"removed", "revision", b"revision", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PoolDefinition: _TypeAlias = PoolDefinition  # noqa: Y015
+
+@_typing.final
+class PoolCheck(_message.Message):
+    """Request to check the platforms of a pool before anything is started, on `nni.pool.<pool>.check`;
+    written by a manager, which deletes it afterwards.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECK_ID_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
+    PLATFORMS_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    check_id: _builtins.str
+    """Of this request; the answer has the same id."""
+    pool: _builtins.str
+    @_builtins.property
+    def platforms(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolPlatform]: ...
+    @_builtins.property
+    def deadline(self) -> _timestamp_pb2.Timestamp:
+        """Nobody waits for an answer after this time."""
+
+    def __init__(
+        self,
+        *,
+        check_id: _builtins.str = ...,
+        pool: _builtins.str = ...,
+        platforms: _abc.Iterable[Global___PoolPlatform] | None = ...,
+        deadline: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "deadline", b"deadline", "platforms", b"platforms", "pool", b"pool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PoolCheck: _TypeAlias = PoolCheck  # noqa: Y015
+
+@_typing.final
+class PoolProblems(_message.Message):
+    """Answer of the fleet to a `PoolCheck`, on `nni.pool.<pool>.problems`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECK_ID_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
+    check_id: _builtins.str
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolProblem]:
+        """Empty: all platforms accept their sections."""
+
+    def __init__(
+        self,
+        *,
+        check_id: _builtins.str = ...,
+        problems: _abc.Iterable[Global___PoolProblem] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "problems", b"problems"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PoolProblems: _TypeAlias = PoolProblems  # noqa: Y015
+
+@_typing.final
+class PoolProblem(_message.Message):
+    """Rule that the section of a platform breaks, as the platform says."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLATFORM_INDEX_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    REMEDY_FIELD_NUMBER: _builtins.int
+    PERMANENT_FIELD_NUMBER: _builtins.int
+    platform_index: _builtins.int
+    """Number of the platform in the request, from 0."""
+    field: _builtins.str
+    """Path within the section, camelCase: `machineList[0].host`. Empty: the whole section."""
+    rule: _builtins.str
+    value: _builtins.str
+    """The value, never a secret."""
+    remedy: _builtins.str
+    """What a person can do about it. Empty: nothing is known."""
+    permanent: _builtins.bool
+    """False if the section may be right, such as when a machine is away."""
+    def __init__(
+        self,
+        *,
+        platform_index: _builtins.int = ...,
+        field: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        value: _builtins.str = ...,
+        remedy: _builtins.str = ...,
+        permanent: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "permanent", b"permanent", "platform_index", b"platform_index", "remedy", b"remedy", "rule", b"rule", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PoolProblem: _TypeAlias = PoolProblem  # noqa: Y015
 
 @_typing.final
 class PoolState(_message.Message):
@@ -199,6 +389,7 @@ class PoolState(_message.Message):
     CLEANED_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     LAST_NUMBER_FIELD_NUMBER: _builtins.int
+    ENDED_AGENT_TIME_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
     reason: _builtins.str
     """Why the pool does not grow although trials wait, in the platform's words. Empty: it grows, or
@@ -218,6 +409,10 @@ class PoolState(_message.Message):
     def next_launch_at(self) -> _timestamp_pb2.Timestamp:
         """The next launch after failures. Unset: none is delayed."""
 
+    @_builtins.property
+    def ended_agent_time(self) -> _duration_pb2.Duration:
+        """Time of the agents that have ended; that of the others runs from their `started_at`."""
+
     def __init__(
         self,
         *,
@@ -229,10 +424,11 @@ class PoolState(_message.Message):
         cleaned: _builtins.bool = ...,
         log_sequence: _builtins.int = ...,
         last_number: _builtins.int = ...,
+        ended_agent_time: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["next_launch_at", b"next_launch_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_agent_time", b"ended_agent_time", "next_launch_at", b"next_launch_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "last_number", b"last_number", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "ended_agent_time", b"ended_agent_time", "last_number", b"last_number", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -251,6 +447,7 @@ class PoolAgent(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     LAUNCHED_AT_FIELD_NUMBER: _builtins.int
     SLOTS_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Id of the runner, and the name of its job on the platform."""
     platform: _builtins.str
@@ -263,6 +460,10 @@ class PoolAgent(_message.Message):
     """Trials at once."""
     @_builtins.property
     def launched_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """When it first had a machine; its time counts from then. Unset: it has none yet."""
+
     def __init__(
         self,
         *,
@@ -273,10 +474,11 @@ class PoolAgent(_message.Message):
         reason: _builtins.str = ...,
         launched_at: _timestamp_pb2.Timestamp | None = ...,
         slots: _builtins.int = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at", "machine", b"machine", "name", b"name", "platform", b"platform", "reason", b"reason", "slots", b"slots", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["launched_at", b"launched_at", "machine", b"machine", "name", b"name", "platform", b"platform", "reason", b"reason", "slots", b"slots", "started_at", b"started_at", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

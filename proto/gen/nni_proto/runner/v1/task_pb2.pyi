@@ -219,6 +219,7 @@ class RunnerControl(_message.Message):
     DROP_TRIAL_FIELD_NUMBER: _builtins.int
     FORGET_EXPERIMENT_FIELD_NUMBER: _builtins.int
     DRAIN_RUNNER_FIELD_NUMBER: _builtins.int
+    SET_RUNNER_SLOTS_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     log_sequence: _builtins.int
     """Last stream sequence of the experiment's log that the sending manager has read. An agent
@@ -237,6 +238,8 @@ class RunnerControl(_message.Message):
 
     @_builtins.property
     def drain_runner(self) -> Global___DrainRunner: ...
+    @_builtins.property
+    def set_runner_slots(self) -> Global___SetRunnerSlots: ...
     def __init__(
         self,
         *,
@@ -244,13 +247,14 @@ class RunnerControl(_message.Message):
         drop_trial: Global___DropTrial | None = ...,
         forget_experiment: Global___ForgetExperiment | None = ...,
         drain_runner: Global___DrainRunner | None = ...,
+        set_runner_slots: Global___SetRunnerSlots | None = ...,
         log_sequence: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "stop_trial", b"stop_trial"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "set_runner_slots", b"set_runner_slots", "stop_trial", b"stop_trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "log_sequence", b"log_sequence", "stop_trial", b"stop_trial"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain_runner", b"drain_runner", "drop_trial", b"drop_trial", "forget_experiment", b"forget_experiment", "kind", b"kind", "log_sequence", b"log_sequence", "set_runner_slots", b"set_runner_slots", "stop_trial", b"stop_trial"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["stop_trial", "drop_trial", "forget_experiment", "drain_runner"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["stop_trial", "drop_trial", "forget_experiment", "drain_runner", "set_runner_slots"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -360,6 +364,28 @@ class DrainRunner(_message.Message):
 Global___DrainRunner: _TypeAlias = DrainRunner  # noqa: Y015
 
 @_typing.final
+class SetRunnerSlots(_message.Message):
+    """The agent may run another number of trials at once; trials that run go on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SLOTS_FIELD_NUMBER: _builtins.int
+    slots: _builtins.int
+    """At least 1."""
+    def __init__(
+        self,
+        *,
+        slots: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["slots", b"slots"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetRunnerSlots: _TypeAlias = SetRunnerSlots  # noqa: Y015
+
+@_typing.final
 class RunnerPresence(_message.Message):
     """Heartbeat of an agent on `nni.presence.<runner>`, every few seconds and at each change."""
 
@@ -376,6 +402,7 @@ class RunnerPresence(_message.Message):
     GRPC_ADDRESS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     RESTARTED_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     boot_id: _builtins.str
@@ -391,6 +418,8 @@ class RunnerPresence(_message.Message):
     """The agent has replaced an earlier process with the same id seconds ago: a task that was
     delivered to that process and not claimed has to be sent again.
     """
+    slots: _builtins.int
+    """Trials at once. 0: an agent of an older version."""
     @_builtins.property
     def trials(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldTrial]:
         """Trials that the agent holds."""
@@ -413,11 +442,12 @@ class RunnerPresence(_message.Message):
         grpc_address: _builtins.str = ...,
         version: _builtins.str = ...,
         restarted: _builtins.bool = ...,
+        slots: _builtins.int = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "trials", b"trials", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "slots", b"slots", "trials", b"trials", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
