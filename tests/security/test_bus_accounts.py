@@ -174,6 +174,8 @@ class World:
 OWN = {
     subjects.log_subject("own", "own"),
     subjects.pool_state_subject("own"),
+    subjects.pool_problems_subject("own"),
+    subjects.pool_front_subject("own"),
     *(subjects.inbox_subject("own", user) for user in USERS),
 }
 """Subjects to which the attackers may publish."""

@@ -6,7 +6,7 @@
 | `INBOX` | `nni.inbox.<exp>.<source>` | log, read in order, trimmed behind the slowest cursor |
 | `TASKS` | `nni.task.<pool>` | work queue, pulled |
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
-| `POOLS` | `nni.pool.<pool>.need`, `nni.pool.<pool>.state` | the last message of each |
+| `POOLS` | `nni.pool.<pool>.<kind>`: see `ALL_POOL_NEEDS`, … | the last of each |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
 | none | `nni.manager.<boot>`: notice to check the leases again | not stored |
 | none | `nni.copy.<exp>`: copy of each message that was stored in a log | not stored |
@@ -35,6 +35,11 @@ ALL_TASKS: Final = "nni.task.*"
 ALL_LOGS: Final = "nni.log.*.*"
 ALL_POOL_NEEDS: Final = "nni.pool.*.need"
 ALL_POOL_STATES: Final = "nni.pool.*.state"
+ALL_POOL_DEFINITIONS: Final = "nni.pool.*.definition"
+ALL_POOL_CHECKS: Final = "nni.pool.*.check"
+ALL_POOL_PROBLEMS: Final = "nni.pool.*.problems"
+ALL_POOL_INVITATIONS: Final = "nni.pool.*.invitations"
+ALL_POOL_FRONTS: Final = "nni.pool.*.front"
 ALL_POOLS: Final = "nni.pool.*.*"
 ALL_PRESENCES: Final = "nni.presence.*"
 ALL_CONTROLS: Final = "nni.control.*"
@@ -65,8 +70,9 @@ _EVENT = re.compile(r"nni\.experiment\.([^.]+)\.event\Z")
 _INBOX = re.compile(r"nni\.inbox\.([^.]+)\.([^.]+)\Z")
 _TASK = re.compile(r"nni\.task\.([^.]+)\Z")
 _LOG = re.compile(r"nni\.log\.([^.]+)\.([^.]+)\Z")
-_POOL = re.compile(r"nni\.pool\.([^.]+)\.(?:need|state)\Z")
-_POOLS = re.compile(r"nni\.pool\.(\*|[A-Za-z0-9_][A-Za-z0-9_-]*)\.(need|state|\*)\Z")
+_POOL_KINDS: Final = "need|state|definition|check|problems|invitations|front"
+_POOL = re.compile(rf"nni\.pool\.([^.]+)\.(?:{_POOL_KINDS})\Z")
+_POOLS = re.compile(rf"nni\.pool\.(\*|[A-Za-z0-9_][A-Za-z0-9_-]*)\.({_POOL_KINDS}|\*)\Z")
 _PRESENCE = re.compile(r"nni\.presence\.([^.]+)\Z")
 
 _checked: set[str] = set()
@@ -187,8 +193,33 @@ def pool_state_subject(pool: str) -> str:
     return f"nni.pool.{check_id('pool', pool)}.state"
 
 
+def pool_definition_subject(pool: str) -> str:
+    """Return the subject of the definition of a pool of the installation."""
+    return f"nni.pool.{check_id('pool', pool)}.definition"
+
+
+def pool_check_subject(pool: str) -> str:
+    """Return the subject of the manager's request to check the platforms of a pool."""
+    return f"nni.pool.{check_id('pool', pool)}.check"
+
+
+def pool_problems_subject(pool: str) -> str:
+    """Return the subject of the fleet's answer to such a request."""
+    return f"nni.pool.{check_id('pool', pool)}.problems"
+
+
+def pool_invitations_subject(pool: str) -> str:
+    """Return the subject on which the manager publishes who may enrol agents in a pool."""
+    return f"nni.pool.{check_id('pool', pool)}.invitations"
+
+
+def pool_front_subject(pool: str) -> str:
+    """Return the subject on which the fleet publishes the address where agents enrol in a pool."""
+    return f"nni.pool.{check_id('pool', pool)}.front"
+
+
 def pool_of_subject(subject: str) -> str:
-    """Return the pool in the subject of a need or a state; raise for other subjects.
+    """Return the pool in the subject of a message of `POOLS`; raise for other subjects.
 
     Raises:
         InvalidArgumentError: the subject is none of a pool.
@@ -197,7 +228,7 @@ def pool_of_subject(subject: str) -> str:
 
 
 def pool_copies(pattern: str) -> str:
-    """Return the pattern of the copies of needs and states; raise for other patterns.
+    """Return the pattern of the copies of messages of `POOLS`; raise for other patterns.
 
     Args:
         pattern: `nni.pool.<pool>.<kind>`; `*` stands for any pool, and for any kind.

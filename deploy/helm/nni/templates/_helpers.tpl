@@ -278,6 +278,8 @@ accounts {
       {service: "nni.presence.*"}
       {service: "nni.log.*.*"}
       {service: "nni.pool.*.state"}
+      {service: "nni.pool.*.problems"}
+      {service: "nni.pool.*.front"}
       {service: "$JS.ACK.TASKS.>"}
       {service: "$JS.API.STREAM.MSG.GET.EXPERIMENTS"}
       {service: "$JS.API.STREAM.INFO.EXPERIMENTS"}
@@ -287,6 +289,9 @@ accounts {
       {stream: "nni.control.*"}
       {stream: "nni.copy.*"}
       {stream: "nni.copy.pool.*.need"}
+      {stream: "nni.copy.pool.*.definition"}
+      {stream: "nni.copy.pool.*.check"}
+      {stream: "nni.copy.pool.*.invitations"}
     ]
     users: [
       {
@@ -359,15 +364,20 @@ accounts {
     ]
     imports: [
       {service: {account: "NNI", subject: "nni.pool.*.state"}}
+      {service: {account: "NNI", subject: "nni.pool.*.problems"}}
+      {service: {account: "NNI", subject: "nni.pool.*.front"}}
       {service: {account: "NNI", subject: "$JS.API.DIRECT.GET.POOLS"}, to: "nni.api.DIRECT.GET.POOLS"}
       {stream: {account: "NNI", subject: "nni.copy.pool.*.need"}}
+      {stream: {account: "NNI", subject: "nni.copy.pool.*.definition"}}
+      {stream: {account: "NNI", subject: "nni.copy.pool.*.check"}}
+      {stream: {account: "NNI", subject: "nni.copy.pool.*.invitations"}}
     ]
     users: [
       {
         user: "fleet", password: $NNI_NATS_FLEET_PASSWORD
         permissions: {
-          publish: {allow: ["nni.pool.*.state", "nni.control.*", "nni.api.DIRECT.GET.POOLS", "_INBOX.fleet.>"]}
-          subscribe: {allow: ["nni.copy.pool.*.need", "nni.presence.*", "_INBOX.fleet.>"]}
+          publish: {allow: ["nni.pool.*.state", "nni.pool.*.problems", "nni.pool.*.front", "nni.control.*", "nni.api.DIRECT.GET.POOLS", "_INBOX.fleet.>"]}
+          subscribe: {allow: ["nni.copy.pool.*.need", "nni.copy.pool.*.definition", "nni.copy.pool.*.check", "nni.copy.pool.*.invitations", "nni.presence.*", "_INBOX.fleet.>"]}
         }
       }
     ]

@@ -25,6 +25,8 @@ _COMPRESSIONS: Final = "/nni_proto.compression.v1.CompressionService/"
 _EXPLORATIONS: Final = "/nni_proto.nas.v1.NasService/"
 _ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
 _RUNNERS: Final = "/nni_proto.runner.v1.RunnerService/"
+_POOLS: Final = "/nni_proto.runner.v1.PoolService/"
+_INVITATIONS: Final = "/nni_proto.runner.v1.InvitationService/"
 
 RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_EXPERIMENTS}CreateExperiment": CHANGES,
@@ -76,6 +78,15 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_RUNNERS}ListRunnerTrials": READS,
     f"{_RUNNERS}DrainRunner": ADMINISTERS,
     f"{_RUNNERS}FollowLogs": READS,
+    f"{_POOLS}CreatePool": ADMINISTERS,
+    f"{_POOLS}UpdatePool": ADMINISTERS,
+    f"{_POOLS}GetPool": READS,
+    f"{_POOLS}ListPools": READS,
+    f"{_POOLS}DrainPool": ADMINISTERS,
+    f"{_POOLS}RemovePool": ADMINISTERS,
+    f"{_INVITATIONS}InviteRunner": ADMINISTERS,
+    f"{_INVITATIONS}ListInvitations": ADMINISTERS,
+    f"{_INVITATIONS}RevokeInvitations": ADMINISTERS,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": READS,
 }
 """By full name of the RPC."""

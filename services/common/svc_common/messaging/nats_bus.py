@@ -306,7 +306,15 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
         },
         subjects.STREAM_POOLS: {
             **common,
-            "subjects": [subjects.ALL_POOL_NEEDS, subjects.ALL_POOL_STATES],
+            "subjects": [
+                subjects.ALL_POOL_NEEDS,
+                subjects.ALL_POOL_STATES,
+                subjects.ALL_POOL_DEFINITIONS,
+                subjects.ALL_POOL_CHECKS,
+                subjects.ALL_POOL_PROBLEMS,
+                subjects.ALL_POOL_INVITATIONS,
+                subjects.ALL_POOL_FRONTS,
+            ],
             "retention": "limits",
             "max_msgs_per_subject": 1,
             # How `NatsLastValues` reads.

@@ -40,7 +40,12 @@ _READ_BATCH: Final = f"DIRECT.GET.{subjects.STREAM_EXPERIMENTS}"
 _READ_LAST: Final = f"STREAM.MSG.GET.{subjects.STREAM_EXPERIMENTS}"
 _LIST: Final = f"STREAM.INFO.{subjects.STREAM_EXPERIMENTS}"
 _READ_POOLS: Final = f"DIRECT.GET.{subjects.STREAM_POOLS}"
-_COPIES_OF_NEEDS: Final = subjects.pool_copies(subjects.ALL_POOL_NEEDS)
+_COPIES_FOR_FLEET: Final = (
+    subjects.pool_copies(subjects.ALL_POOL_NEEDS),
+    subjects.pool_copies(subjects.ALL_POOL_DEFINITIONS),
+    subjects.pool_copies(subjects.ALL_POOL_CHECKS),
+    subjects.pool_copies(subjects.ALL_POOL_INVITATIONS),
+)
 _EXPORTS: Final = (
     *(
         f"{{service: {json.dumps(subject)}}}"
@@ -49,6 +54,8 @@ _EXPORTS: Final = (
             subjects.ALL_PRESENCES,
             subjects.ALL_LOGS,
             subjects.ALL_POOL_STATES,
+            subjects.ALL_POOL_PROBLEMS,
+            subjects.ALL_POOL_FRONTS,
             f"$JS.ACK.{subjects.STREAM_TASKS}.>",
             f"{subjects.JETSTREAM_API}.{_READ_LAST}",
             f"{subjects.JETSTREAM_API}.{_LIST}",
@@ -61,7 +68,7 @@ _EXPORTS: Final = (
     ),
     *(
         f"{{stream: {json.dumps(subject)}}}"
-        for subject in (subjects.ALL_CONTROLS, subjects.ALL_COPIES, _COPIES_OF_NEEDS)
+        for subject in (subjects.ALL_CONTROLS, subjects.ALL_COPIES, *_COPIES_FOR_FLEET)
     ),
 )
 """Exports of `ACCOUNT`; an answer of several messages is a `response_type: stream`."""
@@ -116,18 +123,20 @@ def fleet_user(name: str = FLEET) -> BusUser:
     """Return the NATS user of the fleet: reads pools and presences, publishes states and orders.
 
     It orders agents to take no more trials; the subjects of orders do not tell one kind from
-    another. The stream of pools is read whole, needs and states; it has no secrets.
+    another. The stream of pools is read whole; it has no secrets.
     """
     answers = _answers(name)
     return BusUser(
         name,
         (
             subjects.ALL_POOL_STATES,
+            subjects.ALL_POOL_PROBLEMS,
+            subjects.ALL_POOL_FRONTS,
             subjects.ALL_CONTROLS,
             f"{subjects.IMPORTED_API}.{_READ_POOLS}",
             answers,
         ),
-        (_COPIES_OF_NEEDS, subjects.ALL_PRESENCES, answers),
+        (*_COPIES_FOR_FLEET, subjects.ALL_PRESENCES, answers),
         exported=(subjects.ALL_CONTROLS, subjects.ALL_PRESENCES),
     )
 

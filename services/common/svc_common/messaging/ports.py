@@ -395,7 +395,7 @@ class LastValues(Protocol):
         are not reported.
 
         Args:
-            pattern: `subjects.ALL_POOL_NEEDS`, `ALL_POOL_STATES`, `ALL_POOLS`, or one subject.
+            pattern: `subjects.ALL_POOLS`, such as `ALL_POOL_NEEDS`, or one subject.
         """
         ...
 

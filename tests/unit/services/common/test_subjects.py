@@ -24,6 +24,9 @@ def test_names_are_those_of_the_architecture() -> None:
     assert subjects.pool_consumer("p") == "pool-p"
     assert subjects.pool_need_subject("p") == "nni.pool.p.need"
     assert subjects.pool_state_subject("p") == "nni.pool.p.state"
+    assert subjects.pool_definition_subject("p") == "nni.pool.p.definition"
+    assert subjects.pool_check_subject("p") == "nni.pool.p.check"
+    assert subjects.pool_problems_subject("p") == "nni.pool.p.problems"
 
 
 def test_copies_of_pools_have_the_pattern_of_their_messages() -> None:

@@ -103,12 +103,15 @@ class CreateExperimentRequest(_message.Message):
     URL_PREFIX_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     INTERPRETER_FIELD_NUMBER: _builtins.int
+    SKIP_PLATFORM_CHECK_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     port: _builtins.int
     """Port of the experiment's own listener, 1-65535. 0: no listener."""
     url_prefix: _builtins.str
     interpreter: _builtins.str
     """The client's `sys.executable`."""
+    skip_platform_check: _builtins.bool
+    """Platforms are not asked whether they accept their sections."""
     @_builtins.property
     def config(self) -> _config_pb2.ExperimentConfig: ...
     @_builtins.property
@@ -124,10 +127,11 @@ class CreateExperimentRequest(_message.Message):
         url_prefix: _builtins.str = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         interpreter: _builtins.str = ...,
+        skip_platform_check: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["config", b"config"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config", "environment", b"environment", "interpreter", b"interpreter", "port", b"port", "request_id", b"request_id", "url_prefix", b"url_prefix"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config", "environment", b"environment", "interpreter", b"interpreter", "port", b"port", "request_id", b"request_id", "skip_platform_check", b"skip_platform_check", "url_prefix", b"url_prefix"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
