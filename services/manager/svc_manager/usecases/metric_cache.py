@@ -5,7 +5,9 @@ cached experiment is updated from its log at each query, and evicted after queri
 """
 
 import asyncio
+import math
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from nni_proto.common.v1 import metric_pb2
@@ -14,11 +16,15 @@ from nni_proto.trial.v1 import trial_service_pb2
 from svc_common.messaging.ports import EventLog
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.converters.events import batch_from_bytes
+from svc_manager.converters.scalars import numbers_of
+from svc_manager.domain.values import DEFAULT_METRIC
 
 CACHE_SIZE: Final = 8
 """Experiments in the cache."""
 Row: TypeAlias = tuple[int, trial_service_pb2.TrialMetric]
 """A metric, and its number in the log, which is the same at every reading."""
+Ranges: TypeAlias = dict[str, tuple[float, float]]
+"""Smallest and largest finite number of each metric."""
 
 
 class ExperimentMetrics:
@@ -28,6 +34,8 @@ class ExperimentMetrics:
         self.rows: list[Row] = []
         self.by_trial: dict[str, list[Row]] = {}
         self.by_type: dict[int, list[Row]] = {}
+        self.ranges: dict[str, Ranges] = {}
+        """Ranges of the intermediate results, by trial."""
         self._count = 0
         self.sequence = 0
         self.lock = asyncio.Lock()
@@ -46,11 +54,14 @@ class ExperimentMetrics:
             self.rows.append((self._count, metric))
             self.by_trial.setdefault(metric.trial_id, []).append(self.rows[-1])
             self.by_type.setdefault(metric.metric.type, []).append(self.rows[-1])
+            if metric.metric.type == metric_pb2.METRIC_TYPE_PERIODICAL:
+                _extend(self.ranges.setdefault(metric.trial_id, {}), metric.metric)
         elif kind == "trial_lost":
             self._forget_intermediates(event.trial_lost.trial_id)
 
     def _forget_intermediates(self, trial_id: str) -> None:
         """Drop a lost attempt's intermediate metrics, which the next attempt reports again."""
+        self.ranges.pop(trial_id, None)
         kept = [row for row in self.by_trial.get(trial_id, []) if _is_final(row)]
         if len(kept) != len(self.by_trial.get(trial_id, [])):
             self.by_trial[trial_id] = kept
@@ -62,6 +73,17 @@ class ExperimentMetrics:
 
 def _is_final(row: Row) -> bool:
     return row[1].metric.type == metric_pb2.METRIC_TYPE_FINAL
+
+
+def _extend(ranges: Ranges, metric: metric_pb2.Metric) -> None:
+    """Extend ranges by the finite numbers of one metric."""
+    numbers = numbers_of(metric.value)
+    if not isinstance(numbers, Mapping):
+        numbers = {} if numbers is None else {DEFAULT_METRIC: numbers}
+    for name, number in numbers.items():
+        if math.isfinite(number):
+            low, high = ranges.get(name, (number, number))
+            ranges[name] = (min(low, number), max(high, number))
 
 
 class MetricCache:

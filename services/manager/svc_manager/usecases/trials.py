@@ -248,6 +248,13 @@ class Trials:
         page = page_behind(rows, itemgetter(0), page_token, size, number_of)
         return Page([row for _, row in page.items], page.next_token, page.total)
 
+    async def intermediate_ranges(
+        self, experiment_id: str
+    ) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        """Return the smallest and largest intermediate number of each metric, by trial."""
+        actor = await self._registry.find(experiment_id)
+        return dict((await self._metric_cache.read(actor)).ranges)
+
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         """Return the number of trials by state name, without empty states."""
         return counts_view((await self._registry.find(experiment_id)).experiment)

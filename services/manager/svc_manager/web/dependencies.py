@@ -138,6 +138,12 @@ class TrialUseCases(Protocol):
         """Return a page of the metrics of one trial or of all trials, by type."""
         ...
 
+    async def intermediate_ranges(
+        self, experiment_id: str
+    ) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        """Return the smallest and largest intermediate number of each metric, by trial."""
+        ...
+
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         """Return the number of trials by the name of their state."""
         ...

@@ -108,6 +108,17 @@ async def latest_metric_data(call: Call) -> Response:
     return await streamed_list(_latest(call))
 
 
+async def intermediate_ranges(call: Call) -> Response:
+    """Respond with the smallest and largest intermediate number of each metric, by trial."""
+    found = await call.dependencies.trials.intermediate_ranges(call.experiment_id)
+
+    async def items() -> AsyncGenerator[dict[str, Any], None]:
+        for trial_id, ranges in found.items():
+            yield {"trialJobId": trial_id, "ranges": dict(ranges)}
+
+    return await streamed_list(items())
+
+
 async def metric_data_range(call: Call) -> Response:
     """Respond with all metrics of the trials whose sequence ids are from `first` to `last`."""
     return await streamed_list(

@@ -284,6 +284,14 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     Route(
         "GET",
+        "/intermediate-ranges",
+        trials.intermediate_ranges,
+        "Smallest and largest intermediate number of each metric, by trial",
+        array(component("IntermediateRanges")),
+        rule=READS,
+    ),
+    Route(
+        "GET",
         "/metric-data-range/{first}/{last}",
         trials.metric_data_range,
         "Metrics of the trials with sequence ids from first to last",

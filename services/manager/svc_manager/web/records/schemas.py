@@ -132,6 +132,16 @@ COMPONENTS: Final[dict[str, Any]] = {
             "data": ANY,
         }
     ),
+    "IntermediateRanges": record(
+        {
+            "trialJobId": TEXT,
+            "ranges": {
+                "type": "object",
+                "description": "By metric: the smallest and the largest finite number.",
+                "additionalProperties": array({"type": "number"}),
+            },
+        }
+    ),
     "Trial": record(
         {
             "trialJobId": TEXT,

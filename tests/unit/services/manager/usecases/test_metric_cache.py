@@ -2,6 +2,7 @@
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import event_pb2
+from nni_wire.values import to_value
 from svc_manager.usecases.metric_cache import ExperimentMetrics
 
 
@@ -38,3 +39,21 @@ def test_a_result_of_a_lost_attempt_stays() -> None:
         book.add(event)
 
     assert [number for number, _ in book.rows] == [2]
+
+
+def test_ranges_hold_the_finite_intermediate_numbers_of_the_last_attempt() -> None:
+    book = ExperimentMetrics()
+    values = [0.5, float("nan"), {"default": 0.25, "loss": 3, "note": "text"}, 0.75]
+    for sequence, value in enumerate(values):
+        event = reported("a", sequence)
+        event.metric_reported.metric.value.CopyFrom(to_value(value))
+        book.add(event)
+    result = reported("a", 0, final=True)
+    result.metric_reported.metric.value.CopyFrom(to_value(9.0))
+    book.add(result)
+
+    before = dict(book.ranges["a"])
+    book.add(lost("a"))
+
+    assert before == {"default": (0.25, 0.75), "loss": (3.0, 3.0)}
+    assert book.ranges == {}

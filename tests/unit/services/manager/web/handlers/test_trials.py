@@ -111,6 +111,12 @@ async def test_latest_metrics_are_the_last_intermediate_and_the_result(site: Sit
     assert [metric["type"] for metric in metrics] == ["PERIODICAL", "FINAL"] * 3
 
 
+async def test_ranges_of_intermediate_results_are_listed_by_trial(site: Site) -> None:
+    found = (await site.anonymous.get(f"{API}/intermediate-ranges")).json()
+
+    assert found == [{"trialJobId": "tria0", "ranges": {"default": [0.25, 0.5]}}]
+
+
 async def test_a_trial_is_explained(site: Site) -> None:
     answer = (await site.anonymous.get(f"{API}/trials/tria1/why")).json()
 
