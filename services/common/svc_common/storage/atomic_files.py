@@ -18,16 +18,24 @@ _OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
     """Yield a temporary file to write; rename it to `path` if the block raises no error.
 
     The folder must exist.
+
+    Args:
+        path: of the file.
+        synced: false: the file survives the end of this process, but a cut of power may leave it
+            out or empty.
     """
     descriptor, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             yield file
-        replace_durably(Path(name), path)
+        if synced:
+            replace_durably(Path(name), path)
+        else:
+            Path(name).replace(path)
     finally:
         Path(name).unlink(missing_ok=True)
 

@@ -36,7 +36,11 @@ class DirectoryUploadSpool:
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 
     def add(self, trial: FinishedTrial) -> None:
-        """Write a finished trial's entry to the upload spool; an error is only logged."""
+        """Write a finished trial's entry to the upload spool; an error is only logged.
+
+        It is not synced to the disk, since the folder that it names is not either: the agent's loop
+        would wait for the disk at the end of each trial.
+        """
         entry = {
             "experiment": trial.experiment_id,
             "trial": trial.trial_id,
@@ -45,7 +49,7 @@ class DirectoryUploadSpool:
         }
         try:
             private_folder(self._folder)
-            with atomic_file(self._place(trial)) as file:
+            with atomic_file(self._place(trial), synced=False) as file:
                 file.write(json.dumps(entry).encode())
         except OSError as error:
             get_logger().warning("upload not remembered", trial=trial.trial_id, error=str(error))

@@ -40,3 +40,13 @@ def test_full_disk_is_distinguished_from_other_errors() -> None:
     assert isinstance(full, OutOfRoomError)
     assert "free disk space" in full.message
     assert isinstance(other, UnavailableError)
+
+
+def test_file_that_is_not_synced_appears_when_it_is_complete(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    with atomic_file(place, synced=False) as file:
+        file.write(b"all")
+        assert not place.exists()
+
+    assert place.read_bytes() == b"all"
+    assert list(tmp_path.iterdir()) == [place]
