@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ import psutil
 
 from nni.errors import NniError
 from nni.experiment import Experiment, ReplayResult
+from nni.experiment.config import TrainingServiceConfig
 from tests.support import processes, wait
 from tests.support.local_shape import LocalShape
 
@@ -52,11 +52,12 @@ class KillPlan:
     trial_s: float = 0.15
     tuner: str = "TPE"
     timeout_s: float = 600.0
+    victims: Sequence[str] = VICTIMS
 
     def schedule(self) -> list[tuple[int, str, float]]:
         """Return (ended trials when it is due, victim, extra delay) of every kill, in order."""
         generator = random.Random(self.seed)
-        victims = list(itertools.islice(itertools.cycle(VICTIMS), self.kills))
+        victims = list(itertools.islice(itertools.cycle(self.victims), self.kills))
         generator.shuffle(victims)
         dues = sorted(generator.randint(0, int(self.trials * _LAST_KILL_FRACTION)) for _ in victims)
         return [
@@ -122,7 +123,10 @@ def run_under_kills(plan: KillPlan, shape: LocalShape, folder: Path) -> ChaosRes
         folder: for the code.
     """
     return run_disturbed(
-        plan, shape, folder, lambda run: _kill_as_planned(plan, shape, run.record_file)
+        plan,
+        shape,
+        folder,
+        lambda run: hit_as_planned(plan, run.record_file, partial(kill_service, shape)),
     )
 
 
@@ -131,6 +135,7 @@ def run_disturbed(
     shape: LocalShape,
     folder: Path,
     disturb: Callable[[Disturbed], Counter[str]],
+    platform: TrainingServiceConfig | None = None,
 ) -> ChaosResult:
     """Run the experiment, disturb it, and check the result.
 
@@ -139,6 +144,7 @@ def run_disturbed(
         shape: services of its own; this process must use them (`NNI_HOME`).
         folder: for the code.
         disturb: called when the experiment has started; returns what it did.
+        platform: on which the trials run; None: `local`.
     """
     record_file = folder / "records"
     record_file.touch()
@@ -148,6 +154,8 @@ def run_disturbed(
         _TRIAL.format(duration_s=plan.trial_s, record_file=str(record_file)), "utf-8"
     )
     run = Disturbed(_configured(plan, shape, code), record_file, shape.free_port())
+    if platform is not None:
+        run.experiment.config.training_service = platform
     began_s = time.monotonic()
     run.experiment.start(run.port)
     killed = disturb(run)
@@ -182,9 +190,15 @@ def _configured(plan: KillPlan, shape: LocalShape, code: Path) -> Experiment:
     return experiment
 
 
-def _kill_as_planned(plan: KillPlan, shape: LocalShape, record_file: Path) -> Counter[str]:
-    supervisor = int(json.loads((shape.home / "endpoint.json").read_text("utf-8"))["pid"])
-    killed: Counter[str] = Counter()
+def hit_as_planned(plan: KillPlan, record_file: Path, hit: Callable[[str], bool]) -> Counter[str]:
+    """Disturb an experiment at the moments of a plan; return what was hit how often.
+
+    Args:
+        plan: experiment and kills.
+        record_file: has a line for each trial process that has ended.
+        hit: disturbs a victim; false: there is none now, and it is called again.
+    """
+    hits: Counter[str] = Counter()
     for number, (due, victim, delay_s) in enumerate(plan.schedule()):
         wait.until(
             partial(_has_records, record_file, due),
@@ -192,9 +206,14 @@ def _kill_as_planned(plan: KillPlan, shape: LocalShape, record_file: Path) -> Co
             f"{due} trials ended before kill {number} ({victim})",
         )
         time.sleep(delay_s)  # a moment that no event announces
-        wait.until(partial(_kill_one, supervisor, victim), 60, f"a {victim} to kill")
-        killed[victim] += 1
-    return killed
+        wait.until(partial(hit, victim), 60, f"a {victim} to kill")
+        hits[victim] += 1
+    return hits
+
+
+def kill_service(shape: LocalShape, victim: str) -> bool:
+    """Kill the process of a service by a word of its command line; false: there is none now."""
+    return _kill_one(int(shape.endpoint()["pid"]), victim)
 
 
 def _kill_one(supervisor: int, victim: str) -> bool:
