@@ -33,6 +33,8 @@ def need(
     closed: bool = False,
     sequence: int = 1,
     slots: int | None = 1,
+    concurrency: int = 8,
+    draining: bool = False,
 ) -> PoolNeed:
     """Return a need of a pool on `slurm`, or on the named platforms."""
     options = {} if slots is None else {"slots": slots}
@@ -40,10 +42,11 @@ def need(
         POOL,
         waiting,
         running,
-        concurrency=8,
+        concurrency=concurrency,
         platforms=tuple(PoolPlatform(one, options) for one in platforms or ("slurm",)),
         limits=limits or PoolLimits(),
         closed=closed,
+        draining=draining,
         log_sequence=sequence,
     )
 

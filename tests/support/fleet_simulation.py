@@ -118,6 +118,9 @@ class FleetSimulation:
         self.now_s = 0.0
         self.most = 0
         self.launches: Counter[AgentName] = Counter()
+        self.agent_s = 0.0
+        """Time of all agents on their platforms, from the launch of each to its end."""
+        self._since: dict[AgentName, float] = {}
         self._order = itertools.count()
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         self._generation = 0
@@ -258,6 +261,7 @@ class FleetSimulation:
                 failures.append(LaunchFailure(planned.name, "no machine"))
                 continue
             self.launches[planned.name] += 1
+            self._since[planned.name] = self.now_s
             agent = SimulatedAgent(planned.name, planned.slots, planned.max_trials)
             platform.agents[planned.name] = agent
             self._at(platform.join_s, lambda agent=agent: self._join(agent))  # type: ignore[misc]
@@ -300,6 +304,7 @@ class FleetSimulation:
         if agent is None or agent.phase is AgentPhase.ENDED:
             return
         agent.phase = AgentPhase.ENDED
+        self.agent_s += self.now_s - self._since[agent.name]
         if not self.need.closed:
             self.queued += agent.trials
         agent.trials = 0

@@ -56,7 +56,7 @@ class TaskConsumer:
 
 
 class ControlConsumer:
-    """Consumer of managers' orders to this agent: stop, drop, forget, drain.
+    """Consumer of managers' orders to this agent: stop, drop, forget, drain, slots.
 
     Args:
         signals: of `nni.control.<runner>`.
@@ -92,3 +92,5 @@ class ControlConsumer:
                 self._agent.forget_experiment(experiment_id, control.log_sequence)
             case "drain_runner":
                 self._agent.drain()
+            case "set_runner_slots":
+                self._agent.set_slots(control.set_runner_slots.slots)

@@ -106,6 +106,21 @@ class Agent:
         ]
         return max(0, min(limits)) if limits else None
 
+    @property
+    def slots(self) -> int | None:
+        """Concurrent attempts; None: no limit."""
+        return self._slots
+
+    def set_slots(self, slots: int) -> None:
+        """Change the number of concurrent attempts; those that run go on.
+
+        Args:
+            slots: at least 1; smaller numbers are ignored.
+        """
+        if slots >= 1 and slots != self._slots:
+            self._slots = slots
+            self._changed()
+
     def take(self, task: Task) -> None:
         """Decode a task; claim and run it, renew one that runs, or acknowledge one that ended."""
         try:

@@ -89,6 +89,7 @@ class Presence:
             trials=map(_held_trial, self._agent.attempts),
             gpu_count=self._gpu_count,
             draining=self._agent.draining,
+            slots=self._agent.slots or 0,
             leaving=leaving,
             grpc_address=identity.grpc_address,
             version=identity.version,

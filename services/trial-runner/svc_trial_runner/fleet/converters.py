@@ -36,7 +36,6 @@ def need_from_bytes(payload: bytes) -> PoolNeed:
     """
     message = pool_pb2.PoolNeed()
     _parse(message, payload)
-    limits = message.limits
     return PoolNeed(
         pool=message.pool,
         waiting=message.waiting_count,
@@ -44,13 +43,21 @@ def need_from_bytes(payload: bytes) -> PoolNeed:
         concurrency=message.concurrency,
         gpus_per_trial=message.gpus_per_trial if message.HasField("gpus_per_trial") else None,
         platforms=tuple(map(_platform, message.platforms)),
-        limits=PoolLimits(
-            limits.min_agents,
-            limits.max_agents or None,
-            limits.idle.ToTimedelta().total_seconds() if limits.HasField("idle") else IDLE_S,
-        ),
+        limits=_limits(message.limits),
         closed=message.closed,
         log_sequence=message.log_sequence,
+    )
+
+
+def _limits(message: pool_pb2.PoolLimits) -> PoolLimits:
+    timed = message.HasField("max_agent_time")
+    return PoolLimits(
+        message.min_agents,
+        message.max_agents or None,
+        message.idle.ToTimedelta().total_seconds() if message.HasField("idle") else IDLE_S,
+        message.max_agent_time.ToTimedelta().total_seconds() if timed else None,
+        message.max_cost or None,
+        message.cost_per_agent_hour or None,
     )
 
 
@@ -78,6 +85,7 @@ def state_to_bytes(state: PoolState, now: datetime, now_s: float) -> bytes:
         log_sequence=state.log_sequence,
         last_number=state.last_number,
     )
+    message.ended_agent_time.FromTimedelta(timedelta(seconds=state.ended_agent_s))
     if state.next_launch_s is not None:
         message.next_launch_at.FromDatetime(now + timedelta(seconds=state.next_launch_s - now_s))
     return message.SerializeToString(deterministic=True)
@@ -93,11 +101,18 @@ def _agent(agent: PoolAgent, now: datetime, now_s: float) -> pool_pb2.PoolAgent:
         slots=agent.slots,
     )
     message.launched_at.FromDatetime(now + timedelta(seconds=agent.ordered_s - now_s))
+    if agent.counts_from_s is not None:
+        message.started_at.FromDatetime(now + timedelta(seconds=agent.counts_from_s - now_s))
     return message
 
 
-def restored_from_bytes(payload: bytes) -> StateRestored:
+def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRestored:
     """Return the event of a new process from the message of the last one's state.
+
+    Args:
+        payload: the message.
+        now: time of day.
+        now_s: the same instant by the clock of the process.
 
     Raises:
         InvalidArgumentError: the message is damaged.
@@ -109,8 +124,20 @@ def restored_from_bytes(payload: bytes) -> StateRestored:
         name = parse_agent_name(agent.name)
         if name is not None:
             launching = agent.state == pool_pb2.POOL_AGENT_STATE_LAUNCHING
-            agents.append(RestoredAgent(name, agent.platform, max(1, agent.slots), launching))
-    return StateRestored(tuple(agents), message.last_number, message.cleaned, message.log_sequence)
+            counts_from_s = None
+            if agent.HasField("started_at"):
+                age = now - agent.started_at.ToDatetime(now.tzinfo)
+                counts_from_s = now_s - max(0.0, age.total_seconds())  # a clock may have been set
+            agents.append(
+                RestoredAgent(name, agent.platform, max(1, agent.slots), launching, counts_from_s)
+            )
+    return StateRestored(
+        tuple(agents),
+        message.last_number,
+        message.cleaned,
+        message.log_sequence,
+        message.ended_agent_time.ToTimedelta().total_seconds(),
+    )
 
 
 def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
@@ -121,12 +148,20 @@ def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
     """
     message = task_pb2.RunnerPresence()
     _parse(message, payload)
-    return PresenceReceived(name, len(message.trials), message.draining, message.leaving)
+    return PresenceReceived(
+        name, len(message.trials), message.draining, message.leaving, message.slots or None
+    )
 
 
 def drain_to_bytes() -> bytes:
     """Return the order to an agent to take no more trials."""
     return task_pb2.RunnerControl(drain_runner=task_pb2.DrainRunner()).SerializeToString()
+
+
+def slots_to_bytes(slots: int) -> bytes:
+    """Return the order to an agent to run another number of trials at once."""
+    order = task_pb2.SetRunnerSlots(slots=slots)
+    return task_pb2.RunnerControl(set_runner_slots=order).SerializeToString()
 
 
 def _parse(

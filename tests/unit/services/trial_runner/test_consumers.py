@@ -104,6 +104,7 @@ async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -
     bench.bus.signals.publish(control_subject("r"), b"\xff\xff")
     for order in (
         task_pb2.RunnerControl(),
+        task_pb2.RunnerControl(set_runner_slots=task_pb2.SetRunnerSlots(slots=3)),
         task_pb2.RunnerControl(
             stop_trial=task_pb2.StopTrial(experiment_id=EXPERIMENT, trial_id="one", attempt=1)
         ),
@@ -116,6 +117,7 @@ async def test_orders_reach_the_agent_and_nonsense_stops_nothing(bench: Bench) -
 
     ended = await bench.until_kind("one", "exited")
     await asyncio.wait_for(agent.wait_drained(), 5)
+    assert agent.slots == 3
     assert ended.exited.cause == report_pb2.EXIT_CAUSE_STOPPED
     assert bench.failures == []
 

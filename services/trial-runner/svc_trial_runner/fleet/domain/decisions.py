@@ -11,11 +11,11 @@ busy keeps its share for a moment; one that fails keeps none, so the next one ge
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
-from svc_trial_runner.fleet.domain.needs import PoolNeed, default_slots
+from svc_trial_runner.fleet.domain.needs import PoolNeed, PoolPlatform, default_slots
 from svc_trial_runner.fleet.domain.pool import (
     AgentRecord,
     PlatformRecord,
@@ -43,7 +43,7 @@ LOST_AFTER_S: Final = 150.0
 LEAVE_LIMIT_S: Final = 20.0
 """An idle agent that was asked to drain, or that said that it ends, is ended after this time."""
 DRAIN_EVERY_S: Final = 5.0
-"""The order to drain may be lost, so it is repeated."""
+"""Orders to agents may be lost, so they are repeated."""
 RESERVED_S: Final = 15.0
 """For so long a platform that is being opened keeps its share of the demand."""
 QUEUE_PATIENCE_S: Final = 30.0
@@ -64,6 +64,8 @@ class FleetDecision:
     """Agents that are to take no more trials."""
     lost: tuple[tuple[AgentName, str], ...] = ()
     """Agents that are given up, with the reason."""
+    slots: Mapping[AgentName, int] = field(default_factory=dict)
+    """Agents that are to run another number of trials at once."""
     wake_s: float | None = None
     """When to decide again if nothing happens; None: only after an event."""
 
@@ -89,16 +91,32 @@ def decide(pool: Pool, now_s: float) -> FleetDecision:
     if need is None:
         return FleetDecision()
     timers = Timers(now_s)
+    if is_stopped(pool, need, timers):
+        need = replace(need, draining=True)
+    stops = need.closed or need.draining
     lost = tuple(_lost(pool, timers))
     drains = tuple(_drains(pool, need, timers))
-    launches = {} if need.closed else _launches(pool, need, timers)
+    launches = {} if stops else _launches(pool, need, timers)
+    slots = {} if stops else dict(_slots(pool, need, timers))
     actions: dict[str, PlatformAction] = {}
     for key, platform in pool.platforms.items():
         if platform.action is None:
             action = _action(pool, need, platform, launches.get(key), timers)
             if action is not None:
                 actions[key] = action
-    return FleetDecision(actions, drains, lost, timers.wake_s)
+    return FleetDecision(actions, drains, lost, slots, timers.wake_s)
+
+
+def is_stopped(pool: Pool, need: PoolNeed, timers: Timers) -> bool:
+    """Return whether a pool is drained, or has used up its limit of time or cost."""
+    limit_s = need.limits.time_limit_s
+    if need.draining or limit_s is None:
+        return need.draining
+    left_s = limit_s - pool.agent_s(timers.now_s)
+    if left_s <= 0:
+        return True
+    counting = sum(record.counts_from_s is not None for record in pool.agents.values())
+    return counting > 0 and timers.due(timers.now_s + left_s / counting)
 
 
 def is_silent(pool: Pool, record: AgentRecord, now_s: float) -> bool:
@@ -141,7 +159,8 @@ def _drains(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[AgentName]:
     )
     for record in [*idle, *busy]:
         platform = pool.platforms.get(record.platform)
-        obsolete = need.closed or platform is None or platform.retired
+        stops = need.closed or need.draining
+        obsolete = stops or platform is None or platform.retired
         if obsolete or excess > 0 or (spare > 0 and _is_idle(record, need, timers)):
             excess, spare = excess - 1, spare - 1
             yield record.name
@@ -236,9 +255,11 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
     """Return whether an agent waits in a queue, or for its launch, while no trial does."""
+    waits = record.phase is AgentPhase.PENDING or record.launched_s is None
+    if waits and need.draining:
+        return True
     if pool.no_demand_since_s is None or need.limits.min_agents > 0:
         return False
-    waits = record.phase is AgentPhase.PENDING or record.launched_s is None
     return waits and timers.due(pool.no_demand_since_s + need.limits.idle_s)
 
 
@@ -254,8 +275,7 @@ def _launches(pool: Pool, need: PoolNeed, timers: Timers) -> dict[str, LaunchAge
         if _has_long_queue(pool, platform, timers):
             continue
         section = need.sections[key]
-        slots = section.slots or default_slots(need.concurrency, _machines(pool))
-        slots = slots if section.reuses else 1
+        slots = _slots_of(pool, need, section)
         room = room_of(pool, platform)
         agents = _unsettled(pool, need, platform)
         while count < most and room > 0 and len(agents) < LAUNCH_BATCH:
@@ -269,6 +289,29 @@ def _launches(pool: Pool, need: PoolNeed, timers: Timers) -> dict[str, LaunchAge
         if agents and _is_ready(platform):
             launches[key] = LaunchAgents(tuple(agents))
     return launches
+
+
+def _slots_of(pool: Pool, need: PoolNeed, section: PoolPlatform) -> int:
+    """Return the trials at once of a new agent on a platform."""
+    if not section.reuses:
+        return 1
+    return section.slots or default_slots(need.concurrency, _machines(pool))
+
+
+def _slots(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[tuple[AgentName, int]]:
+    """Yield agents that are to run more trials at once, because more are allowed in all.
+
+    Where the section has the number, running agents keep theirs: their jobs have resources for it.
+    """
+    sections = need.sections
+    for record in live(pool.agents.values()):
+        section = sections.get(record.platform)
+        if section is None or section.has_own_slots or record.leaves or not record.follows_slots:
+            continue
+        slots = _slots_of(pool, need, section)
+        sent = record.ordered_slots == slots
+        if slots > record.slots and (not sent or timers.due(record.slots_sent_s + DRAIN_EVERY_S)):
+            yield record.name, slots
 
 
 def missing_slots(pool: Pool, need: PoolNeed, timers: Timers) -> float:

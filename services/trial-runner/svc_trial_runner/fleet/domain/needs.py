@@ -1,7 +1,7 @@
 """Needs of pools: demand, platforms and limits, as the manager publishes them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ concurrency is divided by the machines of the platforms; where their number is u
 REUSE_OPTION: Final = "reuseMode"
 """Option of every platform: false lets each agent run one trial and end."""
 IDLE_S: Final = 60.0
+HOUR_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,13 @@ class PoolPlatform:
         return value if isinstance(value, int) and value >= 1 else None
 
     @property
+    def has_own_slots(self) -> bool:
+        """True if the trials at once are configured, for all agents or for single machines."""
+        lists = [one for one in self.options.values() if isinstance(one, Sequence)]
+        machines = [one for several in lists for one in several if isinstance(one, Mapping)]
+        return self.slots is not None or any(SLOTS_OPTION in machine for machine in machines)
+
+    @property
     def reuses(self) -> bool:
         """False if each agent runs one trial and ends."""
         return self.options.get(REUSE_OPTION) is not False
@@ -38,7 +46,7 @@ class PoolPlatform:
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """Limits of a pool: least and most agents, idle time."""
+    """Limits of a pool: least and most agents, idle time, time and cost of all agents."""
 
     min_agents: int = 0
     """Agents that stay even if no trial waits."""
@@ -46,6 +54,22 @@ class PoolLimits:
     """None: as many as the platforms have."""
     idle_s: float = IDLE_S
     """An agent without trials ends after this time."""
+    max_agent_s: float | None = None
+    """Most time of all agents together, ended ones included; None: no limit."""
+    max_cost: float | None = None
+    """Most that this time may cost; None: no limit."""
+    cost_per_agent_hour: float | None = None
+    """None: unknown, so that no cost is limited."""
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """The smaller one of the limits of time and cost, as time; None: there is none."""
+        limits = []
+        if self.max_agent_s is not None:
+            limits.append(self.max_agent_s)
+        if self.max_cost is not None and self.cost_per_agent_hour:
+            limits.append(self.max_cost / self.cost_per_agent_hour * HOUR_S)
+        return min(limits, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +90,8 @@ class PoolNeed:
     limits: PoolLimits = PoolLimits()
     closed: bool = False
     """True: no trial comes any more; agents end and the platforms are cleaned."""
+    draining: bool = False
+    """True: agents take no more trials and end, and none is launched."""
     log_sequence: int = 0
     """Of two needs the one with the larger sequence holds."""
 

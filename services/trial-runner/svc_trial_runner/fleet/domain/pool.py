@@ -36,6 +36,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     PlatformOpened,
     PoolEvent,
     PresenceReceived,
+    SlotsSent,
     StateRestored,
     TerminateAgents,
 )
@@ -45,6 +46,7 @@ BACK_OFF_LIMIT_S: Final = 300.0
 MISSING_AFTER_S: Final = 30.0
 """A launched agent that its platform does not list is gone after this time: queues of some
 platforms list a job some seconds after they have accepted it."""
+_ON_MACHINE: Final = frozenset({AgentPhase.STARTING, AgentPhase.RUNNING})
 SHORT_RUN_S: Final = 30.0
 """An agent that ends sooner, without a notice, counts as a failed launch."""
 
@@ -79,6 +81,14 @@ class AgentRecord:
     """When it said that it ends."""
     ended: bool = False
     """Its process is over, or given up; it is still to be forgotten by the platform."""
+    counts_from_s: float | None = None
+    """When it first had a machine, from which its time counts; None: it has none, or has ended."""
+    ordered_slots: int | None = None
+    """Trials at once that it was ordered to run and has not confirmed; None: none are ordered."""
+    slots_sent_s: float = 0.0
+    """When this order was sent last."""
+    follows_slots: bool = False
+    """True if it reports its trials at once, and so can be ordered to run others."""
 
     @property
     def missing_s(self) -> float | None:
@@ -172,6 +182,8 @@ class Pool:
     """True if an earlier process may have left something on the platforms."""
     no_demand_since_s: float | None = None
     """None: trials wait or run."""
+    ended_agent_s: float = 0.0
+    """Time of the agents that have ended, those of earlier processes included."""
 
     def apply(self, event: PoolEvent, now_s: float) -> None:
         """Fold an event into the state."""
@@ -182,10 +194,8 @@ class Pool:
                 self._restore(event, now_s)
             case PresenceReceived():
                 self._hear(event, now_s)
-            case DrainSent():
-                for name in event.names:
-                    if name in self.agents:
-                        self.agents[name].drain_sent_s = now_s
+            case DrainSent() | SlotsSent():
+                self._remember_orders(event, now_s)
             case ListeningChanged():
                 self._listen(now_s, listening=event.listening)
             case _:
@@ -199,6 +209,14 @@ class Pool:
         if self.need is None or not self.need.closed or self.agents:
             return False
         return all(one.cleaned or not one.used for one in self.platforms.values())
+
+    def agent_s(self, now_s: float) -> float:
+        """Return the time of all agents together, from the first machine of each to its end."""
+        return self.ended_agent_s + sum(
+            max(0.0, now_s - record.counts_from_s)
+            for record in self.agents.values()
+            if record.counts_from_s is not None
+        )
 
     def on_platform(self, key: str) -> list[AgentRecord]:
         """Return the agents of a platform."""
@@ -219,6 +237,17 @@ class Pool:
             case _:
                 self._complete(platform, event, now_s)
 
+    def _remember_orders(self, event: DrainSent | SlotsSent, now_s: float) -> None:
+        """Record orders that were sent to agents, with their time."""
+        match event:
+            case DrainSent():
+                for name in self.agents.keys() & set(event.names):
+                    self.agents[name].drain_sent_s = now_s
+            case SlotsSent():
+                for name in self.agents.keys() & event.slots.keys():
+                    self.agents[name].ordered_slots = event.slots[name]
+                    self.agents[name].slots_sent_s = now_s
+
     def _complete(self, platform: PlatformRecord, event: ActionCompleted, now_s: float) -> None:
         """Fold the result of the present action."""
         match event:
@@ -234,13 +263,24 @@ class Pool:
                 platform.succeed(TerminateAgents)
                 if isinstance(platform.action, TerminateAgents):
                     for name in platform.action.names:
-                        self.agents.pop(name, None)
+                        self._forget(name, now_s)
             case PlatformCleaned():
                 platform.cleaned, platform.used = True, False
                 platform.succeed(CleanPlatform)
                 for record in self.on_platform(platform.key):
-                    del self.agents[record.name]
+                    self._forget(record.name, now_s)
         platform.action = None
+
+    def _forget(self, name: AgentName, now_s: float) -> None:
+        record = self.agents.pop(name, None)
+        if record is not None:
+            self._stop_counting(record, now_s)
+
+    def _stop_counting(self, record: AgentRecord, now_s: float) -> None:
+        """Add the time of an agent that ends to that of the ended ones."""
+        if record.counts_from_s is not None:
+            self.ended_agent_s += max(0.0, now_s - record.counts_from_s)
+            record.counts_from_s = None
 
     def _change_need(self, need: PoolNeed, now_s: float) -> None:
         before = self.need
@@ -270,10 +310,12 @@ class Pool:
     def _restore(self, event: StateRestored, now_s: float) -> None:
         self.last_number = max(self.last_number, event.last_number)
         self.was_used = not event.cleaned
+        self.ended_agent_s = max(self.ended_agent_s, event.ended_agent_s)
         for agent in event.agents:
             self._see(agent.name)
             record = AgentRecord(agent.name, agent.platform, agent.slots, now_s)
             record.launched_s = None if agent.launching else now_s
+            record.counts_from_s = agent.counts_from_s
             self.agents[agent.name] = record
 
     def _begin(self, platform: PlatformRecord, action: PlatformAction, now_s: float) -> None:
@@ -300,7 +342,7 @@ class Pool:
         if not isinstance(action, LaunchAgents):
             return
         for failure in failures:
-            self.agents.pop(failure.name, None)
+            self._forget(failure.name, now_s)
         for planned in action.agents:
             record = self.agents.get(planned.name)
             if record is not None:
@@ -340,6 +382,8 @@ class Pool:
         record.launched_s = now_s if record.launched_s is None else record.launched_s
         record.phase, record.reason = agent.phase, agent.reason
         record.machine = agent.machine or record.machine
+        if agent.phase in _ON_MACHINE:
+            _start_counting(record, now_s)
         match agent.phase:
             case AgentPhase.ENDED if not record.ended:
                 self._end(platform, record, agent.reason, now_s)
@@ -353,6 +397,7 @@ class Pool:
     ) -> None:
         """Record the end of an agent; count a failed launch if it did no work."""
         record.ended, record.phase = True, AgentPhase.ENDED
+        self._stop_counting(record, now_s)
         began_s = record.ordered_s if record.started_s is None else record.started_s
         short = record.heard_s is None or now_s - began_s < SHORT_RUN_S
         if short and not record.has_worked and not record.leaves:
@@ -374,7 +419,11 @@ class Pool:
         if record.heard_s is None and platform is not None:
             platform.succeed(LaunchAgents)
         record.heard_s = now_s
+        _start_counting(record, now_s)
         record.trials = event.trials
+        record.follows_slots = event.slots is not None
+        if event.slots is not None and event.slots == record.ordered_slots:
+            record.slots, record.ordered_slots = event.slots, None
         record.has_worked |= event.trials > 0
         record.draining |= event.draining
         if event.trials > 0:
@@ -398,6 +447,12 @@ class Pool:
 
     def _see(self, name: AgentName) -> None:
         self.last_number = max(self.last_number, name.number)
+
+
+def _start_counting(record: AgentRecord, now_s: float) -> None:
+    """Let the time of an agent count from now on unless it counts, or the agent has ended."""
+    if record.counts_from_s is None and not record.ended:
+        record.counts_from_s = now_s
 
 
 def live(records: Iterable[AgentRecord]) -> list[AgentRecord]:

@@ -1,5 +1,6 @@
 """Actions on platforms, and events that change the state of a pool."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -68,6 +69,8 @@ class RestoredAgent:
     slots: int
     launching: bool
     """True if the platform may not have been asked yet."""
+    counts_from_s: float | None = None
+    """When it first had a machine, by the clock of this process; None: it has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class StateRestored:
     last_number: int
     cleaned: bool = False
     log_sequence: int = 0
+    ended_agent_s: float = 0.0
+    """Time of the agents that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,8 @@ class PresenceReceived:
     trials: int
     draining: bool = False
     leaving: bool = False
+    slots: int | None = None
+    """Trials at once; None: an agent of an older version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,13 @@ class DrainSent:
     """Agents were asked to take no more trials."""
 
     names: tuple[AgentName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsSent:
+    """Agents were ordered to run another number of trials at once."""
+
+    slots: Mapping[AgentName, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,5 +189,11 @@ ActionCompleted: TypeAlias = (
 PlatformEvent: TypeAlias = ActionCompleted | ActionStarted | ActionFailed | PlatformChanged
 """What changes the state of one platform."""
 PoolEvent: TypeAlias = (
-    PlatformEvent | NeedChanged | StateRestored | PresenceReceived | DrainSent | ListeningChanged
+    PlatformEvent
+    | NeedChanged
+    | StateRestored
+    | PresenceReceived
+    | DrainSent
+    | SlotsSent
+    | ListeningChanged
 )

@@ -10,11 +10,12 @@ from svc_trial_runner.fleet.domain.decisions import (
     Timers,
     is_failing,
     is_silent,
+    is_stopped,
     missing_slots,
     most_agents,
     room_of,
 )
-from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.needs import HOUR_S, PoolNeed
 from svc_trial_runner.fleet.domain.pool import AgentRecord, PlatformRecord, Pool, live
 from svc_trial_runner.fleet.domain.pool_events import (
     LaunchAgents,
@@ -53,6 +54,8 @@ class PoolAgent:
     machine: str = ""
     reason: str = ""
     """In the platform's words; empty: none."""
+    counts_from_s: float | None = None
+    """When it first had a machine; None: it has none, or has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +75,31 @@ class PoolState:
     """Of the need that this answers."""
     last_number: int = 0
     """Largest number of an agent that was ever used."""
+    ended_agent_s: float = 0.0
+    """Time of the agents that have ended."""
 
     def restored(self) -> StateRestored:
         """Return the event by which a new process of the fleet takes this state over."""
         agents = tuple(
-            RestoredAgent(one.name, one.platform, one.slots, one.status is AgentStatus.LAUNCHING)
+            RestoredAgent(
+                one.name,
+                one.platform,
+                one.slots,
+                one.status is AgentStatus.LAUNCHING,
+                one.counts_from_s,
+            )
             for one in self.agents
         )
-        return StateRestored(agents, self.last_number, self.cleaned, self.log_sequence)
+        return StateRestored(
+            agents, self.last_number, self.cleaned, self.log_sequence, self.ended_agent_s
+        )
 
 
 def pool_state(pool: Pool, now_s: float) -> PoolState:
     """Return the state of a pool that has a need."""
     need = pool.need
     if need is None:
-        return PoolState(pool.name, last_number=pool.last_number)
+        return PoolState(pool.name, last_number=pool.last_number, ended_agent_s=pool.ended_agent_s)
     blocked = list(_obstacles(pool, need, now_s)) if need.waiting > 0 and not need.closed else []
     delayed = [one for one in _failing(pool, now_s) if not one.permanent]
     return PoolState(
@@ -98,6 +111,7 @@ def pool_state(pool: Pool, now_s: float) -> PoolState:
         cleaned=pool.cleaned,
         log_sequence=need.log_sequence,
         last_number=pool.last_number,
+        ended_agent_s=pool.ended_agent_s,
     )
 
 
@@ -110,6 +124,7 @@ def _agent(pool: Pool, record: AgentRecord, now_s: float) -> PoolAgent:
         record.ordered_s,
         record.machine,
         record.reason,
+        record.counts_from_s,
     )
 
 
@@ -153,6 +168,10 @@ def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, 
     """Yield reason and remedy of all that keeps waiting trials from getting an agent."""
     if not need.platforms:
         yield "the pool has no platforms", ""
+    stop = _stop(pool, need, now_s)
+    if stop is not None:
+        yield stop
+        return
     is_missing = missing_slots(pool, need, Timers(now_s)) > 0
     if is_missing or not any(record.heard_s is not None for record in live(pool.agents.values())):
         for failure in _failing(pool, now_s):
@@ -164,6 +183,28 @@ def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, 
         for platform in pool.platforms.values():
             if _is_full(pool, platform, now_s):
                 yield f"{platform.key}: it has room for {platform.capacity} agents", ""
+
+
+def _stop(pool: Pool, need: PoolNeed, now_s: float) -> tuple[str, str] | None:
+    """Return why the pool launches nothing at all, and what to do; None: it may launch."""
+    if need.draining:
+        return (
+            "the pool is drained",
+            f"let it take trials again: nnictl pool drain {need.pool} --undo",
+        )
+    if not is_stopped(pool, need, Timers(now_s)):
+        return None
+    limits = need.limits
+    hours = pool.agent_s(now_s) / HOUR_S
+    price = limits.cost_per_agent_hour
+    words = []
+    if limits.max_agent_s is not None and pool.agent_s(now_s) >= limits.max_agent_s:
+        allowed = limits.max_agent_s / HOUR_S
+        words.append(f"{hours:.3g} of {allowed:.3g} agent-hours (maxAgentTime)")
+    if limits.max_cost is not None and price:
+        words.append(f"{hours * price:.3g} of the cost of {limits.max_cost:.3g} (maxCost)")
+    remedy = f"raise the limit in its file, then nnictl pool update {need.pool} FILE"
+    return f"the pool has used {' and '.join(words)}", remedy
 
 
 def _is_full(pool: Pool, platform: PlatformRecord, now_s: float) -> bool:

@@ -164,7 +164,10 @@ class Fleet:
     def _restore(self, value: LastValue) -> None:
         try:
             name = pool_of_subject(value.subject)
-            self._restored[name] = restored_from_bytes(value.payload)
+            clock = self._dependencies.clock
+            self._restored[name] = restored_from_bytes(
+                value.payload, clock.now(), clock.monotonic_s()
+            )
         except InvalidArgumentError as error:
             get_logger().error("state refused", subject=value.subject, error=error.message)
 

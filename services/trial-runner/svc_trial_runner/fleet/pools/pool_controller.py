@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from svc_common.clock import Clock
@@ -10,7 +10,7 @@ from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.subjects import control_subject, pool_state_subject
 from svc_common.tasks import TaskOwner, wait_first
-from svc_trial_runner.fleet.converters import drain_to_bytes, state_to_bytes
+from svc_trial_runner.fleet.converters import drain_to_bytes, slots_to_bytes, state_to_bytes
 from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolNeed
@@ -21,6 +21,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     DrainSent,
     PlatformAction,
     PoolEvent,
+    SlotsSent,
 )
 from svc_trial_runner.fleet.domain.pool_states import PoolState, pool_state
 from svc_trial_runner.fleet.pools.platform_calls import PlatformCalls
@@ -114,12 +115,15 @@ class PoolController:
             self._pool.give_up(self._pool.agents[name], reason, now_s)
         if decision.drains:
             self._drain(decision.drains)
+        if decision.slots:
+            self._send_slots(decision.slots)
         for key, action in decision.actions.items():
             self._pool.apply(ActionStarted(key, action), now_s)
         await self._publish()
         for key, action in decision.actions.items():
             self._tasks.start(self._perform(key, action), f"{self._pool.name}: {key}")
-        return now_s if decision.lost or decision.drains else decision.wake_s
+        repeats = decision.lost or decision.drains or decision.slots
+        return now_s if repeats else decision.wake_s
 
     async def _perform(self, key: str, action: PlatformAction) -> None:
         need = self._pool.need
@@ -150,6 +154,12 @@ class PoolController:
             subject = control_subject(str(name))
             self._dependencies.bus.signals.publish(subject, drain_to_bytes())
         self._pool.apply(DrainSent(names), self._clock.monotonic_s())
+
+    def _send_slots(self, slots: Mapping[AgentName, int]) -> None:
+        for name, number in slots.items():
+            subject = control_subject(str(name))
+            self._dependencies.bus.signals.publish(subject, slots_to_bytes(number))
+        self._pool.apply(SlotsSent(slots), self._clock.monotonic_s())
 
     async def _publish(self) -> None:
         """Publish the state if it has changed; return once the bus has it on disk."""

@@ -87,6 +87,19 @@ async def test_room_is_what_slots_leave(bench: Bench) -> None:
     assert agent.room == 2
 
 
+async def test_more_slots_make_room_for_more_tasks(bench: Bench) -> None:
+    agent = bench.agent(slots=1)
+    rooms: list[int | None] = []
+    agent.on_change(lambda: rooms.append(agent.room))
+
+    agent.set_slots(3)
+    agent.set_slots(3)
+    agent.set_slots(0)
+
+    assert rooms == [3]
+    assert agent.slots == 3
+
+
 async def test_task_beyond_the_room_is_given_back(bench: Bench) -> None:
     agent = bench.agent(slots=1)
     await bench.deliver(agent, bench.task("one", "sleep 30"))

@@ -14,7 +14,7 @@ IDENTITY = RunnerIdentity("r", "b", "local", "host", "1.0", "127.0.0.1:1")
 async def test_presence_is_published_regularly(bench: Bench) -> None:
     clock = ManualClock()
     heard = await bench.bus.signals.subscribe(presence_subject("r"))
-    presence = Presence(bench.agent(), IDENTITY, bench.bus.signals, clock, 2)
+    presence = Presence(bench.agent(slots=4), IDENTITY, bench.bus.signals, clock, 2)
     bench.tasks.start(presence.run(), "presence")
 
     first = await asyncio.wait_for(anext(heard), 5)
@@ -29,6 +29,7 @@ async def test_presence_is_published_regularly(bench: Bench) -> None:
     assert message == again
     assert (message.runner_id, message.boot_id, message.pool) == ("r", "b", "local")
     assert (message.gpu_count, message.draining, message.leaving) == (2, False, False)
+    assert message.slots == 4
     assert message.grpc_address == "127.0.0.1:1"
 
 

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +10,7 @@ from svc_trial_runner.fleet.converters import (
     need_from_bytes,
     presence_from_bytes,
     restored_from_bytes,
+    slots_to_bytes,
     state_to_bytes,
 )
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolPlatform
@@ -33,13 +34,16 @@ def test_need_is_read() -> None:
     message.platforms.add(platform="slurm", options=to_value({"slots": 2}), secrets_id="s1")
     message.limits.max_agents = 4
     message.limits.idle.FromSeconds(5)
+    message.limits.max_agent_time.FromSeconds(3600)
+    message.limits.max_cost = 12.5
+    message.limits.cost_per_agent_hour = 0.5
 
     need = need_from_bytes(message.SerializeToString())
 
     assert (need.pool, need.waiting, need.running, need.concurrency) == (POOL, 3, 2, 8)
     assert (need.gpus_per_trial, need.closed, need.log_sequence) == (0, True, 7)
     assert need.platforms == (PoolPlatform("slurm", {"slots": 2}, "s1"),)
-    assert need.limits == PoolLimits(0, 4, 5.0)
+    assert need.limits == PoolLimits(0, 4, 5.0, 3600.0, 12.5, 0.5)
 
 
 def test_unset_fields_of_a_need_have_their_defaults() -> None:
@@ -67,10 +71,10 @@ def test_options_that_are_no_map_are_refused() -> None:
 
 @pytest.mark.parametrize("status", list(AgentStatus))
 def test_state_is_taken_over_by_the_next_process(status: AgentStatus) -> None:
-    one = PoolAgent(agent(3), "slurm", status, slots=2, ordered_s=90.0)
-    state = PoolState(POOL, (one,), cleaned=True, last_number=5)
+    one = PoolAgent(agent(3), "slurm", status, slots=2, ordered_s=90.0, counts_from_s=95.0)
+    state = PoolState(POOL, (one,), cleaned=True, last_number=5, ended_agent_s=7.5)
 
-    assert restored_from_bytes(state_to_bytes(state, NOW, 100.0)) == state.restored()
+    assert restored_from_bytes(state_to_bytes(state, NOW, 100.0), NOW, 100.0) == state.restored()
 
 
 def test_times_of_a_state_are_times_of_day() -> None:
@@ -86,21 +90,36 @@ def test_times_of_a_state_are_times_of_day() -> None:
     assert message.agents[0].reason == "Priority"
 
 
+def test_start_of_an_agent_in_the_future_counts_from_now() -> None:
+    one = PoolAgent(agent(3), "slurm", AgentStatus.RUNNING, 1, ordered_s=90.0, counts_from_s=100.0)
+    payload = state_to_bytes(PoolState(POOL, (one,)), NOW, 100.0)
+
+    restored = restored_from_bytes(payload, NOW - timedelta(hours=1), 40.0)
+
+    assert restored.agents[0].counts_from_s == 40.0
+
+
 def test_foreign_names_in_a_state_are_ignored() -> None:
     message = pool_pb2.PoolState(agents=[pool_pb2.PoolAgent(name="runner-x")])
 
-    assert restored_from_bytes(message.SerializeToString()).agents == ()
+    assert restored_from_bytes(message.SerializeToString(), NOW, 100.0).agents == ()
 
 
 def test_presence_is_read() -> None:
-    message = task_pb2.RunnerPresence(draining=True, trials=[task_pb2.HeldTrial()])
+    message = task_pb2.RunnerPresence(draining=True, slots=2, trials=[task_pb2.HeldTrial()])
 
     found = presence_from_bytes(agent(1), message.SerializeToString())
 
-    assert found == PresenceReceived(agent(1), 1, draining=True)
+    assert found == PresenceReceived(agent(1), 1, draining=True, slots=2)
 
 
 def test_order_to_drain_is_a_control_message() -> None:
     message = task_pb2.RunnerControl.FromString(drain_to_bytes())
 
     assert message.WhichOneof("kind") == "drain_runner"
+
+
+def test_order_of_slots_is_a_control_message() -> None:
+    message = task_pb2.RunnerControl.FromString(slots_to_bytes(3))
+
+    assert message.set_runner_slots.slots == 3

@@ -28,6 +28,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     PlatformCleaned,
     PlatformOpened,
     PresenceReceived,
+    SlotsSent,
     TerminateAgents,
 )
 from svc_trial_runner.fleet.domain.pool_states import pool_state
@@ -292,3 +293,171 @@ def test_platform_that_left_the_pool_is_cleaned() -> None:
 
 def test_nothing_is_decided_before_the_first_need() -> None:
     assert decide(Pool(INSTALLATION, POOL), 0.0).actions == {}
+
+
+def test_drained_pool_launches_nothing_and_drains_its_agents() -> None:
+    pool = opened_pool(need(waiting=2))
+    join(pool, *launch(pool), trials=1)
+
+    pool.apply(NeedChanged(need(waiting=4, running=2, draining=True, sequence=2)), 1.0)
+    decision = decide(pool, 1.0)
+
+    assert launched_numbers(decision) == {}
+    assert set(decision.drains) == {agent(1), agent(2)}
+    assert pool_state(pool, 1.0).reason == "the pool is drained"
+    assert pool_state(pool, 1.0).remedy.endswith(f"nnictl pool drain {POOL} --undo")
+
+
+def test_agents_in_a_queue_of_a_drained_pool_are_terminated() -> None:
+    pool = opened_pool(need(waiting=1))
+    launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.PENDING, "", "Priority"))
+
+    pool.apply(NeedChanged(need(waiting=1, draining=True, sequence=2)), 1.0)
+
+    assert decide(pool, 1.0).actions == {"slurm": TerminateAgents((agent(1),))}
+
+
+def test_pool_that_is_drained_no_more_grows_again() -> None:
+    pool = opened_pool(need(waiting=1, draining=True))
+    assert launched_numbers(decide(pool, 0.0)) == {}
+
+    pool.apply(NeedChanged(need(waiting=1, sequence=2)), 1.0)
+
+    assert launched_numbers(decide(pool, 1.0)) == {"slurm": [1]}
+
+
+def test_used_up_time_drains_the_agents_and_names_the_limit() -> None:
+    limits = PoolLimits(max_agent_s=7200.0)
+    pool = opened_pool(need(waiting=2, limits=limits))
+    join(pool, *launch(pool), trials=1)
+
+    early = decide(pool, 3599.0)
+    late = decide(pool, 3600.0)
+
+    assert early.drains == ()
+    assert set(late.drains) == {agent(1), agent(2)}
+    pool.apply(NeedChanged(need(waiting=1, running=2, limits=limits, sequence=2)), 3600.0)
+    state = pool_state(pool, 3600.0)
+    assert state.reason == "the pool has used 2 of 2 agent-hours (maxAgentTime)"
+    assert f"nnictl pool update {POOL} FILE" in state.remedy
+
+
+def test_fleet_wakes_when_the_time_is_used_up() -> None:
+    pool = opened_pool(need(waiting=2, limits=PoolLimits(max_agent_s=20.0)))
+    join(pool, *launch(pool), trials=1)
+
+    # Two agents use 20 s in 10 s, before anything else: presences are missed after 20 s.
+    assert decide(pool, 0.0).wake_s == 10.0
+
+
+def test_limit_of_cost_is_a_limit_of_time_at_the_price_of_an_agent() -> None:
+    limits = PoolLimits(max_agent_s=7200.0, max_cost=3.0, cost_per_agent_hour=6.0)
+    pool = opened_pool(need(waiting=1, limits=limits))
+    join(pool, *launch(pool), trials=1)
+
+    pool.apply(NeedChanged(need(waiting=1, running=1, limits=limits, sequence=2)), 1800.0)
+
+    assert decide(pool, 1799.0).drains == ()
+    assert decide(pool, 1800.0).drains == (agent(1),)
+    assert pool_state(pool, 1800.0).reason == "the pool has used 3 of the cost of 3 (maxCost)"
+
+
+def test_raised_limit_lets_the_pool_grow_again() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(max_agent_s=10.0)))
+    join(pool, *launch(pool), trials=1)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.ENDED), now_s=10.0)
+    pool.apply(NeedChanged(need(waiting=1, limits=PoolLimits(max_agent_s=10.0), sequence=2)), 11.0)
+    assert launched_numbers(decide(pool, 11.0)) == {}
+
+    pool.apply(NeedChanged(need(waiting=1, limits=PoolLimits(max_agent_s=99.0), sequence=3)), 12.0)
+    pool.agents.clear()
+
+    assert launched_numbers(decide(pool, 12.0)) == {"slurm": [2]}
+
+
+def test_time_of_agents_counts_on_in_the_next_process_of_the_fleet() -> None:
+    limits = PoolLimits(max_agent_s=100.0)
+    first = opened_pool(need(waiting=2, limits=limits))
+    join(first, *launch(first), trials=1)
+    list_agents(
+        first,
+        "slurm",
+        PlatformAgent(agent(1), AgentPhase.ENDED),
+        PlatformAgent(agent(2), AgentPhase.RUNNING),
+        now_s=30.0,
+    )
+
+    second = Pool(INSTALLATION, POOL)
+    second.apply(pool_state(first, 40.0).restored(), 50.0)
+
+    assert second.agent_s(50.0) == 30.0 + 50.0
+
+
+def test_time_in_a_queue_does_not_count() -> None:
+    pool = opened_pool(need(waiting=1))
+    launch(pool)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.PENDING), now_s=10.0)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.STARTING), now_s=60.0)
+
+    assert pool.agent_s(100.0) == 40.0
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000))
+def test_limit_of_time_holds_however_often_the_fleet_is_killed(seed: int) -> None:
+    limit_s, agents = 300.0, 4
+    simulation = FleetSimulation(
+        seed,
+        {"slurm": SimulatedPlatform()},
+        PoolLimits(max_agents=agents, idle_s=5.0, max_agent_s=limit_s),
+        concurrency=8,
+        faults=Faults(kill=0.05, agent_death=0.02),
+    )
+
+    simulation.submit(1000)
+    simulation.run(lambda: simulation.count == 0 and simulation.agent_s > 0, 36_000)
+
+    # Each agent may end its trial, of at most 15 s, after the limit; takes up to 20 s to be ended
+    # after that; and is known to run a list, of at most 31 s, after its start.
+    assert simulation.agent_s <= limit_s + agents * (15 + 20 + 31)
+    assert simulation.done > 0
+
+
+def test_agents_follow_a_raised_concurrency() -> None:
+    pool = opened_pool(need(1, 0, slots=None, concurrency=1), capacity=1)
+    join(pool, *launch(pool))
+    pool.apply(PresenceReceived(agent(1), 1, slots=1), 1.0)
+
+    pool.apply(NeedChanged(need(3, 1, slots=None, concurrency=4, sequence=2)), 2.0)
+    decision = decide(pool, 2.0)
+
+    assert decision.slots == {agent(1): 4}
+
+
+def test_order_of_slots_is_repeated_until_the_agent_confirms_it() -> None:
+    pool = opened_pool(need(1, 0, slots=None, concurrency=1), capacity=1)
+    join(pool, *launch(pool))
+    pool.apply(PresenceReceived(agent(1), 1, slots=1), 1.0)
+    pool.apply(NeedChanged(need(3, 1, slots=None, concurrency=4, sequence=2)), 2.0)
+
+    pool.apply(SlotsSent({agent(1): 4}), 2.0)
+    assert decide(pool, 2.0).slots == {}
+    assert decide(pool, 7.0).slots == {agent(1): 4}
+    pool.apply(PresenceReceived(agent(1), 1, slots=4), 8.0)
+
+    assert decide(pool, 8.0).slots == {}
+    assert pool_state(pool, 8.0).agents[0].slots == 4
+
+
+def test_configured_slots_and_agents_of_older_versions_keep_their_slots() -> None:
+    configured = opened_pool(need(1, 0, slots=1, concurrency=1), capacity=1)
+    older = opened_pool(need(1, 0, slots=None, concurrency=1), capacity=1)
+    for pool, reported in ((configured, 1), (older, None)):
+        join(pool, *launch(pool))
+        pool.apply(PresenceReceived(agent(1), 1, slots=reported), 1.0)
+        slots = 1 if pool is configured else None
+        pool.apply(NeedChanged(need(3, 1, slots=slots, concurrency=4, sequence=2)), 2.0)
+
+    assert decide(configured, 2.0).slots == {}
+    assert decide(older, 2.0).slots == {}
