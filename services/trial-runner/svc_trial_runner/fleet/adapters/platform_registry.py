@@ -1,7 +1,9 @@
 """Registry of platforms by name: those of this distribution, and those of other packages.
 
 A package adds a platform by an entry point of the group `nni.platforms`: its name, and a factory
-that takes an `AdapterContext`. Adapters are imported when a pool needs them.
+that takes an `AdapterContext`. Adapters are imported when a pool needs them. Those with heavy or
+fragile dependencies run in a child process of the fleet: `ISOLATED`, and factories of other
+packages with an attribute `isolated` that is true.
 """
 
 import asyncio
@@ -16,12 +18,13 @@ from typing import Final
 from svc_common.errors import InvalidArgumentError
 from svc_common.pool_secrets import PoolSecrets
 from svc_common.storage.own_files import private_folder
+from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformSection
 from svc_trial_runner.fleet.ports import (
     AdapterContext,
     AdapterFactory,
     BundleStore,
-    Front,
+    FrontRegistry,
     InstallationEndpoints,
     PlatformAdapter,
     PlatformError,
@@ -35,6 +38,8 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "slurm": "svc_trial_runner.fleet.adapters.slurm.adapter:SlurmAdapter",
 }
 """Factories of this distribution."""
+ISOLATED: Final = frozenset({"kubernetes", "ray"})
+"""Platforms of this distribution whose adapters run in a child process."""
 _PACKAGES: Final[Mapping[str, str]] = {"remote": "nni-svc-trial-runner[remote]"}
 """Requirement of a platform whose dependencies are an extra."""
 
@@ -49,7 +54,7 @@ class PlatformDependencies:
     secrets: PoolSecrets
     folder: Path
     """Private folder of the fleet."""
-    front: Front
+    front: FrontRegistry
 
 
 class InstalledPlatforms:
@@ -65,12 +70,12 @@ class InstalledPlatforms:
     async def open(
         self, pool: str, key: str, platform: str, options: Mapping[str, object], secrets_id: str
     ) -> PlatformAdapter:
-        """Return a new adapter; its module is imported in a thread at first.
+        """Return a new adapter; its module is imported in a thread, or in a child process.
 
         Raises:
             PlatformError: no such platform is installed, or its secrets or folder are unusable.
         """
-        factory = await asyncio.to_thread(load_platform, platform)
+        factory = await asyncio.to_thread(fleet_factory, platform)
         shared = self._dependencies
         folder = shared.folder / pool / key
         try:
@@ -87,14 +92,27 @@ class InstalledPlatforms:
                 shared.endpoints,
                 shared.bundles,
                 folder,
-                shared.front,
+                shared.front.of_platform(pool, key),
             )
         )
 
     async def forget(self, pool: str) -> None:
         """Remove the private folders of a pool; do nothing if it has none."""
+        await self._dependencies.front.release(pool)
         folder = self._dependencies.folder / pool
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def fleet_factory(platform: str) -> AdapterFactory:
+    """Return the factory that the fleet calls: that of the platform, or one with a child process.
+
+    Raises:
+        PlatformError: the platform is not installed, or cannot be imported.
+    """
+    if platform in ISOLATED:
+        return IsolatedAdapter
+    factory = load_platform(platform)
+    return IsolatedAdapter if getattr(factory, "isolated", False) else factory
 
 
 def load_platform(platform: str) -> AdapterFactory:

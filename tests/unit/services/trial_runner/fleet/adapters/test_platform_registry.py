@@ -4,10 +4,12 @@ import pytest
 
 from svc_common.pool_secrets import PoolSecrets
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
+from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
 from svc_trial_runner.fleet.adapters.platform_registry import (
     BUILT_IN,
     GROUP,
+    ISOLATED,
     InstalledPlatforms,
     PlatformDependencies,
     load_platform,
@@ -22,6 +24,11 @@ opened = []
 def adapter(context):
     opened.append(context)
     return context
+
+def fragile(context):
+    raise AssertionError("opened in the fleet")
+
+fragile.isolated = True
 """
 
 
@@ -49,6 +56,7 @@ def own_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queues\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\nqueue = queue_platform:adapter\nbroken = queue_platform_missing:adapter\n"
+        "fragile = queue_platform:fragile\n"
     )
     (site / "queue_platform.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(site))
@@ -68,6 +76,16 @@ async def test_adapter_is_opened_with_section_secrets_and_a_private_folder(
     assert context.section.secrets == {"password": "hidden"}
     assert context.folder == tmp_path / "pools" / POOL / "queue-2"
     assert context.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("platform", [*sorted(ISOLATED), "fragile"])
+async def test_platform_with_heavy_dependencies_gets_a_child_process(
+    platforms: InstalledPlatforms, own_platform: str, platform: str
+) -> None:
+    adapter = await platforms.open(own_platform, platform, platform, {}, "")
+
+    assert isinstance(adapter, IsolatedAdapter)
+    assert adapter.child_pid is None  # it starts with the first call
 
 
 async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None:

@@ -1,0 +1,1 @@
+"""Platforms whose adapter runs in a child process of the fleet."""

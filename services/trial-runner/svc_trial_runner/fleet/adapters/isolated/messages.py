@@ -1,0 +1,140 @@
+"""Conversion of an adapter's arguments and results to JSON, and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    PlatformSection,
+    parse_agent_name,
+)
+from svc_trial_runner.fleet.ports import (
+    AdapterContext,
+    BundleStore,
+    Front,
+    FrontEndpoint,
+    InstallationEndpoints,
+    PlatformError,
+)
+
+
+def write_context(context: AdapterContext) -> dict[str, Any]:
+    """Return the fields of a context that are values; secrets are among them."""
+    section = context.section
+    return {
+        "installation": context.installation,
+        "pool": context.pool,
+        "platform": section.platform,
+        "options": dict(section.options),
+        "secrets": dict(section.secrets),
+        "endpoints": asdict(context.endpoints),
+        "folder": str(context.folder),
+    }
+
+
+def read_context(fields: Mapping[str, Any], bundles: BundleStore, front: Front) -> AdapterContext:
+    """Return a context from its fields, with stores that call the fleet."""
+    return AdapterContext(
+        fields["installation"],
+        fields["pool"],
+        PlatformSection(fields["platform"], fields["options"], fields["secrets"]),
+        InstallationEndpoints(**fields["endpoints"]),
+        bundles,
+        Path(fields["folder"]),
+        front,
+    )
+
+
+def write_names(names: Sequence[AgentName]) -> list[str]:
+    """Return the names as texts."""
+    return [str(name) for name in names]
+
+
+def read_names(texts: Sequence[str]) -> list[AgentName]:
+    """Return the names in texts.
+
+    Raises:
+        PlatformError: a text is no name of an agent.
+    """
+    return [_name(text) for text in texts]
+
+
+def write_orders(orders: Sequence[AgentOrder]) -> list[dict[str, Any]]:
+    """Return the fields of orders; secrets are among them."""
+    return [{**asdict(order), "name": str(order.name)} for order in orders]
+
+
+def read_orders(found: Sequence[Mapping[str, Any]]) -> list[AgentOrder]:
+    """Return orders from their fields."""
+    return [
+        AgentOrder(
+            **{
+                **fields,
+                "name": _name(fields["name"]),
+                "credentials": AgentCredentials(**fields["credentials"]),
+            }
+        )
+        for fields in found
+    ]
+
+
+def write_failures(failures: Sequence[LaunchFailure]) -> list[dict[str, Any]]:
+    """Return the fields of agents that were not started."""
+    return [{**asdict(failure), "name": str(failure.name)} for failure in failures]
+
+
+def read_failures(found: Sequence[Mapping[str, Any]]) -> list[LaunchFailure]:
+    """Return agents that were not started from their fields."""
+    return [LaunchFailure(**{**fields, "name": _name(fields["name"])}) for fields in found]
+
+
+def write_agents(agents: Sequence[PlatformAgent]) -> list[dict[str, Any]]:
+    """Return the fields of agents."""
+    return [
+        {**asdict(agent), "name": str(agent.name), "phase": agent.phase.value} for agent in agents
+    ]
+
+
+def read_agents(found: Sequence[Mapping[str, Any]]) -> list[PlatformAgent]:
+    """Return agents from their fields."""
+    return [
+        PlatformAgent(
+            **{**fields, "name": _name(fields["name"]), "phase": AgentPhase(fields["phase"])}
+        )
+        for fields in found
+    ]
+
+
+def write_problems(problems: Sequence[PlatformProblem]) -> list[dict[str, Any]]:
+    """Return the fields of problems."""
+    return [asdict(problem) for problem in problems]
+
+
+def read_problems(found: Sequence[Mapping[str, Any]]) -> list[PlatformProblem]:
+    """Return problems from their fields."""
+    return [PlatformProblem(**fields) for fields in found]
+
+
+def write_endpoint(endpoint: FrontEndpoint) -> dict[str, str]:
+    """Return the fields of the front's endpoint."""
+    return asdict(endpoint)
+
+
+def read_endpoint(fields: Mapping[str, str]) -> FrontEndpoint:
+    """Return the front's endpoint from its fields."""
+    return FrontEndpoint(**fields)
+
+
+def _name(text: str) -> AgentName:
+    name = parse_agent_name(text)
+    if name is None:
+        raise PlatformError(f"{text[:80]!r} is no name of an agent")
+    return name

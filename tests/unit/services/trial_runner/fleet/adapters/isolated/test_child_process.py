@@ -1,0 +1,91 @@
+import asyncio
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
+from svc_trial_runner.fleet.adapters.isolated.messages import write_context
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_pools import INSTALLATION, POOL
+from tests.support.isolated_platforms import COMMAND, ROOT
+from tests.support.local_platforms import local_context
+
+SILENT = (sys.executable, "-S", "-c", "import time; time.sleep(1_000)")
+PARENT = f"""\
+import asyncio, sys
+sys.path.insert(0, {str(ROOT)!r})
+from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
+from tests.support.isolated_platforms import COMMAND
+
+async def main():
+    child = await ChildProcess.start(COMMAND, None)
+    try:
+        await child.call("agents")
+    except Exception:
+        print(child.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def refuse(method: str, params: Any) -> Any:
+    raise PlatformError("no requests are handled")
+
+
+async def test_child_serves_calls_and_ends_when_it_is_closed(tmp_path: Path) -> None:
+    child = await ChildProcess.start(COMMAND, refuse)
+    await child.call("open", write_context(local_context(tmp_path, INSTALLATION, POOL)))
+
+    capacity = await child.call("capacity")
+    await child.aclose()
+    await child.aclose()
+
+    assert capacity == 1
+    assert child.ended
+    with pytest.raises(ProcessLookupError):
+        os.kill(child.pid, 0)
+
+
+async def test_program_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="cannot be started"):
+        await ChildProcess.start([str(tmp_path / "missing")], refuse)
+
+
+async def test_killed_child_fails_calls_with_the_signal() -> None:
+    child = await ChildProcess.start(SILENT, refuse)
+    call = asyncio.ensure_future(child.call("agents"))
+
+    child.kill()
+
+    with pytest.raises(PlatformError, match="killed by signal 9"):
+        await call
+    assert child.ended
+    await child.aclose()
+
+
+async def test_exit_code_is_named() -> None:
+    child = await ChildProcess.start((sys.executable, "-S", "-c", "raise SystemExit(3)"), refuse)
+
+    with pytest.raises(PlatformError, match="exit code 3"):
+        await child.call("agents")
+    await child.aclose()
+
+
+def test_child_ends_when_the_fleet_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+
+    try:
+        readable, _, _ = select.select([child], [], [], 30)
+    finally:
+        os.close(child)
+
+    assert readable == [child]

@@ -1,0 +1,130 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.isolated.peer import HandleCall, Peer, PeerGoneError
+from svc_trial_runner.fleet.ports import PlatformError
+
+
+async def echo(method: str, params: Any) -> Any:
+    return [method, params]
+
+
+@asynccontextmanager
+async def peers(handle: HandleCall, cancel_s: float = 5.0) -> AsyncIterator[tuple[Peer, Peer]]:
+    """Yield two connected peers that run; the second one handles calls."""
+    ends = socket.socketpair()
+    caller = await Peer.open(ends[0], echo, cancel_s)
+    handler = await Peer.open(ends[1], handle)
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(peer.run()) for peer in (caller, handler)]
+        try:
+            yield caller, handler
+        finally:
+            await handler.aclose()
+            await caller.aclose()
+            for task in running:
+                task.cancel()
+
+
+async def test_call_has_method_and_parameters() -> None:
+    async with peers(echo) as (caller, _):
+        assert await caller.call("launch", {"a": [1]}) == ["launch", {"a": [1]}]
+
+
+async def test_both_ends_call() -> None:
+    async with peers(echo) as (caller, handler):
+        first, second = await asyncio.gather(caller.call("a", 1), handler.call("b", 2))
+
+    assert (first, second) == (["a", 1], ["b", 2])
+
+
+async def test_long_message_arrives() -> None:
+    text = "a" * 1_000_000
+
+    async with peers(echo) as (caller, _):
+        assert await caller.call("a", text) == ["a", text]
+
+
+async def test_error_keeps_words_remedy_and_permanence() -> None:
+    async def refuse(method: str, params: Any) -> Any:
+        raise PlatformError("no quota", "ask for more", permanent=True)
+
+    async with peers(refuse) as (caller, _):
+        with pytest.raises(PlatformError, match="no quota") as caught:
+            await caller.call("launch")
+
+    assert (caught.value.remedy, caught.value.permanent) == ("ask for more", True)
+
+
+async def test_other_errors_are_words() -> None:
+    async def fail(method: str, params: Any) -> Any:
+        raise ZeroDivisionError("of the test")
+
+    async with peers(fail) as (caller, _):
+        with pytest.raises(PlatformError, match="ZeroDivisionError: of the test"):
+            await caller.call("launch")
+
+
+async def test_cancelled_call_is_cancelled_at_the_other_end() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(method: str, params: Any) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with peers(wait) as (caller, _):
+        call = asyncio.ensure_future(caller.call("wait_changed"))
+        await started.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+        assert ended.is_set()
+        assert not caller.stuck
+
+
+async def test_call_that_does_not_end_when_cancelled_is_stuck() -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def resist(method: str, params: Any) -> None:
+        started.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with peers(resist, cancel_s=0.01) as (caller, _):
+        call = asyncio.ensure_future(caller.call("launch"))
+        await started.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        release.set()
+
+        assert caller.stuck
+
+
+async def test_end_of_the_other_side_fails_the_calls_in_progress_and_later_ones() -> None:
+    started = asyncio.Event()
+
+    async def wait(method: str, params: Any) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with peers(wait) as (caller, handler):
+        call = asyncio.ensure_future(caller.call("agents"))
+        await started.wait()
+        await handler.aclose()
+        with pytest.raises(PlatformError):
+            await call
+        with pytest.raises(PeerGoneError):
+            await caller.call("agents")
