@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from svc_common.access.transport import PLAIN, Transport
 from svc_common.errors import InvalidArgumentError
 from svc_common.rpc.client import UNIX_SCHEME
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind, parse_agent_settings
+from svc_trial_runner.enrolment import FRONT_NAME
 
 STANDARD_INPUT: Final = "-"
 """Name of the standard input in place of a file."""
@@ -100,7 +101,8 @@ def connection_settings(fleet: AgentSettings, home: Path) -> ReachedServers:
     transport = PLAIN
     if connection.kind is ConnectionKind.TLS:
         _required("authority", connection.authority)
-        transport = Transport(ca=home / AUTHORITY_NAME)
+        transport = Transport(ca=home / AUTHORITY_NAME, server_name=FRONT_NAME)
+        login = replace(login, tls_first=True)
     return ReachedServers(
         _required("bus", connection.bus),
         _required("manager", connection.manager),

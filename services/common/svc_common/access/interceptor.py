@@ -18,9 +18,10 @@ from svc_common.access.audit import AuditRecord
 from svc_common.access.authentication import Authenticator, address_of_peer
 from svc_common.access.current_call import CurrentCall, serving, start_serving
 from svc_common.access.delegation import ON_BEHALF_KEY, effective_caller
+from svc_common.access.front_addresses import came_through_front
 from svc_common.access.permissions import rule_of_method
-from svc_common.access.roles import Caller, Rule
-from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.access.roles import Caller, Role, Rule
+from svc_common.errors import InvalidArgumentError, PermissionDeniedError, ServiceError
 from svc_common.rpc.unread_requests import UnreadRequest, check_size
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -158,6 +159,7 @@ class _CheckedCall:
         caller = effective_caller(caller, self._shown.on_behalf_of)
         message = request
         try:
+            _check_way(address, caller)
             caller.check(self._rule, self._method.rpartition("/")[2])
             if not self._inner.request_streaming:
                 payload = await request.read() if isinstance(request, UnreadRequest) else request
@@ -188,6 +190,19 @@ class _CheckedCall:
                 folder=", ".join(call.folders),
                 blob=call.blob,
             )
+        )
+
+
+def _check_way(address: str, caller: Caller) -> None:
+    """Raise if a caller that is no agent calls through the TLS front.
+
+    Raises:
+        PermissionDeniedError: it does.
+    """
+    if caller.role is not Role.AGENT and came_through_front(address):
+        raise PermissionDeniedError(
+            "only agents may call through the TLS front; call from the machine of the services",
+            {"role": caller.role.word},
         )
 
 

@@ -85,7 +85,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_POOLS}DrainPool": ADMINISTERS,
     f"{_POOLS}RemovePool": ADMINISTERS,
     f"{_INVITATIONS}InviteRunner": ADMINISTERS,
-    f"{_INVITATIONS}ListInvitations": ADMINISTERS,
+    f"{_INVITATIONS}ListInvitations": READS,
     f"{_INVITATIONS}RevokeInvitations": ADMINISTERS,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": READS,
 }

@@ -41,6 +41,9 @@ class Transport:
     """PEM authority of the services that are called; with it, calls are encrypted."""
     insecure: bool = False
     """True if plain text off loopback is allowed."""
+    server_name: str = ""
+    """Name in the certificates of the services that are called, which only `ca` may have signed;
+    empty: the certificates have the services' addresses."""
     ports_held: bool = False
     """True if the supervisor holds the ports of gRPC servers, which bind them beside it."""
 
@@ -152,12 +155,16 @@ class Transport:
     def client_context(self) -> ssl.SSLContext:
         """Build a TLS context for the bus and stores, which verifies servers and has a certificate.
 
-        Servers are verified against `ca`, or against the authorities of the system.
+        Servers are verified against `ca`, or against the authorities of the system; with
+        `server_name` against `ca` only.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
         """
-        context = ssl.create_default_context()
+        pinned = self.server_name and self.ca is not None
+        context = (
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if pinned else ssl.create_default_context()
+        )
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.ca is not None:
             _load_authority(context, NNI_TLS_CA_FILE, self.ca)

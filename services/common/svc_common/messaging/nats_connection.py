@@ -36,7 +36,7 @@ from svc_common.messaging.nats_requests import (
     NoRespondersError,
     RequestTable,
 )
-from svc_common.messaging.nats_settings import NatsSettings, Server
+from svc_common.messaging.nats_settings import ALPN_PROTOCOL, NatsSettings, Server
 from svc_common.socket_loop import route_to_socket
 from svc_common.subjects import check_id
 from svc_common.tasks import StoppedError, result_unless, wait_first
@@ -308,6 +308,8 @@ class Connection:
         await asyncio.sleep(wait_s)
         settings = self._settings
         tls = settings.tls and settings.tls()
+        if tls is not None and settings.tls_first:
+            tls.set_alpn_protocols([ALPN_PROTOCOL])
         host = f"[{server.host}]" if ":" in server.host else server.host
 
         def reveal(secret: str) -> str:
@@ -341,6 +343,7 @@ class Connection:
                     # A context without authorities fails a handshake that is not wanted.
                     tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                     tls_handshake_first=settings.tls_first and tls is not None,
+                    tls_hostname=settings.tls_name or None,
                     user=partial(reveal, server.user) if server.user else None,
                     password=partial(reveal, server.password),
                     token=partial(reveal, server.token) if server.token else None,

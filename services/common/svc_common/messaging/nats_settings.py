@@ -13,6 +13,8 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.socket_loop import ROUTED_SUFFIX
 
 DEFAULT_PORT: Final = 4222
+ALPN_PROTOCOL: Final = "nats"
+"""Protocol by which a front that serves several ones knows a client of the bus."""
 _SOCKET_URL: Final = f"nats://bus{ROUTED_SUFFIX}"
 
 
@@ -44,6 +46,8 @@ class NatsSettings:
     """Makes the context that encrypts one connection; None: no encryption."""
     tls_first: bool = False
     """Whether the server speaks TLS from the first byte on (`handshake_first`)."""
+    tls_name: str = ""
+    """Name in the server's certificate; empty: its host."""
     user: str = ""
     """User whose permissions confine this client; empty: the server knows tokens only. One token
     of a subject: answers to this user's requests go below it."""
@@ -112,6 +116,7 @@ class NatsSettings:
             replicas=replicas,
             tls=transport.client_context if encrypted else None,
             tls_first=login.tls_first,
+            tls_name=transport.server_name,
             user=login.user,
             password=login.password,
             owner=login.owner,

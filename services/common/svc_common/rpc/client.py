@@ -44,7 +44,8 @@ def open_channel(
     Args:
         address: `host:port`, or `unix:<path>` for a Unix socket, which needs no encryption.
         transport: TLS settings.
-        tls_name: name in the certificate of the server; empty: that of the address.
+        tls_name: name in the certificate of the server; empty: that of the transport, or of the
+            address.
 
     Raises:
         FailedPreconditionError: calls to another machine would be plain text.
@@ -54,8 +55,8 @@ def open_channel(
     if address.startswith(_LOOPBACK):
         # A proxy of the user's environment cannot reach this machine's loopback.
         options.append(("grpc.enable_http_proxy", 0))
-    if tls_name:
-        options.append(("grpc.ssl_target_name_override", tls_name))
+    if tls_name or transport.server_name:
+        options.append(("grpc.ssl_target_name_override", tls_name or transport.server_name))
     if address.startswith(UNIX_SCHEME):
         options.append(("grpc.max_reconnect_backoff_ms", _SOCKET_RETRY_MS))
         return grpc.aio.insecure_channel(address, options=options)

@@ -162,6 +162,18 @@ class Front(Protocol):
         ...
 
 
+class FrontRegistry(Protocol):
+    """Interface of the front towards the fleet: it is open while a platform uses it."""
+
+    def of_platform(self, pool: str, key: str) -> Front:
+        """Return the front of one platform of a pool; nothing is opened."""
+        ...
+
+    async def release(self, pool: str) -> None:
+        """Note that a pool uses the front no more; it is closed after the last one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
     """What an adapter is opened with."""

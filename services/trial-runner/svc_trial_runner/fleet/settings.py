@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from svc_common import environment
 from svc_common.access.security import ON_LOOPBACK, SecuritySettings, read_security_settings
+from svc_common.errors import InvalidArgumentError
+
+_LAST_PORT: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,11 @@ class Settings:
     credentials_fd: int | None = None
     """Descriptor of the socket to the supervisor, which issues credentials of agents; None: this
     installation cannot issue them."""
+    front_host: str = ""
+    """Name or address by which agents elsewhere reach this machine; empty: that of its default
+    route."""
+    front_port: int = 0
+    """Port of the TLS front; 0: the one it had last, at first a free one."""
     security: SecuritySettings = ON_LOOPBACK
     """Transport security and access rules."""
 
@@ -49,5 +58,16 @@ def read_settings() -> Settings:
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         version=environment.text(environment.NNI_VERSION, "unknown"),
         credentials_fd=descriptor if descriptor >= 0 else None,
+        front_host=environment.text(environment.NNI_FRONT_HOST, ""),
+        front_port=_front_port(),
         security=read_security_settings(),
     )
+
+
+def _front_port() -> int:
+    port = environment.integer(environment.NNI_FRONT_PORT, 0)
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidArgumentError(
+            environment.NNI_FRONT_PORT, f"must be a port, 0 to {_LAST_PORT}", port
+        )
+    return port

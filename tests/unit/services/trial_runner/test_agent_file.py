@@ -91,6 +91,8 @@ def test_authority_encrypts_bus_and_manager() -> None:
 
     assert (reached.nats_url, reached.manager) == ("tls://front:1", "front:1")
     assert reached.security.transport.ca == HOME / "authority.pem"
+    assert reached.security.transport.server_name == "nni-front"
+    assert reached.security.bus.tls_first
 
 
 def test_addresses_of_loopback_are_taken_as_they_are() -> None:

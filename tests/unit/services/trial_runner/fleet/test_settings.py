@@ -37,3 +37,22 @@ def test_missing_address_of_the_manager_is_refused(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_GRPC"):
         read_settings()
+
+
+def test_host_and_port_of_the_front_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_FRONT_HOST", "gate.example.org")
+    monkeypatch.setenv("NNI_FRONT_PORT", "9443")
+
+    settings = read_settings()
+
+    assert (settings.front_host, settings.front_port) == ("gate.example.org", 9443)
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "many"])
+def test_port_of_the_front_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    monkeypatch.setenv("NNI_FRONT_PORT", port)
+
+    with pytest.raises(InvalidArgumentError, match="NNI_FRONT_PORT"):
+        read_settings()

@@ -4,7 +4,15 @@ from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 
 class NoFront:
-    """`Front` that cannot be opened."""
+    """`Front` and `FrontRegistry` of a front that cannot be opened."""
+
+    def of_platform(self, pool: str, key: str) -> "NoFront":
+        """Return this front."""
+        del pool, key
+        return self
+
+    async def release(self, pool: str) -> None:
+        """Do nothing."""
 
     async def open(self) -> FrontEndpoint:
         """Raise PlatformError."""

@@ -1,0 +1,170 @@
+"""Enrolment of an agent at the TLS front: protocols, the word, request and answer.
+
+A machine that is to join a pool has a word, which a person has brought there:
+
+    nni1.<secret>.<fingerprint of the authority>
+
+It reads the authority's certificate (`nni-authority/1`), compares the fingerprint, and enrols over
+another connection, whose certificate that authority has signed (`nni-enrol/1`): one line of JSON
+each way. Of a word the installation stores the hash of the secret only.
+"""
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, TypeVar
+
+from svc_common.errors import InvalidArgumentError
+
+ENROL_PROTOCOL: Final = "nni-enrol/1"
+AUTHORITY_PROTOCOL: Final = "nni-authority/1"
+"""Protocols of ALPN."""
+FRONT_NAME: Final = "nni-front"
+"""Name in the certificate of the TLS front, at whatever address a client reaches it."""
+MESSAGE_LIMIT_BYTES: Final = 16 * 1024
+"""Longest request or answer."""
+JOINED: Final = "joined"
+"""Platform of agents that have enrolled."""
+_WORD: Final = re.compile(r"nni1\.([A-Za-z0-9_-]{32})\.([0-9a-f]{64})\Z")
+_SECRET_BYTES: Final = 24
+_TEXT_LIMIT: Final = 200
+_SLOTS_LIMIT: Final = 10_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentWord:
+    """What an invited machine proves itself with, and by which it knows the front."""
+
+    secret: str = field(repr=False)
+    authority_sha256: str
+    """Of the authority's certificate, in hexadecimal digits."""
+
+    @classmethod
+    def parse(cls, text: str) -> "EnrolmentWord":
+        """Return the parts of a word; the text is in no error.
+
+        Raises:
+            InvalidArgumentError: it is no word.
+        """
+        match = _WORD.match(text.strip())
+        if match is None:
+            raise InvalidArgumentError(
+                "word",
+                "must be the line nni1.… that `nnictl runner invite` has printed, complete",
+            )
+        return cls(match[1], match[2])
+
+    @classmethod
+    def new(cls, authority_sha256: str) -> "EnrolmentWord":
+        """Draw a word for the front with this authority."""
+        return cls(secrets.token_urlsafe(_SECRET_BYTES), authority_sha256)
+
+    def text(self) -> str:
+        """Return the line that a person copies."""
+        return f"nni1.{self.secret}.{self.authority_sha256}"
+
+
+def secret_hash(secret: str) -> str:
+    """Return what the installation stores of a secret: it has 192 random bits, so a plain hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentRequest:
+    """Request of a machine to become an agent of a pool."""
+
+    secret: str = field(repr=False)
+    pool: str
+    machine_id: str
+    """Drawn at the first enrolment of a machine and stored in its folder: a second enrolment with
+    it is that of the same agent."""
+    host_name: str
+    version: str
+    """Of NNI there."""
+    slots: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """Answer: name and credentials of the new agent."""
+
+    name: str
+    bus_user: str
+    version: str
+    """Of NNI in the installation."""
+    bus_password: str = field(repr=False)
+    manager_token: str = field(repr=False)
+    warning: str = ""
+    """What the person who runs it should know; empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Answer: why the machine is not enrolled."""
+
+    reason: str
+    remedy: str = ""
+
+
+def request_to_line(request: EnrolmentRequest) -> bytes:
+    """Return the line of a request."""
+    return _line(asdict(request))
+
+
+def request_from_line(line: bytes) -> EnrolmentRequest:
+    """Return the request in a line.
+
+    Raises:
+        InvalidArgumentError: the line is none, or a field is missing, too long or out of range.
+    """
+    request = _built(EnrolmentRequest, _fields(line))
+    texts = (request.secret, request.pool, request.machine_id, request.host_name, request.version)
+    if not all(isinstance(text, str) and 0 < len(text) <= _TEXT_LIMIT for text in texts):
+        raise InvalidArgumentError("request", f"must have texts of 1 to {_TEXT_LIMIT} characters")
+    if type(request.slots) is not int or not 1 <= request.slots <= _SLOTS_LIMIT:
+        raise InvalidArgumentError("slots", f"must be 1 to {_SLOTS_LIMIT}")
+    return request
+
+
+def answer_to_line(answer: Enrolled | Refused) -> bytes:
+    """Return the line of an answer."""
+    return _line(asdict(answer))
+
+
+def answer_from_line(line: bytes) -> Enrolled | Refused:
+    """Return the answer in a line.
+
+    Raises:
+        InvalidArgumentError: the line is none.
+    """
+    fields = _fields(line)
+    return _built(Refused, fields) if "reason" in fields else _built(Enrolled, fields)
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _fields(line: bytes) -> Mapping[str, Any]:
+    try:
+        found: Any = json.loads(line)
+    except ValueError as error:
+        raise InvalidArgumentError("enrolment", "must be a line of JSON") from error
+    if not isinstance(found, Mapping):
+        raise InvalidArgumentError("enrolment", "must be a JSON object")
+    return found
+
+
+def _built(kind: type[T], fields: Mapping[str, Any]) -> T:
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            "enrolment",
+            f"must have the fields of {kind.__name__}",
+            remedy="install the same version of NNI on both machines",
+        ) from error

@@ -1,0 +1,72 @@
+"""Limits of the connections of the TLS front, by client address and in all; pure."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+MOST_CONNECTIONS: Final = 4_000
+"""Two per agent; each costs two descriptors."""
+MOST_OF_ADDRESS: Final = 1_000
+"""Machines of a cluster often share one address."""
+MOST_HANDSHAKES: Final = 200
+MOST_HANDSHAKES_OF_ADDRESS: Final = 40
+"""A handshake costs some milliseconds of CPU, before the client has proved anything."""
+_RESERVED_DESCRIPTORS: Final = 200
+"""For the other work of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Most connections and handshakes at once."""
+
+    connections: int = MOST_CONNECTIONS
+    of_address: int = MOST_OF_ADDRESS
+    handshakes: int = MOST_HANDSHAKES
+    handshakes_of_address: int = MOST_HANDSHAKES_OF_ADDRESS
+
+    @classmethod
+    def of_descriptors(cls, limit: int) -> "ConnectionLimits":
+        """Return the limits of a process that may have so many open files."""
+        most = max(20, min(MOST_CONNECTIONS, (limit - _RESERVED_DESCRIPTORS) // 2))
+        return cls(most, min(MOST_OF_ADDRESS, most // 2))
+
+
+class ConnectionCounts:
+    """Counts of the present connections.
+
+    Args:
+        limits: which counts are refused.
+    """
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._connections: Counter[str] = Counter()
+        self._handshakes: Counter[str] = Counter()
+
+    def begin(self, address: str) -> bool:
+        """Count a new connection in its handshake; return False if a limit refuses it."""
+        limits = self._limits
+        if (
+            self._connections.total() >= limits.connections
+            or self._connections[address] >= limits.of_address
+            or self._handshakes.total() >= limits.handshakes
+            or self._handshakes[address] >= limits.handshakes_of_address
+        ):
+            return False
+        self._connections[address] += 1
+        self._handshakes[address] += 1
+        return True
+
+    def shake(self, address: str) -> None:
+        """Count the end of a handshake, good or bad."""
+        _decrement(self._handshakes, address)
+
+    def end(self, address: str) -> None:
+        """Count the end of a connection."""
+        _decrement(self._connections, address)
+
+
+def _decrement(counter: Counter[str], address: str) -> None:
+    counter[address] -= 1
+    if counter[address] <= 0:
+        del counter[address]  # addresses are many

@@ -1,0 +1,95 @@
+"""Address and port of the TLS front: where it listens, and how other machines reach it."""
+
+import errno
+import socket
+from pathlib import Path
+from typing import Final
+
+from svc_common.access.transport import is_loopback
+from svc_common.durable_files import write_private
+from svc_trial_runner.fleet.ports import PlatformError
+
+FIRST_PORT: Final = 8081
+"""The port behind that of the first page, where none is configured and none was used before."""
+_TRIES: Final = 100
+_LAST_PORT: Final = 65_535
+_BACKLOG: Final = 128
+_PORT_FILE: Final = "port"
+_OTHER_NETWORK: Final = ("192.0.2.1", 9)
+"""Address of no machine (RFC 5737); a datagram socket that is connected to it sends nothing."""
+
+
+def reachable_host(configured: str) -> str:
+    """Return the configured host, or the address of the default route.
+
+    Raises:
+        PlatformError: there is no default route.
+    """
+    if configured:
+        return configured
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_OTHER_NETWORK)
+        except OSError as error:
+            raise PlatformError(
+                f"this machine has no address that others reach: {error.strerror}",
+                "connect it to a network, or set NNI_FRONT_HOST to its name or address",
+            ) from error
+        return str(probe.getsockname()[0])
+
+
+def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
+    """Return a listening socket; its port is written down for the next start.
+
+    Args:
+        host: that other machines reach; on loopback the socket listens there only, else on all
+            addresses of this machine.
+        configured_port: 0: the port of the last start, at first `FIRST_PORT` or the next free one.
+        folder: where the port is written.
+
+    Raises:
+        PlatformError: the port is taken, or none is free.
+    """
+    known = _read_port(folder / _PORT_FILE)
+    first = known or FIRST_PORT
+    candidates = [configured_port] if configured_port else [*range(first, first + _TRIES)]
+    reason = ""
+    for port in candidates:
+        try:
+            listening = _bound(host, port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+                break
+            continue
+        if port != known:
+            _write_port(folder / _PORT_FILE, port)
+        return listening
+    where = f"port {configured_port}" if configured_port else f"any port from {first} on"
+    raise PlatformError(f"the TLS front cannot use {where}: {reason}", "set NNI_FRONT_PORT")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if is_loopback(host):
+        address, family = host.strip("[]"), socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+        )
+    return socket.create_server(("", port), backlog=_BACKLOG)
+
+
+def _read_port(file: Path) -> int:
+    try:
+        port = int(file.read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
+    return port if 0 < port <= _LAST_PORT - _TRIES else 0
+
+
+def _write_port(file: Path, port: int) -> None:
+    try:
+        write_private(file, f"{port}\n")
+    except OSError as error:
+        raise PlatformError(f"the TLS front cannot write {file}: {error.strerror}") from error

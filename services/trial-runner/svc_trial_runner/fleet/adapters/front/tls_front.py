@@ -1,0 +1,196 @@
+"""TLS front: one listener of the installation, open while a pool uses it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from svc_common.clock import Clock
+from svc_common.logs import get_logger
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.enrolment import AUTHORITY_PROTOCOL
+from svc_trial_runner.fleet.adapters.front.authority import (
+    FrontCertificate,
+    needs_renewal,
+    open_certificate,
+)
+from svc_trial_runner.fleet.adapters.front.connection_limits import ConnectionLimits
+from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host
+from svc_trial_runner.fleet.adapters.front.listener import FrontListener, Serve
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
+
+RENEWAL_CHECK: Final = timedelta(hours=6)
+"""Interval of the checks whether the certificate has to be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontSettings:
+    """Folder, host and port of the TLS front."""
+
+    folder: Path
+    """Private folder of authority, certificate and port."""
+    host: str = ""
+    """Name or address by which other machines reach this one; empty: that of the default route."""
+    port: int = 0
+    """0: the port of the last start, at first the first free one."""
+
+
+class TlsFront:
+    """TLS listener that leads to bus, manager and enrolment, open while it has a user.
+
+    Args:
+        settings: folder, host and port.
+        routes: what serves a connection, by its ALPN protocol.
+        limits: of connections.
+        clock: for the validity of certificates.
+    """
+
+    def __init__(
+        self,
+        settings: FrontSettings,
+        routes: Mapping[str, Serve],
+        limits: ConnectionLimits,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._routes = dict(routes)
+        self._limits = limits
+        self._clock = clock
+        self._users: set[str] = set()
+        self._changing = asyncio.Lock()
+        self._listener: FrontListener | None = None
+        self._endpoint: FrontEndpoint | None = None
+        self._certificate: FrontCertificate | None = None
+        self._tasks = TaskOwner(_failed)
+
+    @property
+    def endpoint(self) -> FrontEndpoint | None:
+        """Address and authority; None: the front is closed."""
+        return self._endpoint
+
+    @property
+    def certificate(self) -> FrontCertificate | None:
+        """Present certificate; None: the front was never open."""
+        return self._certificate
+
+    def add_route(self, protocol: str, serve: Serve) -> None:
+        """Have connections of a protocol served, from the next opening on."""
+        self._routes[protocol] = serve
+
+    def of_platform(self, pool: str, key: str) -> "PoolFront":
+        """Return the front of one platform of a pool; nothing is opened."""
+        return PoolFront(self, f"{pool}/{key}")
+
+    async def release(self, pool: str) -> None:
+        """Forget all platforms of a pool as users."""
+        for user in [user for user in self._users if user.partition("/")[0] == pool]:
+            await self.close_for(user)
+
+    async def open_for(self, user: str) -> FrontEndpoint:
+        """Note a user of the front; return the address of the front, opened if it is closed.
+
+        Raises:
+            PlatformError: it cannot be opened.
+        """
+        async with self._changing:
+            self._users.add(user)
+            # An open front stays as it is: agents know its address.
+            if self._endpoint is None:
+                self._endpoint = await self._open()
+                get_logger().info("front opened", address=self._endpoint.address)
+            return self._endpoint
+
+    async def close_for(self, user: str) -> None:
+        """Forget a user of the front; close the front after its last one."""
+        async with self._changing:
+            self._users.discard(user)
+            if not self._users:
+                await self._close()
+
+    async def renew(self) -> None:
+        """Replace the certificate if it ends soon; open connections stay.
+
+        Raises:
+            PlatformError: another one cannot be made.
+        """
+        known, listener, now = self._certificate, self._listener, self._clock.now()
+        if known is None or listener is None or not needs_renewal(known, now):
+            return
+        renewed = await asyncio.to_thread(open_certificate, self._settings.folder, now)
+        self._certificate = renewed
+        listener.context = renewed.server_context([*self._routes, AUTHORITY_PROTOCOL])
+        get_logger().info("certificate renewed", expires_at=renewed.expires_at.isoformat())
+
+    async def aclose(self) -> None:
+        """Close the front; may be called twice."""
+        async with self._changing:
+            await self._close()
+        await self._tasks.aclose()
+
+    async def _open(self) -> FrontEndpoint:
+        settings = self._settings
+        certificate = await asyncio.to_thread(open_certificate, settings.folder, self._clock.now())
+        host = reachable_host(settings.host)
+        listening = await asyncio.to_thread(listen, host, settings.port, settings.folder)
+        port = listening.getsockname()[1]
+        routes = {**self._routes, AUTHORITY_PROTOCOL: self._send_authority}
+        self._certificate = certificate
+        self._listener = FrontListener(
+            listening, certificate.server_context(list(routes)), routes, self._limits
+        )
+        self._tasks.start(self._renew_for_ever(), "renewal of the front's certificate")
+        shown = f"[{host}]" if ":" in host else host
+        return FrontEndpoint(f"{shown}:{port}", certificate.authority)
+
+    async def _close(self) -> None:
+        listener, self._listener = self._listener, None
+        self._endpoint = None
+        tasks, self._tasks = self._tasks, TaskOwner(_failed)
+        await tasks.aclose()
+        if listener is not None:
+            await listener.aclose()
+            get_logger().info("front closed")
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await self._clock.sleep(RENEWAL_CHECK.total_seconds())
+            try:
+                await self.renew()
+            except PlatformError as error:
+                get_logger().error("certificate not renewed", error=error.message)
+
+    async def _send_authority(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
+    ) -> None:
+        """Send the authority's certificate to a client, which knows its fingerprint."""
+        del reader, address
+        if self._certificate is not None:
+            writer.write(self._certificate.authority.encode("ascii"))
+            await writer.drain()
+
+
+class PoolFront:
+    """`Front` of one pool.
+
+    Args:
+        front: of the installation.
+        user: `<pool>/<key of a platform>`.
+    """
+
+    def __init__(self, front: TlsFront, user: str) -> None:
+        self._front = front
+        self._user = user
+
+    async def open(self) -> FrontEndpoint:
+        """Return the address of the front, opened if it is not open."""
+        return await self._front.open_for(self._user)
+
+    async def close(self) -> None:
+        """Note that this pool needs the front no more."""
+        await self._front.close_for(self._user)
+
+
+def _failed(name: str, error: BaseException) -> None:
+    get_logger().error("task failed", task=name, exc_info=error)

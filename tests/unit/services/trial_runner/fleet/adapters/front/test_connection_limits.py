@@ -1,0 +1,47 @@
+"""Tests of the limits of connections to the TLS front."""
+
+from svc_trial_runner.fleet.adapters.front.connection_limits import (
+    MOST_CONNECTIONS,
+    ConnectionCounts,
+    ConnectionLimits,
+)
+
+LIMITS = ConnectionLimits(connections=3, of_address=2, handshakes=2, handshakes_of_address=1)
+
+
+def test_one_address_has_a_limit_of_handshakes() -> None:
+    counts = ConnectionCounts(LIMITS)
+
+    assert counts.begin("a")
+    assert not counts.begin("a")
+    counts.shake("a")
+    assert counts.begin("a")
+
+
+def test_one_address_has_a_limit_of_connections() -> None:
+    counts = ConnectionCounts(LIMITS)
+    for _ in range(2):
+        assert counts.begin("a")
+        counts.shake("a")
+
+    assert not counts.begin("a")
+    counts.end("a")
+    assert counts.begin("a")
+
+
+def test_all_addresses_together_have_limits() -> None:
+    counts = ConnectionCounts(LIMITS)
+
+    assert counts.begin("a")
+    assert counts.begin("b")
+    assert not counts.begin("c")  # two handshakes
+    counts.shake("a")
+    assert counts.begin("c")
+    counts.shake("b")
+    assert not counts.begin("d")  # three connections
+
+
+def test_few_descriptors_allow_few_connections() -> None:
+    assert ConnectionLimits.of_descriptors(1_024).connections == 412
+    assert ConnectionLimits.of_descriptors(1_000_000).connections == MOST_CONNECTIONS
+    assert ConnectionLimits.of_descriptors(256).connections == 28

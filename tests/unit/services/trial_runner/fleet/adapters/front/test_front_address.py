@@ -1,0 +1,60 @@
+"""Tests of address and port of the TLS front."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.ports import free_port
+
+
+def test_configured_host_is_taken() -> None:
+    assert reachable_host("gate.example.org") == "gate.example.org"
+
+
+def test_port_is_used_again_after_a_restart(tmp_path: Path) -> None:
+    port = free_port()
+    listen("127.0.0.1", port, tmp_path).close()
+
+    with listen("127.0.0.1", 0, tmp_path) as again:
+        assert again.getsockname()[:2] == ("127.0.0.1", port)
+
+
+def test_next_free_port_is_used_and_remembered(tmp_path: Path) -> None:
+    port = free_port()
+    (tmp_path / "port").write_text(f"{port}\n")
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        listen("127.0.0.1", 0, tmp_path) as listening,
+    ):
+        other = listening.getsockname()[1]
+
+    assert other > port
+    assert (tmp_path / "port").read_text() == f"{other}\n"
+
+
+def test_configured_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+    port = free_port()
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(PlatformError, match=f"cannot use port {port}") as caught,
+    ):
+        listen("127.0.0.1", port, tmp_path)
+
+    assert caught.value.remedy == "set NNI_FRONT_PORT"
+
+
+def test_damaged_port_file_counts_as_none(tmp_path: Path) -> None:
+    port = free_port()
+    (tmp_path / "port").write_text("many\n")
+
+    listen("127.0.0.1", port, tmp_path).close()
+
+    assert (tmp_path / "port").read_text() == f"{port}\n"
+
+
+def test_front_for_other_machines_listens_on_all_addresses(tmp_path: Path) -> None:
+    with listen("gate.example.org", free_port(), tmp_path) as listening:
+        assert listening.getsockname()[0] in {"::", "0.0.0.0"}

@@ -1,0 +1,72 @@
+"""Tests of opening and closing the TLS front."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from svc_common.clock import ManualClock
+from svc_trial_runner.enrolment import AUTHORITY_PROTOCOL
+from tests.support.tls_fronts import FEW, connect, tls_front
+
+pytest.importorskip("cryptography")
+
+
+async def test_front_is_open_until_its_last_pool_releases_it(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        first = await front.of_platform("exp-a", "joined").open()
+        assert await front.of_platform("exp-b", "kubernetes").open() == first
+        await front.release("exp-a")
+        assert front.endpoint == first
+
+        await front.release("exp-b")
+
+        assert front.endpoint is None
+        with pytest.raises(OSError):  # noqa: PT011 - refused
+            await connect(first, AUTHORITY_PROTOCOL)
+
+
+async def test_front_that_is_opened_again_has_the_same_address_and_authority(
+    tmp_path: Path,
+) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        first = await front.open_for("exp-a/joined")
+        await front.close_for("exp-a/joined")
+
+        assert await front.open_for("exp-a/joined") == first
+
+
+async def test_pool_whose_name_begins_like_another_one_is_not_released(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        await front.open_for("exp-ab/joined")
+
+        await front.release("exp-a")
+
+        assert front.endpoint is not None
+
+
+async def test_clients_read_the_authority(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        endpoint = await front.open_for("exp-a/joined")
+        reader, writer = await connect(endpoint, AUTHORITY_PROTOCOL)
+
+        assert (await reader.read()).decode() == endpoint.authority
+
+        writer.close()
+
+
+async def test_certificate_is_renewed_while_the_front_is_open(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with tls_front(tmp_path, {}, FEW, clock) as front:
+        await front.open_for("exp-a/joined")
+        before = front.certificate
+        assert before is not None
+        clock.step(before.expires_at.timestamp() - clock.now().timestamp() - 3600)
+
+        await front.renew()
+
+        renewed = front.certificate
+
+        assert renewed is not None
+        assert renewed.authority == before.authority
+        assert renewed.expires_at > before.expires_at
