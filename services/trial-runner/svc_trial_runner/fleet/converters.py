@@ -1,15 +1,16 @@
 """Messages of pools and values of the domain, both ways."""
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import from_value
 from svc_common.errors import InvalidArgumentError
-from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
+from svc_trial_runner.fleet.domain.agents import AgentName, PlatformProblem, parse_agent_name
+from svc_trial_runner.fleet.domain.checks import CheckRequest
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolNeed, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import (
     PresenceReceived,
@@ -17,6 +18,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     StateRestored,
 )
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolAgent, PoolState
+from svc_trial_runner.fleet.domain.shared_pools import PoolDefinition
 
 _STATES: Final = {
     AgentStatus.LAUNCHING: pool_pb2.POOL_AGENT_STATE_LAUNCHING,
@@ -66,6 +68,57 @@ def _platform(message: pool_pb2.PoolPlatform) -> PoolPlatform:
     if not isinstance(options, Mapping):
         raise InvalidArgumentError(f"options of {message.platform}", "must be a map")
     return PoolPlatform(message.platform, options, message.secrets_id)
+
+
+def definition_from_bytes(payload: bytes) -> PoolDefinition:
+    """Return the definition of a pool of the installation in a message of a manager.
+
+    Raises:
+        InvalidArgumentError: the message is damaged, or the options of a platform are no map.
+    """
+    message = pool_pb2.PoolDefinition()
+    _parse(message, payload)
+    return PoolDefinition(
+        message.pool,
+        tuple(map(_platform, message.platforms)),
+        _limits(message.limits),
+        draining=message.draining,
+        removed=message.removed,
+        revision=message.revision,
+    )
+
+
+def check_from_bytes(payload: bytes) -> CheckRequest:
+    """Return the request to check platforms in a message of a manager.
+
+    Raises:
+        InvalidArgumentError: the message is damaged, or the options of a platform are no map.
+    """
+    message = pool_pb2.PoolCheck()
+    _parse(message, payload)
+    platforms = tuple(map(_platform, message.platforms))
+    return CheckRequest(message.check_id, platforms, message.deadline.ToDatetime(UTC))
+
+
+def problems_to_bytes(check_id: str, problems: Iterable[tuple[int, PlatformProblem]]) -> bytes:
+    """Return the answer to a request to check platforms.
+
+    Args:
+        check_id: of the request.
+        problems: each with the number of its platform in the request.
+    """
+    found = [
+        pool_pb2.PoolProblem(
+            platform_index=index,
+            field=one.field,
+            rule=one.rule,
+            value=one.value,
+            remedy=one.remedy,
+            permanent=one.permanent,
+        )
+        for index, one in problems
+    ]
+    return pool_pb2.PoolProblems(check_id=check_id, problems=found).SerializeToString()
 
 
 def state_to_bytes(state: PoolState, now: datetime, now_s: float) -> bytes:
@@ -164,9 +217,7 @@ def slots_to_bytes(slots: int) -> bytes:
     return task_pb2.RunnerControl(set_runner_slots=order).SerializeToString()
 
 
-def _parse(
-    message: pool_pb2.PoolNeed | pool_pb2.PoolState | task_pb2.RunnerPresence, payload: bytes
-) -> None:
+def _parse(message: Message, payload: bytes) -> None:
     try:
         message.ParseFromString(payload)
     except DecodeError as error:

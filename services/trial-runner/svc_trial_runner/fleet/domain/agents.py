@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.shared_storage import SharedStorage, shared_storage_of
 
 NAME_LIMIT_CHARACTERS: Final = 63
 """Longest name: names of pods have to be labels of DNS."""
@@ -145,3 +146,12 @@ class PlatformSection:
     """camelCase names, without secret values."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secret values by path within the section: `machineList[0].password`."""
+
+    @property
+    def shared_storage(self) -> SharedStorage | None:
+        """Storage that the agents mount for outputs; None: each has its own disk.
+
+        Raises:
+            InvalidArgumentError: a field is missing, or breaks a rule.
+        """
+        return shared_storage_of(self.options, self.secrets)

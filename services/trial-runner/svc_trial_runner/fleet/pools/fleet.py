@@ -1,14 +1,16 @@
-"""Registry of pools: follows needs, presences and the connection to the bus."""
+"""Registry of pools: follows needs, definitions, presences and the connection to the bus."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
 from svc_common.errors import InvalidArgumentError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import LastValue, Signal
 from svc_common.subjects import (
+    ALL_POOL_DEFINITIONS,
     ALL_POOL_NEEDS,
     ALL_POOL_STATES,
     ALL_PRESENCES,
@@ -17,6 +19,7 @@ from svc_common.subjects import (
 )
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.fleet.converters import (
+    definition_from_bytes,
     need_from_bytes,
     presence_from_bytes,
     restored_from_bytes,
@@ -29,6 +32,8 @@ from svc_trial_runner.fleet.domain.pool_events import (
     PoolEvent,
     StateRestored,
 )
+from svc_trial_runner.fleet.domain.shared_pools import SharedPool
+from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
 
 RESTART_AFTER_S: Final = 30.0
@@ -48,6 +53,11 @@ class Fleet:
         self._controllers: dict[str, PoolController] = {}
         self._restored: dict[str, StateRestored] = {}
         """Last states of pools that have no controller."""
+        self._shared: dict[str, SharedPool] = {}
+        """Pools of the installation, by name."""
+        self._checks = PlatformChecks(
+            dependencies.bus.last_values, dependencies.opener, dependencies.clock
+        )
         self._tasks = TaskOwner(self._task_failed)
         self._closed = False
 
@@ -65,11 +75,14 @@ class Fleet:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow_presences(presences), name="presences")
             tasks.create_task(self._follow_connection(), name="connection")
+            tasks.create_task(self._follow_definitions(), name="definitions")
             tasks.create_task(self._follow_needs(), name="needs")
+            tasks.create_task(self._checks.run(), name="checks")
 
     async def aclose(self) -> None:
         """End all tasks; agents stay. May be called twice."""
         self._closed = True
+        await self._checks.aclose()
         await self._tasks.aclose()
         for controller in tuple(self._controllers.values()):
             await controller.aclose()
@@ -80,16 +93,48 @@ class Fleet:
             async for value in needs:
                 self._handle_need(value)
 
+    async def _follow_definitions(self) -> None:
+        async with aclosing(self._bus.last_values.follow(ALL_POOL_DEFINITIONS)) as definitions:
+            async for value in definitions:
+                self._handle_definition(value)
+
     def _handle_need(self, value: LastValue) -> None:
         """Pass a need on to the controller of its pool; log a message that is none."""
-        if self._closed:
-            return
         try:
             name = pool_of_subject(value.subject)
             need = need_from_bytes(value.payload)
-            AgentName(self._dependencies.installation, name, 0)  # names of platforms are narrower
+            # Names of platforms are narrower.
+            AgentName(self._dependencies.installation, need.pool or name, 0)
         except InvalidArgumentError as error:
             get_logger().error("need refused", subject=value.subject, error=error.message)
+            return
+        if need.pool in {"", name}:
+            self._serve(name, need)
+        else:
+            shared = self._shared.setdefault(need.pool, SharedPool())
+            shared.demand(name, need)
+            self._serve_shared(need.pool)
+
+    def _handle_definition(self, value: LastValue) -> None:
+        """Apply a definition to the need of its pool; log a message that is none."""
+        try:
+            name = pool_of_subject(value.subject)
+            definition = definition_from_bytes(value.payload)
+            AgentName(self._dependencies.installation, name, 0)
+        except InvalidArgumentError as error:
+            get_logger().error("definition refused", subject=value.subject, error=error.message)
+            return
+        self._shared.setdefault(name, SharedPool()).define(replace(definition, pool=name))
+        self._serve_shared(name)
+
+    def _serve_shared(self, name: str) -> None:
+        need = self._shared[name].need
+        if need is not None:
+            self._serve(name, need)
+
+    def _serve(self, name: str, need: PoolNeed) -> None:
+        """Pass a need on to the controller of a pool; start one unless nothing is left to do."""
+        if self._closed:
             return
         if name in self._controllers:
             self._controllers[name].apply(NeedChanged(need))
@@ -127,6 +172,8 @@ class Fleet:
             else:
                 del self._controllers[name]
                 self._restored[name] = controller.state.restored()
+                if name in self._shared:
+                    self._shared[name].forget_removed()
                 await controller.aclose()
                 if name not in self._controllers:  # it was not opened again meanwhile
                     await self._dependencies.opener.forget(name)

@@ -6,16 +6,22 @@ from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.fleet.converters import (
+    check_from_bytes,
+    definition_from_bytes,
     drain_to_bytes,
     need_from_bytes,
     presence_from_bytes,
+    problems_to_bytes,
     restored_from_bytes,
     slots_to_bytes,
     state_to_bytes,
 )
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.checks import CheckRequest
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import PresenceReceived
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolAgent, PoolState
+from svc_trial_runner.fleet.domain.shared_pools import PoolDefinition
 from tests.support.fleet_pools import POOL, agent
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -123,3 +129,37 @@ def test_order_of_slots_is_a_control_message() -> None:
     message = task_pb2.RunnerControl.FromString(slots_to_bytes(3))
 
     assert message.set_runner_slots.slots == 3
+
+
+def test_definition_is_read() -> None:
+    message = pool_pb2.PoolDefinition(pool="gpus", draining=True, removed=True, revision=9)
+    message.platforms.add(platform="slurm", options=to_value({"partition": "a"}), secrets_id="gpus")
+    message.limits.min_agents = 1
+
+    found = definition_from_bytes(message.SerializeToString())
+
+    platforms = (PoolPlatform("slurm", {"partition": "a"}, "gpus"),)
+    assert found == PoolDefinition(
+        "gpus", platforms, PoolLimits(1), draining=True, removed=True, revision=9
+    )
+
+
+def test_check_is_read() -> None:
+    message = pool_pb2.PoolCheck(check_id="c1", pool="check-1")
+    message.platforms.add(platform="slurm", options=to_value({}))
+    message.deadline.FromDatetime(NOW)
+
+    found = check_from_bytes(message.SerializeToString())
+
+    assert found == CheckRequest("c1", (PoolPlatform("slurm", {}),), NOW)
+
+
+def test_problems_are_written_with_the_number_of_their_platform() -> None:
+    problem = PlatformProblem("host", "cannot be reached", "box", "try ssh", permanent=False)
+
+    message = pool_pb2.PoolProblems.FromString(problems_to_bytes("c1", [(1, problem)]))
+
+    assert message.check_id == "c1"
+    (found,) = message.problems
+    assert (found.platform_index, found.field, found.rule) == (1, "host", "cannot be reached")
+    assert (found.value, found.remedy, found.permanent) == ("box", "try ssh", False)

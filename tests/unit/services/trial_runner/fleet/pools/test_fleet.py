@@ -62,10 +62,11 @@ class World:
         platform: str = "slurm",
         idle_s: float = 60.0,
         pool: str = POOL,
+        used_pool: str = "",
     ) -> None:
         self.sequence += 1
         message = pool_pb2.PoolNeed(
-            pool=pool,
+            pool=used_pool or pool,
             waiting_count=waiting,
             running_count=running,
             concurrency=8,
@@ -75,6 +76,16 @@ class World:
         message.platforms.add(platform=platform, options=to_value({"slots": 1}))
         message.limits.idle.FromNanoseconds(int(idle_s * 1e9))
         subject = subjects.pool_need_subject(pool)
+        await self.bus.last_values.publish(subject, message.SerializeToString())
+
+    async def publish_definition(self, *, removed: bool = False, draining: bool = False) -> None:
+        """Define the pool as one of the installation."""
+        self.sequence += 1
+        message = pool_pb2.PoolDefinition(
+            pool=POOL, removed=removed, draining=draining, revision=self.sequence
+        )
+        message.platforms.add(platform="slurm", options=to_value({"slots": 1}))
+        subject = subjects.pool_definition_subject(POOL)
         await self.bus.last_values.publish(subject, message.SerializeToString())
 
     def publish_presence(
@@ -247,3 +258,51 @@ async def test_presences_of_other_installations_are_ignored(world: World) -> Non
         )
 
     assert numbers(state) == [1]
+
+
+async def test_demands_of_several_experiments_feed_one_pool(world: World) -> None:
+    async with world.fleet():
+        await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+        await world.publish_definition()
+        await world.publish_need(waiting=2, pool="exp-two", used_pool=POOL)
+        state = await world.state(has(1, 2, 3))
+
+        assert state.pool == POOL
+        assert world.slurm.launches == [agent(1), agent(2), agent(3)]
+
+
+async def test_pool_of_the_installation_outlives_a_killed_fleet(world: World) -> None:
+    async with world.fleet():
+        await world.publish_definition()
+        await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+        await world.state(has(1))
+    async with world.fleet():
+        await world.publish_need(waiting=2, pool="exp-one", used_pool=POOL)
+        await world.state(has(1, 2))
+
+    assert world.slurm.launches == [agent(1), agent(2)]
+
+
+async def test_removed_pool_is_cleaned_and_can_be_defined_again(world: World) -> None:
+    async with world.fleet() as fleet:
+        await world.publish_definition()
+        await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+        await world.state(has(1))
+        await world.publish_definition(removed=True)
+        await world.state(lambda state: state.cleaned)
+        assert world.slurm.agents == {}
+        assert fleet.pools == ()
+
+        await world.publish_definition()
+        await world.state(has(2))
+
+
+async def test_damaged_definition_is_refused_and_the_fleet_goes_on(world: World) -> None:
+    async with world.fleet():
+        for payload in (b"\xff\xff", b""):
+            subject = subjects.pool_definition_subject("Bad_Name")
+            await world.bus.last_values.publish(subject, payload)
+        await world.publish_definition()
+        await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+
+        await world.state(has(1))

@@ -1,0 +1,31 @@
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.checks import PlatformFindings, refusals
+
+AWAY = PlatformProblem("machineList[0].host", "cannot be reached", permanent=False)
+WRONG = PlatformProblem("partition", "does not exist")
+
+
+def test_broken_rule_is_permanent() -> None:
+    assert refusals([PlatformFindings([], None), PlatformFindings([WRONG], None)]) == [(1, WRONG)]
+
+
+def test_one_machine_of_two_that_is_away_refuses_nothing() -> None:
+    ((index, problem),) = refusals([PlatformFindings([AWAY], capacity=2)])
+
+    assert (index, problem.permanent) == (0, False)
+
+
+def test_platform_that_is_away_refuses_nothing_beside_another_one() -> None:
+    found = refusals([PlatformFindings([AWAY], 1), PlatformFindings([], None)])
+
+    assert [problem.permanent for _, problem in found] == [False]
+
+
+def test_if_all_platforms_are_away_nothing_could_start() -> None:
+    found = refusals([PlatformFindings([AWAY, AWAY], 2), PlatformFindings([AWAY], None)])
+
+    assert [problem.permanent for _, problem in found] == [True, True, True]
+
+
+def test_no_findings_refuse_nothing() -> None:
+    assert refusals([]) == []

@@ -1,0 +1,124 @@
+"""Checks of platforms over the in-memory bus and in-memory platforms."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nni_proto.runner.v1 import pool_pb2
+from nni_wire.values import to_value
+from svc_common import subjects
+from svc_common.clock import SystemClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_platforms import InMemoryPlatforms
+from tests.support.fleet_pools import INSTALLATION
+
+LIMIT_S = 30.0
+
+
+@dataclass
+class World:
+    """Bus and platforms, on which checks run."""
+
+    slurm: InMemoryPlatform = field(default_factory=InMemoryPlatform)
+
+    def __post_init__(self) -> None:
+        self.bus = InMemoryBus(InMemoryBroker())
+        self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.slurm})
+
+    @asynccontextmanager
+    async def checks(self) -> AsyncIterator[None]:
+        """Run the service that answers requests."""
+        checks = PlatformChecks(self.bus.last_values, self.opener, SystemClock())
+        running = asyncio.ensure_future(checks.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+            await checks.aclose()
+
+    async def request(self, pool: str, *platforms: str, expired: bool = False) -> None:
+        message = pool_pb2.PoolCheck(check_id=f"of-{pool}", pool=pool)
+        for platform in platforms:
+            message.platforms.add(platform=platform, options=to_value({}))
+        message.deadline.FromDatetime(datetime.now(UTC) + timedelta(hours=-1 if expired else 1))
+        subject = subjects.pool_check_subject(pool)
+        await self.bus.last_values.publish(subject, message.SerializeToString())
+
+    async def problems(self, pool: str) -> list[pool_pb2.PoolProblem]:
+        """Return the answer for a pool."""
+        async with asyncio.timeout(LIMIT_S):
+            subject = subjects.pool_problems_subject(pool)
+            async for value in self.bus.last_values.follow(subject):
+                message = pool_pb2.PoolProblems.FromString(value.payload)
+                assert message.check_id == f"of-{pool}"
+                return list(message.problems)
+        raise AssertionError("the bus was closed")
+
+
+@pytest.fixture
+async def world() -> World:
+    return World()
+
+
+async def test_request_that_came_before_the_fleet_is_answered(world: World) -> None:
+    await world.request("check-1", "slurm")
+
+    async with world.checks():
+        assert await world.problems("check-1") == []
+
+    assert world.opener.opened == ["0-slurm"]
+    assert world.slurm.launches == []
+
+
+async def test_broken_rules_are_answered_with_the_number_of_the_platform(world: World) -> None:
+    world.slurm.problems = [PlatformProblem("partition", "does not exist", "gpu", "see sinfo")]
+    async with world.checks():
+        await world.request("check-1", "unknown", "slurm")
+        found = await world.problems("check-1")
+
+    assert [(one.platform_index, one.rule, one.permanent) for one in found] == [
+        (0, "no platform unknown", True),
+        (1, "does not exist", True),
+    ]
+
+
+@pytest.mark.parametrize("error", [PlatformError("it is away", "wait"), RuntimeError("broken")])
+async def test_platform_that_raises_is_a_problem(world: World, error: Exception) -> None:
+    world.slurm.failure = error
+    async with world.checks():
+        await world.request("check-1", "slurm")
+        (problem,) = await world.problems("check-1")
+
+    assert str(error) in problem.rule
+    assert problem.field == ""
+
+
+async def test_expired_and_damaged_requests_are_left_alone(world: World) -> None:
+    async with world.checks():
+        await world.request("check-1", "slurm", expired=True)
+        await world.bus.last_values.publish(subjects.pool_check_subject("check-2"), b"\xff\xff")
+        await world.request("check-3", "slurm")
+        await world.problems("check-3")
+
+    assert world.opener.opened == ["0-slurm"]
+
+
+async def test_folder_of_a_check_is_removed(world: World) -> None:
+    async with world.checks():
+        await world.request("check-1", "slurm")
+        await world.problems("check-1")
+        await world.request("check-2", "slurm")
+        await world.problems("check-2")
+
+    assert "check-1" in world.opener.forgotten
