@@ -13,9 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, TypeVar
 
+    from nni.hpo.registry.validation import ClassArgsValidator
+
     Base = TypeVar("Base", bound=Namespace | dict[str, Any])
 
-__all__ = ["OptimizeMode", "extract_scalar_history", "extract_scalar_reward", "merge_parameter"]
+__all__ = [
+    "ClassArgsValidator",
+    "OptimizeMode",
+    "extract_scalar_history",
+    "extract_scalar_reward",
+    "merge_parameter",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import `ClassArgsValidator` from its home at first use, which trials do not need."""
+    if name != "ClassArgsValidator":
+        raise AttributeError(f"module 'nni.utils' has no attribute {name!r}")
+    from nni.hpo.registry.validation import ClassArgsValidator
+
+    return ClassArgsValidator
 
 
 class OptimizeMode(Enum):

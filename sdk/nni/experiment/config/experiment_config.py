@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.base import paths_relative_to
@@ -23,6 +23,9 @@ class ExperimentConfig(ExperimentFields):
     An object may be incomplete while it is being filled in; `validate` says what is missing.
     Two objects are equal if they describe the same experiment.
 
+    A first argument without a name is the name of a platform such as `"local"`, or several of them,
+    whose empty sections `training_service` then has.
+
     Examples:
         >>> from nni.experiment import ExperimentConfig
         >>> config = ExperimentConfig(
@@ -37,6 +40,14 @@ class ExperimentConfig(ExperimentFields):
         Traceback (most recent call last):
         nni.experiment.errors.ConfigError: trial_concurrency must be ... 1, got 0
     """
+
+    if TYPE_CHECKING:  # checkers derive a constructor without positional arguments from the fields
+
+        def __init__(
+            self,
+            training_service_platform: str | Sequence[str] | None = None,
+            **fields: Any,  # noqa: ANN401 - pydantic checks them
+        ) -> None: ...
 
     @classmethod
     def load(cls, path: str | Path, *, warn: Callable[[str], None] | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -19,8 +20,13 @@ from nni.experiment.config.base import (
 )
 from nni.experiment.config.search_config import SearchConfig
 from nni.experiment.config.shared_storage import SharedStorage
-from nni.experiment.config.training_services import TrainingServiceConfig, TrainingServices
+from nni.experiment.config.training_services import (
+    TrainingServiceConfig,
+    TrainingServices,
+    new_training_service,
+)
 from nni.experiment.config.yaml_file import read_json_or_yaml
+from nni.experiment.errors import ConfigError, Problem
 
 DEFAULT_WORKING_DIRECTORY = "~/nni-experiments"
 """Root folder of experiments unless the configuration names another."""
@@ -124,6 +130,24 @@ class ExperimentFields(ConfigModel):
     """
     shared_storage: SharedStorage | None = None
     """Storage that all workers mount."""
+
+    def __init__(
+        self,
+        training_service_platform: str | Sequence[str] | None = None,
+        **fields: Any,  # noqa: ANN401 - pydantic checks them
+    ) -> None:
+        if training_service_platform is None:
+            super().__init__(**fields)
+            return
+        if "training_service" in fields or "trainingService" in fields:
+            rule = "must not be given together with a platform; keep one"
+            raise ConfigError([Problem("trainingService", rule)])
+        if isinstance(training_service_platform, str):
+            fields["training_service"] = new_training_service(training_service_platform)
+        else:
+            names = training_service_platform
+            fields["training_service"] = [new_training_service(name) for name in names]
+        super().__init__(**fields)
 
     def training_services(self) -> list[TrainingServiceConfig]:
         """Return the configurations of the platforms.

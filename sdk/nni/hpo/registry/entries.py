@@ -45,7 +45,7 @@ class AlgorithmEntry:
     types: tuple[str, ...] = ALL_TYPES
     """The `_type`s of the search space that the algorithm supports."""
     nested: bool = True
-    """True if it supports conditional spaces, that is dict options of a choice."""
+    """True if it supports conditional spaces, that is dict options of a choice with a `_name`."""
     space_check: str = ""
     """`module:function` that raises ValueError for a bad space; empty for a check of the usual
     language by `types`, `nested` and `reserved`; advisors without `reserved` take any space."""

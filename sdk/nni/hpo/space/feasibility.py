@@ -20,24 +20,34 @@ _KEY = "combine_params"
 def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
     """Return the feasible configurations of a batch tuner's space.
 
+    The one key of the space is `combine_params` by custom; any other one will do.
+
     Raises:
         ValueError: the space is not `{"combine_params": {"_type": "choice", "_value": [...]}}`
             with a non-empty list of dicts without `_name`, or none of them is feasible.
     """
     form = f"{{'{_KEY}': {{'_type': 'choice', '_value': [configurations]}}}}"
-    if not isinstance(search_space, dict) or search_space.keys() - {CONSTRAINTS_KEY} != {_KEY}:
+    keys = search_space.keys() - {CONSTRAINTS_KEY} if isinstance(search_space, dict) else ()
+    if not isinstance(search_space, dict) or len(keys) != 1:
         raise ValueError(f"search space of BatchTuner must be {form}, got {search_space!r:.200}")
-    entry = search_space[_KEY]
+    (key,) = keys
+    entry = search_space[key]
     if not isinstance(entry, dict) or entry.get("_type") != "choice":
-        raise ValueError(f"parameter {_KEY!r}: _type must be 'choice', got {entry!r:.200}")
+        raise ValueError(
+            f"search space of BatchTuner, parameter {key!r}: _type must be 'choice', "
+            f"got {entry!r:.200}"
+        )
     options = entry.get("_value")
     if not isinstance(options, list) or not options:
-        raise ValueError(f"parameter {_KEY!r}: _value must be a non-empty list, got {options!r}")
+        raise ValueError(
+            f"search space of BatchTuner, parameter {key!r}: _value must be a non-empty list, "
+            f"got {options!r:.200}"
+        )
     for option in options:
         if not isinstance(option, dict) or "_name" in option:
             raise ValueError(
-                f"parameter {_KEY!r}: every option must be a complete configuration, a dict "
-                f"without '_name'; got {option!r:.200}"
+                f"search space of BatchTuner, parameter {key!r}: every option must be a complete "
+                f"configuration, a dict without '_name'; got {option!r:.200}"
             )
     return _feasible(options, search_space.get(CONSTRAINTS_KEY, ()))
 

@@ -61,7 +61,8 @@ def parse_space(
             under the key `_constraints`, see `nni.hpo.space.constraints`.
         algorithm: name used in errors.
         types: the supported `_type`s.
-        nested: whether dict options are supported.
+        nested: whether branches, dict options with a `_name`, are supported. Other dict options
+            are plain values.
         reserved: forbidden names, besides `RESERVED_KEYS`.
 
     Returns:
@@ -141,7 +142,7 @@ class _Reader:
         names: set[str] = set()
         parsed: list[object] = []
         for option in options:
-            if not isinstance(option, dict):
+            if not isinstance(option, dict) or _is_plain(option):
                 parsed.append(option)
                 continue
             branch = self._branch(option, path, where)
@@ -161,13 +162,20 @@ class _Reader:
         if not isinstance(name, str):
             _refuse(
                 path,
-                "a dict option must hold '_name', a string that identifies the branch; "
-                f"got {option!r:.200}",
+                "a dict option with parameters must hold '_name', a string that identifies the "
+                f"branch; got {option!r:.200}",
             )
         if not self._nested:
             _refuse(path, f"nested choice is not supported by {self._algorithm}")
         entries = {key: entry for key, entry in option.items() if key != "_name"}
         return Branch(name, self.space(entries, (*where, name)))
+
+
+def _is_plain(option: dict[JsonValue, JsonValue]) -> bool:
+    """Return whether a dict option is a value as it stands, and no branch with parameters."""
+    return "_name" not in option and not any(
+        isinstance(entry, dict) and "_type" in entry for entry in option.values()
+    )
 
 
 def _refuse(path: str, reason: str) -> NoReturn:

@@ -1,14 +1,23 @@
-"""Combinations of a finite space, enumerated by number without being stored."""
+"""Combinations of a space, enumerated by number without being stored.
 
-from bisect import bisect_right
+Parameters with infinitely many values have a grid of quantiles, which each level makes twice as
+fine and which keeps the values of the levels before.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
 
 from nni.hpo.json_value import JsonValue
 from nni.hpo.space.domains import (
+    RELATIVE_TOLERANCE,
     Branch,
     ChoiceDomain,
     Domain,
     IntegerDomain,
+    NormalDomain,
     Parameter,
     Space,
     UniformDomain,
@@ -19,12 +28,15 @@ class Grid:
     """Numbered Cartesian product of one level's parameters; the last one changes fastest.
 
     Args:
-        space: of `choice`, `randint` and `quniform` only.
+        space: of any types.
+        level: fineness of the parameters with infinitely many values, from 0.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, level: int = 0) -> None:
         self._space = space
-        self._axes = tuple((p.key, _axis(p)) for p in space.parameters)
+        self._axes = tuple((p.key, _axis(p, level)) for p in space.parameters)
+        self.refinable: bool = any(axis.refinable for _, axis in self._axes)
+        """True if a higher level may have more combinations."""
         self.size = 1
         """Number of combinations, allowed or not; 1 for a space without parameters."""
         for _, axis in self._axes:
@@ -83,6 +95,7 @@ class Grid:
 @dataclass(frozen=True, slots=True)
 class _IntegerAxis:
     domain: IntegerDomain
+    refinable = False
 
     @property
     def size(self) -> int:
@@ -96,6 +109,8 @@ class _IntegerAxis:
 
 
 class _StepAxis:
+    refinable = False
+
     def __init__(self, domain: UniformDomain, step: float) -> None:
         self._domain, self._step = domain, step
         self._first, last = domain.steps()
@@ -111,19 +126,20 @@ class _StepAxis:
 class _ChoiceAxis:
     """An option listed twice has one place; a branch has as many as its own combinations."""
 
-    def __init__(self, domain: ChoiceDomain) -> None:
+    def __init__(self, domain: ChoiceDomain, level: int) -> None:
         self._domain = domain
         self._grids: list[Grid | None] = []
         self._starts: list[int] = []
         self.size = 0
         for position, option in enumerate(domain.options):
-            grid = Grid(option.space) if isinstance(option, Branch) else None
+            grid = Grid(option.space, level) if isinstance(option, Branch) else None
             self._grids.append(grid)
             self._starts.append(self.size)
             if grid is not None:
                 self.size += grid.size
             elif domain.position(option) == position:
                 self.size += 1
+        self.refinable: bool = any(grid is not None and grid.refinable for grid in self._grids)
 
     def value(self, digit: int) -> JsonValue:
         # An option without a place has the start of the next one, which is found instead.
@@ -139,15 +155,58 @@ class _ChoiceAxis:
         return self._starts[position] + (0 if grid is None else grid.encode(value))
 
 
-_Axis = _IntegerAxis | _StepAxis | _ChoiceAxis
+class _QuantileAxis:
+    """Values at evenly spaced probabilities of the prior, each once, in ascending order."""
+
+    refinable = True
+
+    def __init__(self, domain: UniformDomain | NormalDomain, level: int) -> None:
+        parts = 1 << (level + 1)
+        self._domain = domain
+        if isinstance(domain, UniformDomain):
+            found = {_bounded_quantile(domain, part / parts) for part in range(parts + 1)}
+        else:
+            normal, parts = NormalDist(domain.mu, domain.sigma), 2 * parts
+            found = {domain.from_normal(normal.inv_cdf(part / parts)) for part in range(1, parts)}
+        self._values = sorted(found)
+        self.size = len(self._values)
+
+    def value(self, digit: int) -> float:
+        return self._values[digit]
+
+    def digit(self, value: object) -> int:
+        number = self._domain.check(value)
+        after = bisect_left(self._values, number)
+        for place in (after, after - 1):
+            if 0 <= place < self.size and math.isclose(
+                self._values[place], number, rel_tol=RELATIVE_TOLERANCE, abs_tol=_ABSOLUTE
+            ):
+                return place
+        raise ValueError(f"must be a value of the grid, got {value!r}")
 
 
-def _axis(parameter: Parameter) -> _Axis:
+_ABSOLUTE: Final = 1e-300
+"""Difference from 0 that counts as none."""
+
+
+def _bounded_quantile(domain: UniformDomain, probability: float) -> float:
+    if probability in {0.0, 1.0}:  # exactly, whatever the logarithm rounds to
+        return domain.high if probability else domain.low
+    if not domain.log:
+        return domain.snap(domain.low + probability * (domain.high - domain.low))
+    low, high = math.log(domain.low), math.log(domain.high)
+    return domain.snap(math.exp(low + probability * (high - low)))
+
+
+_Axis = _IntegerAxis | _StepAxis | _ChoiceAxis | _QuantileAxis
+
+
+def _axis(parameter: Parameter, level: int) -> _Axis:
     domain: Domain = parameter.domain
     if isinstance(domain, IntegerDomain):
         return _IntegerAxis(domain)
     if isinstance(domain, ChoiceDomain):
-        return _ChoiceAxis(domain)
+        return _ChoiceAxis(domain, level)
     if isinstance(domain, UniformDomain) and domain.q is not None:
         return _StepAxis(domain, domain.q)
-    raise ValueError(f"parameter {parameter.path!r}: {parameter.kind} has no finite grid")
+    return _QuantileAxis(domain, level)

@@ -1,11 +1,11 @@
-"""Grid search: every combination of a finite space, each exactly once.
+"""Grid search: every combination of a finite space, and ever finer grids of an infinite one.
 
 Source: none; the grid is the Cartesian product of the parameters' values.
 """
 
 import logging
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from nni.errors import NoMoreTrialError
 from nni.hpo.base import Tuner, samples
@@ -19,16 +19,15 @@ from nni.hpo.tuners._grid import Grid
 
 _logger = logging.getLogger(__name__)
 
-GRID_TYPES = ("choice", "randint", "quniform")
-"""The `_type`s whose support is finite."""
+_FINEST: Final = 16
+"""Last level of refinement, at which a `uniform` has 131,073 values."""
 
 
 @algorithm(
     "GridSearch",
-    use_when="The space is small and finite, and every combination is to be tried.",
+    use_when="The space is small, and every combination is to be tried.",
     parallel="All are served, in the order of the grid.",
     documented_as="nni.algorithms.hpo.gridsearch_tuner.GridSearchTuner",
-    types=GRID_TYPES,
     defaults={},
 )
 class GridSearchTuner(Tuner):
@@ -37,6 +36,11 @@ class GridSearchTuner(Tuner):
     The last parameter changes fastest. Combinations that break a constraint are left out. Imported
     configurations are skipped, and after a change of the space also those that were proposed
     before.
+
+    A parameter with infinitely many values has three at first: both bounds and the middle, or the
+    quartiles of a normal distribution. When all combinations have been proposed, a grid that is
+    twice as fine follows, without those that were proposed, until the experiment ends. The steps of
+    a logarithmic type are even in the logarithm.
 
     Args:
         optimize_mode: accepted for uniformity; without effect.
@@ -56,7 +60,9 @@ class GridSearchTuner(Tuner):
 
     def __init__(self, optimize_mode: Mode = "minimize") -> None:
         checked_optimize_mode(optimize_mode)
-        self._grid = Grid(Space(()))
+        self._space = Space(())
+        self._level = 0
+        self._grid = Grid(self._space)
         self._next = 0
         self._skip: set[int] = set()
         self._handed_out: list[int] = []
@@ -64,21 +70,15 @@ class GridSearchTuner(Tuner):
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Start the grid of a new space; combinations already proposed are skipped in it."""
-        space = parse_space(search_space, algorithm="GridSearch", types=GRID_TYPES)
-        self._elsewhere += [self._grid.decode(number) for number in self._handed_out]
-        self._grid = Grid(space)
-        self._next, self._skip, self._handed_out = 0, set(), []
-        self._mark(self._elsewhere)
+        self._space = parse_space(search_space, algorithm="GridSearch")
+        self._begin(Grid(self._space), level=0)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """Return the next allowed combination that is not skipped; raise at the grid's end."""
         del parameter_id, kwargs
-        self._next = self._grid.next_allowed(self._next)
-        while self._next in self._skip:
-            self._skip.discard(self._next)
-            self._next = self._grid.next_allowed(self._next + 1)
-        if self._next >= self._grid.size:
-            raise NoMoreTrialError(f"all {self._grid.size} combinations have been proposed")
+        while not self._find_next():
+            if not self._refine():
+                raise NoMoreTrialError(f"all {self._grid.size} combinations have been proposed")
         number = self._next
         self._next += 1
         self._handed_out.append(number)
@@ -108,6 +108,7 @@ class GridSearchTuner(Tuner):
             JSON object for `load_state`; its keys are private.
         """
         return {
+            "level": self._level,
             "next": self._next,
             "skip": sorted(self._skip),
             "handed_out": list(self._handed_out),
@@ -120,8 +121,36 @@ class GridSearchTuner(Tuner):
         Args:
             state: what `state` of a tuner with the same arguments and search space returned.
         """
+        self._level = int(state.get("level", 0))  # none in a state from before infinite types
+        self._grid = Grid(self._space, self._level)
         self._next, self._skip = int(state["next"]), set(state["skip"])
         self._handed_out, self._elsewhere = list(state["handed_out"]), list(state["elsewhere"])
+
+    def _begin(self, grid: Grid, level: int) -> None:
+        """Start a grid without the combinations that were proposed or imported before."""
+        self._elsewhere += [self._grid.decode(number) for number in self._handed_out]
+        self._grid, self._level = grid, level
+        self._next, self._skip, self._handed_out = 0, set(), []
+        self._mark(self._elsewhere)
+
+    def _find_next(self) -> bool:
+        """Go to the next allowed combination that is not skipped; false if none is left."""
+        self._next = self._grid.next_allowed(self._next)
+        while self._next in self._skip:
+            self._skip.discard(self._next)
+            self._next = self._grid.next_allowed(self._next + 1)
+        return self._next < self._grid.size
+
+    def _refine(self) -> bool:
+        """Start the next finer grid that has more combinations; false if there is none."""
+        if not self._grid.refinable:
+            return False
+        for level in range(self._level + 1, _FINEST + 1):
+            finer = Grid(self._space, level)
+            if finer.size > self._grid.size:
+                self._begin(finer, level)
+                return True
+        return False
 
     def _mark(self, configurations: Iterable[JsonValue]) -> int:
         """Skip configurations; return the number of those that lie on the grid."""

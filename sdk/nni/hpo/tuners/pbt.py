@@ -92,6 +92,8 @@ class PBTTuner(Tuner):
             `~/nni/checkpoint/<experiment id>`.
         population_size: members, and trials per step.
         factors: a random one of them multiplies a perturbed number.
+        factor: the perturbation in the form of NNI 3.0: 0.2 stands for the factors 1.2 and 0.8, and
+            takes precedence over `factors`; None for `factors`.
         fraction: share of the population that counts as worst, and as best; at most half is used.
         resample_probability: probability that a value is drawn from its prior instead.
         seed: of all random draws; None for another one in every process.
@@ -114,11 +116,13 @@ class PBTTuner(Tuner):
         fraction: Annotated[float, FloatRange(0, 1)] = 0.2,
         resample_probability: Annotated[float, FloatRange(0, 1)] = 0.25,
         seed: Seed = None,
+        factor: Annotated[float | None, FloatRange(0, 1, open_low=True, open_high=True)] = None,
     ) -> None:
         self._mode = checked_optimize_mode(optimize_mode)
         self._root = Path(all_checkpoint_dir or default_root()).expanduser()
         self._size = population_size
-        self._factors = tuple(float(factor) for factor in factors)
+        multipliers = factors if factor is None else (1 + factor, 1 - factor)
+        self._factors = tuple(float(multiplier) for multiplier in multipliers)
         self._fraction = fraction
         self._resample = resample_probability
         self._rng = Random(seed)

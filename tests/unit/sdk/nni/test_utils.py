@@ -4,7 +4,9 @@ from argparse import Namespace
 
 import pytest
 
+import nni
 from nni.utils import (
+    ClassArgsValidator,
     OptimizeMode,
     extract_scalar_history,
     extract_scalar_reward,
@@ -85,3 +87,12 @@ def test_the_modes_have_the_values_of_the_argument() -> None:
         "Minimize": "minimize",
         "Maximize": "maximize",
     }
+
+
+def test_validator_of_arguments_has_the_path_of_nni_3() -> None:
+    assert ClassArgsValidator is nni.ClassArgsValidator
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"'nni\.utils' has no attribute 'nothing'"):
+        nni.utils.nothing  # noqa: B018 - the access is the test

@@ -17,8 +17,8 @@ def test_an_assessor_is_refused_beside_a_tuner_that_declares_so() -> None:
         search_space={"x": {"_type": "uniform", "_value": [0, 1]}},
         trial_command="python3 trial.py",
         trial_concurrency=1,
-        tuner={"name": "Alone"},  # type: ignore[arg-type] # as in a file
-        assessor={"name": "Medianstop"},  # type: ignore[arg-type] # as in a file
+        tuner={"name": "Alone"},
+        assessor={"name": "Medianstop"},
         training_service={"platform": "local"},
     )
 

@@ -27,6 +27,22 @@ from tests.support.experiment_configs import MINIMAL, SPACE, complete, write
 from tests.support.schema_v1_samples import sample
 
 
+def test_platforms_may_be_named_as_the_first_argument() -> None:
+    assert ExperimentConfig("local", trial_concurrency=2).training_service == LocalConfig()
+    assert ExperimentConfig(["local", "remote"]).training_service == [LocalConfig(), RemoteConfig()]
+
+
+def test_platform_by_name_and_as_a_section_is_refused() -> None:
+    with pytest.raises(ConfigError, match="trainingService must not be given together"):
+        ExperimentConfig("local", training_service=LocalConfig())
+
+
+def test_text_of_json_is_the_configuration() -> None:
+    config = ExperimentConfig("local", trial_command="python3 trial.py")
+
+    assert json.loads(config.json()) == config.to_dict()
+
+
 def test_minimal_file_is_complete(tmp_path: Path) -> None:
     config = ExperimentConfig.load(write(tmp_path / "c.yml", MINIMAL))
 

@@ -19,7 +19,7 @@ __all__ = ["third_party"]  # fixture
 SUPPORTED = {
     "TPE": {*ALL_TYPES, "nested"},
     "Random": {*ALL_TYPES, "nested"},
-    "GridSearch": {"choice", "nested", "randint", "quniform"},
+    "GridSearch": {*ALL_TYPES, "nested"},
     "BatchTuner": set(),
     "Anneal": {*ALL_TYPES, "nested"},
     "Evolution": {*ALL_TYPES, "nested"},

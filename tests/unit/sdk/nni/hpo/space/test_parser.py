@@ -1,6 +1,7 @@
 """Parser of search spaces, and configurations as flat dicts."""
 
 import re
+from random import Random
 
 import pytest
 
@@ -53,7 +54,7 @@ def entry(kind: object, values: object) -> dict[str, object]:
         (entry("qlognormal", [0, 1, -1]), "q must be > 0"),
         (entry("choice", []), "at least one option"),
         (entry("choice", "abc"), "must be a list"),
-        (entry("choice", [{"a": 1}]), "must hold '_name'"),
+        (entry("choice", [{"a": entry("choice", [1])["x"]}]), "must hold '_name'"),
         (entry("choice", [{"_name": 1}]), "must hold '_name'"),
         (entry("choice", [{"_name": "a"}, {"_name": "a"}]), "unique"),
         (entry("choice", [{"_name": "a", "y": 1}]), "parameter 'x/a/y'"),
@@ -64,6 +65,16 @@ def entry(kind: object, values: object) -> dict[str, object]:
 def test_malformed_spaces_are_refused_with_the_reason(space: object, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         parse_space(space)
+
+
+def test_dict_option_without_a_name_is_a_plain_value() -> None:
+    options = [{"width": 4, "layers": [1, 2]}, {"width": 8}, "plain"]
+    space = parse_space({"x": {"_type": "choice", "_value": options}}, nested=False)
+
+    placed = [place(space, {"x": option})["x"] for option in options]
+
+    assert placed == [0, 1, 2]
+    assert all(space.draw(Random(seed))["x"] in options for seed in range(9))
 
 
 def test_error_names_parameter_rule_and_value() -> None:

@@ -45,7 +45,6 @@ def test_is_valid_returns_the_list() -> None:
     [
         {"x": {"_type": "uniform", "_value": [0, 1]}},
         space(OPTIONS, kind="uniform"),
-        space(OPTIONS, key="params"),
         {**space(OPTIONS), "x": {"_type": "choice", "_value": [1]}},
         space([]),
         space(None),
@@ -59,6 +58,10 @@ def test_other_spaces_are_invalid(bad: object) -> None:
     assert BatchTuner().is_valid(bad) is None
     with pytest.raises(ValueError, match=r"BatchTuner|combine_params"):
         BatchTuner().update_search_space(bad)
+
+
+def test_any_one_key_holds_the_list() -> None:
+    assert BatchTuner().is_valid(space(OPTIONS, key="params")) == OPTIONS
 
 
 def test_imported_options_are_taken_off_the_list(tuner: BatchTuner) -> None:

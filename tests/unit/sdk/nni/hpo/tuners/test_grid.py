@@ -1,5 +1,7 @@
 """Numbering the combinations of a finite space."""
 
+import json
+
 import pytest
 
 from nni.hpo.space.domains import canonical_json
@@ -57,6 +59,40 @@ def test_what_is_no_combination_is_refused(configuration: object) -> None:
         Grid(parse_space(SPACE)).encode(configuration)
 
 
-def test_infinite_parameters_have_no_grid() -> None:
-    with pytest.raises(ValueError, match="no finite grid"):
-        Grid(parse_space({"x": {"_type": "uniform", "_value": [0, 1]}}))
+@pytest.mark.parametrize(
+    ("entry", "first", "second"),
+    [
+        (("uniform", [0, 1]), [0.0, 0.5, 1.0], [0.0, 0.25, 0.5, 0.75, 1.0]),
+        (("loguniform", [1, 16]), [1.0, 4.0, 16.0], [1.0, 2.0, 4.0, 8.0, 16.0]),
+        (("uniform", [3, 3]), [3.0], [3.0]),
+        # Quartiles of a normal lie 0.67 deviations from its mean, eighths 0.32 and 1.15.
+        (("qnormal", [0, 1, 1]), [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]),
+        (("qnormal", [0, 4, 1]), [-3.0, 0.0, 3.0], [-5.0, -3.0, -1.0, 0.0, 1.0, 3.0, 5.0]),
+    ],
+)
+def test_infinite_types_have_quantiles_that_each_level_refines(
+    entry: tuple[str, list[float]], first: list[float], second: list[float]
+) -> None:
+    space = parse_space({"x": {"_type": entry[0], "_value": entry[1]}})
+
+    levels = [Grid(space, level) for level in range(2)]
+
+    values = [[grid.decode(number)["x"] for number in range(grid.size)] for grid in levels]
+    assert values == [pytest.approx(first), pytest.approx(second)]
+
+
+def test_values_of_an_infinite_type_are_found_after_a_round_trip() -> None:
+    grid = Grid(parse_space({"x": {"_type": "lognormal", "_value": [0, 1]}}), level=3)
+
+    texts = [json.dumps(grid.decode(number)) for number in range(grid.size)]
+
+    assert [grid.encode(json.loads(text)) for text in texts] == list(range(grid.size))
+    with pytest.raises(ValueError, match="value of the grid"):
+        grid.encode({"x": 1.2345})
+
+
+def test_only_infinite_types_can_be_refined() -> None:
+    branch = {"_name": "deep", "x": {"_type": "normal", "_value": [0, 1]}}
+
+    assert not Grid(parse_space(SPACE)).refinable
+    assert Grid(parse_space({"b": {"_type": "choice", "_value": ["plain", branch]}})).refinable

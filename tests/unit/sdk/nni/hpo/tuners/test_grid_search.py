@@ -1,5 +1,6 @@
 """Grid search."""
 
+import json
 import logging
 from typing import Any
 
@@ -93,6 +94,41 @@ def test_order_is_always_the_same() -> None:
     assert rest(tuner_of(GRID)) == rest(tuner_of(GRID))
 
 
-def test_unsupported_type_is_refused() -> None:
-    with pytest.raises(ValueError, match="'uniform' is not supported by GridSearch"):
-        tuner_of({"x": {"_type": "uniform", "_value": [0, 1]}})
+def test_infinite_types_are_searched_by_ever_finer_grids() -> None:
+    tuner = tuner_of({"x": {"_type": "uniform", "_value": [0, 1]}})
+
+    values = [
+        configuration["x"] for configuration in tuner.generate_multiple_parameters(list(range(9)))
+    ]
+
+    assert values == [0, 0.5, 1, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875]
+
+
+def test_finer_grid_skips_what_was_imported() -> None:
+    tuner = tuner_of({"x": {"_type": "uniform", "_value": [0, 1]}})
+    tuner.import_data([{"parameter": {"x": 0.25}, "value": 1}])
+
+    values = [
+        configuration["x"] for configuration in tuner.generate_multiple_parameters(list(range(5)))
+    ]
+
+    assert values == [0, 0.5, 1, 0.75, 0.125]
+
+
+def test_state_holds_the_level_of_the_grid() -> None:
+    space = {"x": {"_type": "normal", "_value": [0, 1]}, "b": {"_type": "choice", "_value": [1, 2]}}
+    tuner, restored = tuner_of(space), tuner_of(space)
+    tuner.generate_multiple_parameters(list(range(8)))
+
+    restored.load_state(json.loads(json.dumps(tuner.state())))
+
+    assert rest(restored) == rest(tuner)
+
+
+def test_quantized_infinite_type_ends_when_no_grid_has_more() -> None:
+    tuner = tuner_of({"x": {"_type": "qnormal", "_value": [0, 1, 1]}})
+
+    values = {configuration["x"] for configuration in rest(tuner)}
+
+    # The finest grid reaches probabilities of 2 ** -18, which lie 4.5 deviations from the mean.
+    assert values == set(range(-4, 5))

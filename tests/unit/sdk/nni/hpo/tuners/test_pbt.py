@@ -56,6 +56,16 @@ def folder(member: int, step: int) -> str:
     return str(ROOT / str(member) / str(step))
 
 
+def test_factor_of_nni_3_stands_for_the_factors_above_and_below_one() -> None:
+    one, other = ready(factor=0.2), ready(factors=(1.2, 0.8), factor=None)
+
+    for tuner in (one, other):
+        for number, _ in enumerate(asked(tuner, range(10))):
+            finish(tuner, number, number)
+
+    assert asked(one, range(10, 20)) == asked(other, range(10, 20))
+
+
 @pytest.mark.claim("hpo", 37)
 def test_after_step_zero_two_members_load_from_others() -> None:
     tuner = ready()
@@ -253,6 +263,7 @@ def test_home_directory_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"population_size": 0}, r"population_size must be an int in \[1, 99999\]"),
         ({"factors": []}, "factors must be a non-empty list"),
         ({"factors": [1.2, -1]}, "factors must be a non-empty list"),
+        ({"factor": 1}, r"factor must be a number in \(0, 1\), or None"),
         ({"fraction": 1.5}, r"fraction must be a number in \[0, 1\]"),
         ({"resample_probability": -0.1}, "resample_probability must be a number in"),
     ],
