@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 import secrets
+import ssl
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
@@ -73,6 +74,15 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def authority_fingerprint(pem: str) -> str:
+    """Return the SHA-256 of a certificate in hexadecimal digits.
+
+    Raises:
+        ValueError: the text is no certificate.
+    """
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class EnrolmentRequest:
     """Request of a machine to become an agent of a pool."""
@@ -121,13 +131,14 @@ def request_from_line(line: bytes) -> EnrolmentRequest:
     Raises:
         InvalidArgumentError: the line is none, or a field is missing, too long or out of range.
     """
-    request = _built(EnrolmentRequest, _fields(line))
-    texts = (request.secret, request.pool, request.machine_id, request.host_name, request.version)
+    fields = _fields(line)
+    slots = fields.get("slots", 1)
+    texts = [value for name, value in fields.items() if name != "slots"]
     if not all(isinstance(text, str) and 0 < len(text) <= _TEXT_LIMIT for text in texts):
         raise InvalidArgumentError("request", f"must have texts of 1 to {_TEXT_LIMIT} characters")
-    if type(request.slots) is not int or not 1 <= request.slots <= _SLOTS_LIMIT:
+    if not isinstance(slots, int) or not 1 <= slots <= _SLOTS_LIMIT:
         raise InvalidArgumentError("slots", f"must be 1 to {_SLOTS_LIMIT}")
-    return request
+    return _built(EnrolmentRequest, fields)
 
 
 def answer_to_line(answer: Enrolled | Refused) -> bytes:

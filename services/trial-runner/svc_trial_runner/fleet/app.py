@@ -17,17 +17,21 @@ from svc_common.storage.own_files import private_folder
 from svc_common.telemetry.metrics import process_registry
 from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_trial_runner.adapters.process_reaper import raise_descriptor_limit
+from svc_trial_runner.enrolment import ENROL_PROTOCOL
 from svc_trial_runner.fleet.adapters.bundles.bundle_store import DirectoryBundleStore
 from svc_trial_runner.fleet.adapters.credentials import NoCredentials, SupervisorCredentials
 from svc_trial_runner.fleet.adapters.front.connection_limits import ConnectionLimits
+from svc_trial_runner.fleet.adapters.front.enrolment_endpoint import EnrolmentEndpoint
 from svc_trial_runner.fleet.adapters.front.listener import GRPC_PROTOCOL, Forward
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.front.tls_front import FrontSettings, TlsFront
 from svc_trial_runner.fleet.adapters.installation import installation_id
+from svc_trial_runner.fleet.adapters.joined.machines import DirectoryJoinedMachines
 from svc_trial_runner.fleet.adapters.platform_registry import (
     InstalledPlatforms,
     PlatformDependencies,
 )
+from svc_trial_runner.fleet.pools.enrolments import EnrolmentDependencies, Enrolments
 from svc_trial_runner.fleet.pools.fleet import Fleet
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies
 from svc_trial_runner.fleet.ports import CredentialStore, FrontRegistry, InstallationEndpoints
@@ -45,15 +49,27 @@ async def build(service: Service) -> Mapping[str, str]:
     service.adapters.callback(guard.close)
     facts = await serve_metrics(service, registry, guard)
     installation = installation_id(settings.home)
-    front = _front(service, settings)
+    front, credentials = _front(service, settings), _open_credentials(service, settings)
+    enrolments = Enrolments(
+        EnrolmentDependencies(
+            bus,
+            credentials,
+            front,
+            DirectoryJoinedMachines(settings.folder / "pools"),
+            SystemClock(),
+            settings.version,
+        )
+    )
+    front.add_route(ENROL_PROTOCOL, EnrolmentEndpoint(enrolments.enrol).serve)
     fleet = Fleet(
         FleetDependencies(
             installation,
             bus,
             _platforms(settings, installation, front),
-            _open_credentials(service, settings),
+            credentials,
             SystemClock(),
-        )
+        ),
+        enrolments,
     )
     service.takes_work_if(lambda: bus.connected)
     service.add_consumer(fleet.aclose)

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError, Message
 
-from nni_proto.runner.v1 import pool_pb2, task_pb2
+from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2, task_pb2
 from nni_wire.values import from_value
 from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.enrolment import authority_fingerprint
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformProblem, parse_agent_name
 from svc_trial_runner.fleet.domain.checks import CheckRequest
+from svc_trial_runner.fleet.domain.invitations import Invitation
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolNeed, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import (
     PresenceReceived,
@@ -19,6 +21,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
 )
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolAgent, PoolState
 from svc_trial_runner.fleet.domain.shared_pools import PoolDefinition
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 _STATES: Final = {
     AgentStatus.LAUNCHING: pool_pb2.POOL_AGENT_STATE_LAUNCHING,
@@ -119,6 +122,41 @@ def problems_to_bytes(check_id: str, problems: Iterable[tuple[int, PlatformProbl
         for index, one in problems
     ]
     return pool_pb2.PoolProblems(check_id=check_id, problems=found).SerializeToString()
+
+
+def invitations_from_bytes(payload: bytes) -> list[Invitation]:
+    """Return the invitations of a pool in a message of the manager.
+
+    Raises:
+        InvalidArgumentError: the message is damaged.
+    """
+    message = invitation_service_pb2.PoolInvitations()
+    _parse(message, payload)
+    return [
+        Invitation(one.id, one.sha256, one.use_limit, one.expires_at.ToDatetime(UTC))
+        for one in message.invitations
+    ]
+
+
+def front_to_bytes(
+    pool: str, endpoint: FrontEndpoint | PlatformError, invitations: Iterable[Invitation]
+) -> bytes:
+    """Return the message that says where agents enrol in a pool, or why they cannot.
+
+    Args:
+        pool: the pool.
+        endpoint: of the open front, or why it is not open.
+        invitations: that the fleet has read.
+    """
+    message = invitation_service_pb2.PoolFront(
+        pool=pool, invitation_ids=[invitation.id for invitation in invitations]
+    )
+    if isinstance(endpoint, PlatformError):
+        message.reason, message.remedy = endpoint.message, endpoint.remedy
+    else:
+        message.address = endpoint.address
+        message.authority_sha256 = authority_fingerprint(endpoint.authority)
+    return message.SerializeToString(deterministic=True)
 
 
 def state_to_bytes(state: PoolState, now: datetime, now_s: float) -> bytes:

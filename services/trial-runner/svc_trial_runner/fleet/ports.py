@@ -15,6 +15,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     PlatformSection,
 )
+from svc_trial_runner.fleet.domain.invitations import JoinedMachine
 
 
 class PlatformError(ServiceError):
@@ -171,6 +172,26 @@ class FrontRegistry(Protocol):
 
     async def release(self, pool: str) -> None:
         """Note that a pool uses the front no more; it is closed after the last one."""
+        ...
+
+
+class JoinedMachines(Protocol):
+    """Interface of the record of machines that have enrolled; calls for a pool must not overlap."""
+
+    async def of_pool(self, pool: str) -> list[JoinedMachine]:
+        """Return the machines of a pool, ended ones included.
+
+        Raises:
+            PlatformError: they cannot be read.
+        """
+        ...
+
+    async def put(self, pool: str, machine: JoinedMachine) -> None:
+        """Add a machine, or replace its record; it is on the disk at the return.
+
+        Raises:
+            PlatformError: it cannot be written.
+        """
         ...
 
 

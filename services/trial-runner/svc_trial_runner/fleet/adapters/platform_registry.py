@@ -33,14 +33,19 @@ from svc_trial_runner.fleet.ports import (
 GROUP: Final = "nni.platforms"
 """Group of entry points."""
 BUILT_IN: Final[Mapping[str, str]] = {
+    "joined": "svc_trial_runner.fleet.adapters.joined.adapter:JoinedAdapter",
     "local": "svc_trial_runner.fleet.adapters.local_agents:LocalAgentsAdapter",
     "remote": "svc_trial_runner.fleet.adapters.remote.adapter:RemoteAdapter",
     "slurm": "svc_trial_runner.fleet.adapters.slurm.adapter:SlurmAdapter",
+    "kubernetes": "svc_trial_runner.fleet.adapters.kubernetes.adapter:KubernetesAdapter",
 }
 """Factories of this distribution."""
 ISOLATED: Final = frozenset({"kubernetes", "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
-_PACKAGES: Final[Mapping[str, str]] = {"remote": "nni-svc-trial-runner[remote]"}
+_PACKAGES: Final[Mapping[str, str]] = {
+    "remote": "nni-svc-trial-runner[remote]",
+    "kubernetes": "nni-svc-trial-runner[kubernetes]",
+}
 """Requirement of a platform whose dependencies are an extra."""
 
 

@@ -108,6 +108,8 @@ class PlatformAgent:
     """Host, node or pod; empty: not known yet."""
     reason: str = ""
     """Why it is pending or has ended, in the platform's words; empty: none."""
+    slots: int = 1
+    """Trials at once of an agent that the fleet did not order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,11 +141,17 @@ def _lost(pool: Pool, timers: Timers) -> Iterator[tuple[AgentName, str]]:
 def _drains(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[AgentName]:
     """Yield idle agents that nothing is left for, those above the limit, and repeated orders."""
     staying = [record for record in live(pool.agents.values()) if not record.leaves]
+    by_hand = [record for record in staying if _is_by_hand(need, record)]
     for record in live(pool.agents.values()):
         sent_s = record.drain_sent_s
         unconfirmed = sent_s is not None and not record.draining and record.left_s is None
         if unconfirmed and timers.due((sent_s or 0.0) + DRAIN_EVERY_S):
             yield record.name
+    # A person ends those, unless the pool does.
+    for record in by_hand:
+        if need.closed or need.draining:
+            yield record.name
+    staying = [record for record in staying if record not in by_hand]
     limits = need.limits
     most = math.inf if limits.max_agents is None else limits.max_agents
     excess = len(staying) - most
@@ -164,6 +170,12 @@ def _drains(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[AgentName]:
         if obsolete or excess > 0 or (spare > 0 and _is_idle(record, need, timers)):
             excess, spare = excess - 1, spare - 1
             yield record.name
+
+
+def _is_by_hand(need: PoolNeed, record: AgentRecord) -> bool:
+    """Return whether a person has started an agent."""
+    section = need.sections.get(record.platform)
+    return section is not None and section.by_hand
 
 
 def _is_idle(record: AgentRecord, need: PoolNeed, timers: Timers) -> bool:

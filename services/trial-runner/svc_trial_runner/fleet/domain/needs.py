@@ -10,6 +10,8 @@ SLOTS_OPTION: Final = "slots"
 concurrency is divided by the machines of the platforms; where their number is unknown, it is 1."""
 REUSE_OPTION: Final = "reuseMode"
 """Option of every platform: false lets each agent run one trial and end."""
+JOINED_PLATFORM: Final = "joined"
+"""Platform of agents that people start by hand; the fleet launches none there."""
 IDLE_S: Final = 60.0
 HOUR_S: Final = 3600.0
 
@@ -36,7 +38,14 @@ class PoolPlatform:
         """True if the trials at once are configured, for all agents or for single machines."""
         lists = [one for one in self.options.values() if isinstance(one, Sequence)]
         machines = [one for several in lists for one in several if isinstance(one, Mapping)]
+        if self.by_hand:
+            return True
         return self.slots is not None or any(SLOTS_OPTION in machine for machine in machines)
+
+    @property
+    def by_hand(self) -> bool:
+        """True if people start and end its agents."""
+        return self.platform == JOINED_PLATFORM
 
     @property
     def reuses(self) -> bool:

@@ -19,6 +19,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     ActionCompleted,
     ActionFailed,
     ActionStarted,
+    AgentEnrolled,
     AgentsLaunched,
     AgentsListed,
     AgentsTerminated,
@@ -198,6 +199,8 @@ class Pool:
                 self._remember_orders(event, now_s)
             case ListeningChanged():
                 self._listen(now_s, listening=event.listening)
+            case AgentEnrolled():
+                self._enrol(event, now_s)
             case _:
                 platform = self.platforms.get(event.platform)
                 if platform is not None:
@@ -368,7 +371,7 @@ class Pool:
             self._see(name)
             record = self.agents.get(name)
             if record is None:
-                record = self.agents[name] = AgentRecord(name, platform.key, 1, now_s)
+                record = self.agents[name] = AgentRecord(name, platform.key, agent.slots, now_s)
             self._change_phase(platform, record, agent, now_s)
         for record in self.on_platform(platform.key):
             missing_s = record.missing_s
@@ -441,6 +444,19 @@ class Pool:
             for record in self.agents.values():
                 if record.heard_s is not None:
                     record.heard_s = now_s
+
+    def _enrol(self, event: AgentEnrolled, now_s: float) -> None:
+        """Add an agent that the fleet did not launch; end the one that its machine was before."""
+        self._see(event.name)
+        record = AgentRecord(event.name, event.platform, event.slots, now_s)
+        record.launched_s = record.started_s = now_s
+        record.phase, record.machine = AgentPhase.RUNNING, event.machine
+        self.agents[event.name] = record
+        before = self.agents.get(event.replaced) if event.replaced is not None else None
+        if before is not None:
+            before.left_s = before.left_s or now_s
+            before.ended, before.phase = True, AgentPhase.ENDED
+            before.reason = f"its machine has enrolled again, as {event.name}"
 
     def _is_ours(self, name: AgentName) -> bool:
         return (name.installation, name.pool) == (self.installation, self.name)

@@ -162,6 +162,18 @@ class PresenceReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentEnrolled:
+    """A machine has enrolled as an agent."""
+
+    name: AgentName
+    platform: str
+    slots: int
+    machine: str
+    replaced: AgentName | None = None
+    """Agent that the machine was before; None: it has not enrolled before."""
+
+
+@dataclass(frozen=True, slots=True)
 class DrainSent:
     """Agents were asked to take no more trials."""
 
@@ -196,4 +208,5 @@ PoolEvent: TypeAlias = (
     | DrainSent
     | SlotsSent
     | ListeningChanged
+    | AgentEnrolled
 )

@@ -25,7 +25,7 @@ from svc_trial_runner.fleet.converters import (
     restored_from_bytes,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
-from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM, PoolNeed, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import (
     ListeningChanged,
     NeedChanged,
@@ -33,6 +33,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     StateRestored,
 )
 from svc_trial_runner.fleet.domain.shared_pools import SharedPool
+from svc_trial_runner.fleet.pools.enrolments import Enrolments
 from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
 
@@ -45,9 +46,12 @@ class Fleet:
 
     Args:
         dependencies: shared by all pools.
+        enrolments: of machines that people bring; None: there are none.
     """
 
-    def __init__(self, dependencies: FleetDependencies) -> None:
+    def __init__(
+        self, dependencies: FleetDependencies, enrolments: Enrolments | None = None
+    ) -> None:
         self._dependencies = dependencies
         self._bus = dependencies.bus
         self._controllers: dict[str, PoolController] = {}
@@ -58,6 +62,9 @@ class Fleet:
         self._checks = PlatformChecks(
             dependencies.bus.last_values, dependencies.opener, dependencies.clock
         )
+        self._enrolments = enrolments
+        if enrolments is not None:
+            enrolments.attach(self._controllers.get, self._refresh)
         self._tasks = TaskOwner(self._task_failed)
         self._closed = False
 
@@ -70,6 +77,8 @@ class Fleet:
         """Read what an earlier process has published, then serve all pools, for ever."""
         for value in await self._bus.last_values.read(ALL_POOL_STATES):
             self._restore(value)
+        if self._enrolments is not None:
+            await self._enrolments.restore()
         # Before the needs: the first presence of a launched agent must not be missed.
         presences = await self._bus.signals.subscribe(ALL_PRESENCES)
         async with asyncio.TaskGroup() as tasks:
@@ -78,11 +87,15 @@ class Fleet:
             tasks.create_task(self._follow_definitions(), name="definitions")
             tasks.create_task(self._follow_needs(), name="needs")
             tasks.create_task(self._checks.run(), name="checks")
+            if self._enrolments is not None:
+                tasks.create_task(self._enrolments.run(), name="enrolments")
 
     async def aclose(self) -> None:
         """End all tasks; agents stay. May be called twice."""
         self._closed = True
         await self._checks.aclose()
+        if self._enrolments is not None:
+            await self._enrolments.aclose()
         await self._tasks.aclose()
         for controller in tuple(self._controllers.values()):
             await controller.aclose()
@@ -136,11 +149,25 @@ class Fleet:
         """Pass a need on to the controller of a pool; start one unless nothing is left to do."""
         if self._closed:
             return
+        need = self._with_joined(name, need)
         if name in self._controllers:
             self._controllers[name].apply(NeedChanged(need))
         elif not self._is_done(name, need):
             self._controllers[name] = self._controller(name, need)
             self._tasks.start(self._run(name), f"pool {name}")
+
+    def _with_joined(self, name: str, need: PoolNeed) -> PoolNeed:
+        """Add the platform of agents that people bring, if machines are invited to the pool."""
+        is_invited = self._enrolments is not None and self._enrolments.is_joinable(name)
+        if not is_invited or any(one.by_hand for one in need.platforms):
+            return need
+        return replace(need, platforms=(*need.platforms, PoolPlatform(JOINED_PLATFORM, {})))
+
+    def _refresh(self, name: str) -> None:
+        """Apply the need of a pool again, after a change of its invitations."""
+        controller = self._controllers.get(name)
+        if controller is not None:
+            self._serve(name, controller.need)
 
     def _is_done(self, name: str, need: PoolNeed) -> bool:
         """Return whether the last published state answers a need: nothing of the pool is left."""
@@ -176,6 +203,8 @@ class Fleet:
                     self._shared[name].forget_removed()
                 await controller.aclose()
                 if name not in self._controllers:  # it was not opened again meanwhile
+                    if self._enrolments is not None:
+                        self._enrolments.forget(name)
                     await self._dependencies.opener.forget(name)
                 return
 

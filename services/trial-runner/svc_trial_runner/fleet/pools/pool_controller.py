@@ -13,11 +13,12 @@ from svc_common.tasks import TaskOwner, wait_first
 from svc_trial_runner.fleet.converters import drain_to_bytes, slots_to_bytes, state_to_bytes
 from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.decisions import decide
-from svc_trial_runner.fleet.domain.needs import PoolNeed
+from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM, PoolNeed
 from svc_trial_runner.fleet.domain.pool import Pool
 from svc_trial_runner.fleet.domain.pool_events import (
     ActionFailed,
     ActionStarted,
+    AgentEnrolled,
     DrainSent,
     PlatformAction,
     PoolEvent,
@@ -63,6 +64,7 @@ class PoolController:
         self._platforms: dict[str, PlatformCalls] = {}
         self._tasks = TaskOwner(failed)
         self._woken = asyncio.Event()
+        self._publishing = asyncio.Lock()
         self._published: PoolState | None = None
 
     @property
@@ -101,6 +103,21 @@ class PoolController:
                 await self._woken.wait()
             else:
                 await wait_first(self._woken.wait(), self._clock.sleep(delay_s))
+
+    async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
+        """Add an agent that has come by itself; return its name once it is on the bus's disk.
+
+        Args:
+            slots: trials at once.
+            machine: its host name.
+            replaced: number of the agent that the machine was before; None: none.
+        """
+        pool = self._pool
+        name = AgentName(pool.installation, pool.name, pool.last_number + 1)
+        before = None if replaced is None else AgentName(pool.installation, pool.name, replaced)
+        self.apply(AgentEnrolled(name, JOINED_PLATFORM, slots, machine, before))
+        await self._publish()
+        return name
 
     async def aclose(self) -> None:
         """End the calls in progress and close the adapters; agents stay. May be called twice."""
@@ -163,7 +180,10 @@ class PoolController:
 
     async def _publish(self) -> None:
         """Publish the state if it has changed; return once the bus has it on disk."""
-        state = self.state
+        async with self._publishing:  # calls for one subject must not overlap
+            await self._publish_state(self.state)
+
+    async def _publish_state(self, state: PoolState) -> None:
         if state == self._published:
             return
         if self._published is None or state.reason != self._published.reason:

@@ -5,7 +5,6 @@ it needs no address in the certificate. The package `cryptography` is imported h
 front is opened.
 """
 
-import hashlib
 import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -52,15 +51,6 @@ class FrontCertificate:
         context.load_cert_chain(self.file)
         context.set_alpn_protocols(protocols)
         return context
-
-
-def authority_fingerprint(pem: str) -> str:
-    """Return the SHA-256 of a certificate in hexadecimal digits.
-
-    Raises:
-        ValueError: the text is no certificate.
-    """
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
 
 
 def open_certificate(folder: Path, now: datetime) -> FrontCertificate:
@@ -164,6 +154,7 @@ def _issue(
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     own = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
@@ -178,9 +169,7 @@ def _issue(
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(FRONT_NAME)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs=False), critical=True)
-        .add_extension(
-            x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
-        )
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )

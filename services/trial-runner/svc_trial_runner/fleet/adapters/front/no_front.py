@@ -1,5 +1,6 @@
 """Front of an installation that has none."""
 
+from svc_trial_runner.fleet.adapters.front.listener import Serve
 from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 
@@ -10,6 +11,10 @@ class NoFront:
         """Return this front."""
         del pool, key
         return self
+
+    def add_route(self, protocol: str, serve: Serve) -> None:
+        """Do nothing: there are no connections."""
+        del protocol, serve
 
     async def release(self, pool: str) -> None:
         """Do nothing."""

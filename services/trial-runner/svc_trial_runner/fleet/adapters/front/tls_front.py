@@ -71,6 +71,11 @@ class TlsFront:
         return self._endpoint
 
     @property
+    def open_for_pools(self) -> set[str]:
+        """Pools that use the front."""
+        return {user.partition("/")[0] for user in self._users}
+
+    @property
     def certificate(self) -> FrontCertificate | None:
         """Present certificate; None: the front was never open."""
         return self._certificate

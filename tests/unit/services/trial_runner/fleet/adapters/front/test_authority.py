@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from svc_trial_runner.enrolment import authority_fingerprint
 from svc_trial_runner.fleet.adapters.front.authority import (
     CERTIFICATE_VALIDITY,
     RENEWED_BEFORE,
-    authority_fingerprint,
     needs_renewal,
     open_certificate,
 )

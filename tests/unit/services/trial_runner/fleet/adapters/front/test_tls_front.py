@@ -17,7 +17,7 @@ async def test_front_is_open_until_its_last_pool_releases_it(tmp_path: Path) -> 
         first = await front.of_platform("exp-a", "joined").open()
         assert await front.of_platform("exp-b", "kubernetes").open() == first
         await front.release("exp-a")
-        assert front.endpoint == first
+        assert front.open_for_pools == {"exp-b"}
 
         await front.release("exp-b")
 

@@ -1,0 +1,1 @@
+"""Platform of agents that people have started on their machines."""

@@ -1,0 +1,87 @@
+"""Platform `joined`: agents that people have started by `nnictl runner join` on any machine.
+
+The fleet starts none of them. It ends one by revoking its credentials: the agent, which is ordered
+to drain before, ends itself when the bus refuses it for its limit of silence.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from svc_trial_runner.fleet.adapters.joined.machines import MachineFile
+from svc_trial_runner.fleet.domain.agents import (
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+)
+from svc_trial_runner.fleet.ports import AdapterContext
+
+
+class JoinedAdapter:
+    """Adapter of the platform `joined`; see `PlatformAdapter`.
+
+    Args:
+        context: of the pool.
+    """
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._machines = MachineFile(context.folder)
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return no problem: there is nothing to configure."""
+        return []
+
+    async def prepare(self) -> None:
+        """Open the TLS front, behind which the agents are."""
+        await self._context.front.open()
+
+    async def capacity(self) -> int | None:
+        """Return the number of present agents: no more can be launched."""
+        return len(await self.agents())
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Return a failure for each order: agents enrol themselves."""
+        return [
+            LaunchFailure(
+                order.name,
+                "agents join this pool by hand",
+                "run `nnictl runner invite`",
+                permanent=True,
+            )
+            for order in orders
+        ]
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents that have enrolled and are not over."""
+        machines = await asyncio.to_thread(self._machines.read)
+        return [
+            PlatformAgent(
+                AgentName(self._context.installation, self._context.pool, one.number),
+                AgentPhase.RUNNING,
+                one.host_name,
+                slots=one.slots,
+            )
+            for one in machines
+            if not one.ended
+        ]
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """Note that agents are over; their credentials are revoked next."""
+        await self._end(name.number for name in names)
+
+    async def clean(self) -> None:
+        """Note that all agents are over."""
+        await self._end(agent.name.number for agent in await self.agents())
+
+    async def wait_changed(self) -> None:
+        """Wait for ever: an enrolment reaches the pool as an event."""
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        """Do nothing: the front stays open for the agents."""
+
+    async def _end(self, numbers: Iterable[int]) -> None:
+        await asyncio.to_thread(self._machines.end, list(numbers))

@@ -1,0 +1,93 @@
+"""File of the machines that have enrolled in a pool."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from svc_common.durable_files import write_private
+from svc_common.storage.own_files import private_folder, set_aside
+from svc_trial_runner.fleet.domain.invitations import JoinedMachine
+from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM
+from svc_trial_runner.fleet.ports import PlatformError
+
+_FILE: Final = "machines.json"
+
+
+class MachineFile:
+    """File of the machines of one pool; calls must not overlap.
+
+    Args:
+        folder: private folder of the platform `joined` of the pool.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / _FILE
+
+    def read(self) -> list[JoinedMachine]:
+        """Return all machines; none if the file is missing, or damaged: then it is renamed.
+
+        Raises:
+            PlatformError: it cannot be read.
+        """
+        try:
+            content: Any = json.loads(self._file.read_text("utf-8"))
+            return [JoinedMachine(**fields) for fields in content]
+        except FileNotFoundError:
+            return []
+        except (ValueError, TypeError) as error:
+            set_aside(self._file, f"it must have machines: {error}")
+            return []
+        except OSError as error:
+            raise PlatformError(f"cannot read {self._file}: {error.strerror}") from error
+
+    def put(self, machine: JoinedMachine) -> None:
+        """Add a machine, or replace the record of it; it is on the disk at the return.
+
+        Raises:
+            PlatformError: it cannot be written.
+        """
+        self._write([*(one for one in self.read() if one.machine != machine.machine), machine])
+
+    def end(self, numbers: Iterable[int]) -> None:
+        """Note that agents are over; unknown numbers are ignored.
+
+        Raises:
+            PlatformError: it cannot be written.
+        """
+        over, machines = set(numbers), self.read()
+        if any(one.number in over and not one.ended for one in machines):
+            self._write([replace(one, ended=one.ended or one.number in over) for one in machines])
+
+    def _write(self, machines: Sequence[JoinedMachine]) -> None:
+        try:
+            for folder in (self._folder.parent, self._folder):
+                private_folder(folder)
+            write_private(self._file, json.dumps([asdict(one) for one in machines], indent=1))
+        except OSError as error:
+            raise PlatformError(f"cannot write {self._file}: {error.strerror}") from error
+
+
+class DirectoryJoinedMachines:
+    """`JoinedMachines` in the folders of the fleet.
+
+    Args:
+        folder: with a folder per pool.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def of_pool(self, pool: str) -> list[JoinedMachine]:
+        """Return the machines of a pool, ended ones included."""
+        return await asyncio.to_thread(self._file(pool).read)
+
+    async def put(self, pool: str, machine: JoinedMachine) -> None:
+        """Add or replace a machine of a pool."""
+        await asyncio.to_thread(self._file(pool).put, machine)
+
+    def _file(self, pool: str) -> MachineFile:
+        return MachineFile(self._folder / pool / JOINED_PLATFORM)

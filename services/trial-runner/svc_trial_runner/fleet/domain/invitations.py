@@ -1,0 +1,80 @@
+"""Invitations to a pool, machines that have enrolled, and who may enrol."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from svc_common.errors import PermissionDeniedError
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Permission for some machines to enrol in a pool, until an instant."""
+
+    id: str
+    sha256: str
+    """Hash of the secret of its word."""
+    use_limit: int
+    """Machines that may enrol."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMachine:
+    """Machine that has enrolled in a pool, and the agent that it is."""
+
+    machine: str
+    """Hash of the id that the machine has drawn."""
+    number: int
+    """In the agent's name; that of a machine stays the same."""
+    slots: int
+    host_name: str
+    invitation_id: str
+    ended: bool = False
+    """True: its agent is over. The record stays: it counts as a use of the invitation."""
+
+
+def admit(
+    pool: str,
+    invitations: Iterable[Invitation],
+    machines: Collection[JoinedMachine],
+    sha256: str,
+    machine: str,
+    now: datetime,
+) -> Invitation:
+    """Return the invitation by which a machine may enrol.
+
+    A machine may enrol again by an invitation that is valid, without another use of it.
+
+    Args:
+        pool: whose invitations these are.
+        invitations: of the pool.
+        machines: that have enrolled in the pool.
+        sha256: hash of the secret that the machine has sent.
+        machine: hash of the machine's id.
+        now: present time, aware.
+
+    Raises:
+        PermissionDeniedError: the secret is unknown, has expired or is used up.
+    """
+    found = next((one for one in invitations if one.sha256 == sha256), None)
+    if found is None:
+        raise PermissionDeniedError(
+            f"this word is no valid invitation to pool {pool}: it is wrong, revoked, or of another "
+            "pool"
+        )
+    if now >= found.expires_at:
+        raise PermissionDeniedError(
+            f"this word was valid until {found.expires_at:%Y-%m-%d %H:%M} UTC"
+        )
+    users = {one.machine for one in machines if one.invitation_id == found.id}
+    if machine not in users and len(users) >= found.use_limit:
+        raise PermissionDeniedError(
+            f"this word was for {found.use_limit} machines, and so many have used it"
+        )
+    return found
+
+
+def machine_of(machines: Iterable[JoinedMachine], machine: str) -> JoinedMachine | None:
+    """Return the record of a machine; None: it has not enrolled."""
+    return next((one for one in machines if one.machine == machine), None)

@@ -1,0 +1,213 @@
+"""Use case: machines that people bring enrol as agents of a pool."""
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from svc_common.access.failure_limit import FailureLimit
+from svc_common.clock import Clock
+from svc_common.errors import InvalidArgumentError, PermissionDeniedError, ServiceError
+from svc_common.logs import get_logger
+from svc_common.messaging.ports import Bus, LastValue
+from svc_common.subjects import (
+    ALL_POOL_INVITATIONS,
+    pool_front_subject,
+    pool_of_subject,
+)
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.enrolment import Enrolled, EnrolmentRequest, Refused, secret_hash
+from svc_trial_runner.fleet.converters import front_to_bytes, invitations_from_bytes
+from svc_trial_runner.fleet.domain.agents import AgentName
+from svc_trial_runner.fleet.domain.invitations import (
+    Invitation,
+    JoinedMachine,
+    admit,
+    machine_of,
+)
+from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM, PoolNeed
+from svc_trial_runner.fleet.domain.versions import version_warning
+from svc_trial_runner.fleet.ports import (
+    CredentialStore,
+    FrontEndpoint,
+    FrontRegistry,
+    JoinedMachines,
+    PlatformError,
+)
+
+RETRY_S: Final = 5.0
+"""Pause after a message that the bus did not take."""
+
+
+class JoinablePool(Protocol):
+    """Interface of the control of a pool towards enrolments."""
+
+    @property
+    def need(self) -> PoolNeed:
+        """Present need."""
+        ...
+
+    async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
+        """Add an agent that has come by itself; return its name once it is on the bus's disk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentDependencies:
+    """What enrolments need from outside."""
+
+    bus: Bus
+    credentials: CredentialStore
+    front: FrontRegistry
+    machines: JoinedMachines
+    clock: Clock
+    version: str
+    """Of NNI in the installation."""
+
+
+class Enrolments:
+    """Use case that follows invitations, opens the front for them, and admits machines.
+
+    Args:
+        dependencies: bus, credentials, front and record of machines.
+    """
+
+    def __init__(self, dependencies: EnrolmentDependencies) -> None:
+        self._dependencies = dependencies
+        self._invitations: dict[str, list[Invitation]] = {}
+        self._failures = FailureLimit()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._find: Callable[[str], JoinablePool | None] = lambda _: None
+        self._changed: Callable[[str], None] = lambda _: None
+        self._tasks = TaskOwner(_failed)
+
+    def attach(
+        self, find: Callable[[str], JoinablePool | None], changed: Callable[[str], None]
+    ) -> None:
+        """Set how the control of a pool is found, and what is called when invitations change."""
+        self._find, self._changed = find, changed
+
+    def is_joinable(self, pool: str) -> bool:
+        """Return whether machines were ever invited to a pool, so that it may have agents."""
+        return pool in self._invitations
+
+    def forget(self, pool: str) -> None:
+        """Forget a pool that is closed and clean."""
+        self._invitations.pop(pool, None)
+        self._locks.pop(pool, None)
+
+    async def restore(self) -> None:
+        """Read the present invitations; before the needs, which they extend by a platform."""
+        for value in await self._dependencies.bus.last_values.read(ALL_POOL_INVITATIONS):
+            self._handle(value)
+
+    async def run(self) -> None:
+        """Follow invitations for ever; open the front of a pool, and publish its address."""
+        last_values = self._dependencies.bus.last_values
+        async with aclosing(last_values.follow(ALL_POOL_INVITATIONS)) as values:
+            async for value in values:
+                pool = self._handle(value)
+                if pool:
+                    self._changed(pool)
+                    self._tasks.start(self._publish_front(pool), f"front of {pool}")
+
+    async def aclose(self) -> None:
+        """End all tasks. May be called twice."""
+        await self._tasks.aclose()
+
+    async def enrol(self, request: EnrolmentRequest, address: str) -> Enrolled | Refused:
+        """Return name and credentials of a new agent, or why a machine is not admitted.
+
+        Idempotency: a machine has one agent; its second enrolment revokes the first one's
+        credentials, so a repetition of a request whose answer was lost does no harm.
+
+        Args:
+            request: of the machine.
+            address: of the machine; wrong words are limited by it.
+        """
+        now_s = self._dependencies.clock.monotonic_s()
+        try:
+            self._failures.check(address, None, now_s)
+            async with self._locks[request.pool if request.pool in self._invitations else ""]:
+                answer = await self._enrol(request)
+        except PermissionDeniedError as error:
+            self._failures.failed(address, now_s)
+            get_logger().warning(
+                "enrolment refused", pool=request.pool[:80], address=address, reason=error.message
+            )
+            return Refused(error.message, "ask for another word: nnictl runner invite")
+        except ServiceError as error:
+            return Refused(error.message)
+        get_logger().info("agent enrolled", agent=answer.name, address=address)
+        return answer
+
+    async def _enrol(self, request: EnrolmentRequest) -> Enrolled:
+        shared = self._dependencies
+        pool = self._find(request.pool)
+        invitations = self._invitations.get(request.pool, []) if pool is not None else []
+        machine = hashlib.sha256(request.machine_id.encode()).hexdigest()
+        known = await shared.machines.of_pool(request.pool) if invitations else []
+        invitation = admit(
+            request.pool,
+            invitations,
+            known,
+            secret_hash(request.secret),
+            machine,
+            shared.clock.now(),
+        )
+        warning = version_warning(shared.version, request.version)
+        if pool is None or pool.need.closed or pool.need.draining:
+            raise ServiceError(f"pool {request.pool} is being closed, it takes no more agents")
+        before = machine_of(known, machine)
+        number = None if before is None else before.number
+        name = await pool.enrol(request.slots, request.host_name, number)
+        record = JoinedMachine(
+            machine, name.number, request.slots, request.host_name, invitation.id
+        )
+        await shared.machines.put(request.pool, record)
+        if number is not None:
+            await shared.credentials.revoke([AgentName(name.installation, name.pool, number)])
+        issued = await shared.credentials.issue(name)
+        return Enrolled(
+            str(name),
+            issued.bus_user,
+            shared.version,
+            bus_password=issued.bus_password,
+            manager_token=issued.manager_token,
+            warning=warning,
+        )
+
+    def _handle(self, value: LastValue) -> str:
+        """Replace the invitations of a pool; return its name, empty if the message is none."""
+        try:
+            pool = pool_of_subject(value.subject)
+            self._invitations[pool] = invitations_from_bytes(value.payload)
+        except InvalidArgumentError as error:
+            get_logger().error("invitations refused", subject=value.subject, error=error.message)
+            return ""
+        return pool
+
+    async def _publish_front(self, pool: str) -> None:
+        """Open the front for a pool; publish its address, or why it cannot be opened."""
+        shared = self._dependencies
+        endpoint: FrontEndpoint | PlatformError
+        try:
+            endpoint = await shared.front.of_platform(pool, JOINED_PLATFORM).open()
+        except PlatformError as error:
+            endpoint = error
+        while True:
+            message = front_to_bytes(pool, endpoint, self._invitations.get(pool, []))
+            try:
+                await shared.bus.last_values.publish(pool_front_subject(pool), message)
+            except ServiceError as error:
+                get_logger().warning("front not published", pool=pool, error=error.message)
+                await shared.clock.sleep(RETRY_S)
+            else:
+                return
+
+
+def _failed(name: str, error: BaseException) -> None:
+    get_logger().error("task failed", task=name, exc_info=error)
