@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from svc_common.experiment_events.causes import EndReason
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
 from svc_manager.event_log.reader import FoldedExperiment
@@ -152,10 +153,10 @@ def _make_codec(kind: Any) -> Codec:  # noqa: ANN401 - a type expression
     if kind in {int, str, bool, float}:
         return _same, _same
     if kind is bytes:
-        return _bytes_to_text, _text_to_bytes
+        return _BYTES
     if isinstance(kind, type) and issubclass(kind, enum.IntEnum):
         members = {member.value: member for member in kind}
-        return int, members.__getitem__
+        return _same, members.__getitem__  # JSON writes an `IntEnum` as its number
     if dataclasses.is_dataclass(kind):
         return _dataclass_codec(kind)
     return _generic_codec(get_origin(kind), get_args(kind))
@@ -165,35 +166,70 @@ def _same(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     return value
 
 
-def _bytes_to_text(value: bytes) -> str:
-    return value.decode("latin-1")  # each byte a character: faster than any other text
-
-
-def _text_to_bytes(text: str) -> bytes:
-    return text.encode("latin-1")
+_BYTES: Final[Codec] = (
+    operator.methodcaller("decode", "latin-1"),
+    operator.methodcaller("encode", "latin-1"),
+)
+"""Each byte is a character: faster than any other text."""
 
 
 def _dataclass_codec(kind: Any) -> Codec:  # noqa: ANN401 - a dataclass
+    """Return a codec of rows: a value for each field, None as null.
+
+    A trial has more fields than any loop over functions is fast for, and most of them are plain or
+    None: one call takes all of them, and only values that need a converter are replaced.
+    """
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
-    codecs = [_codec(hints[name]) for name in names]
-    converted = [(place, codec) for place, codec in enumerate(codecs) if codec != (_same, _same)]
+    codecs = [_codec(_without_none(hints[name])) for name in names]
+    writers = [(place, write) for place, (write, _) in enumerate(codecs) if write is not _same]
+    readers = [(place, read) for place, (_, read) in enumerate(codecs) if read is not _same]
+    values_of = operator.attrgetter(*names)
+    single = len(names) == 1
     count = len(names)
 
     def write(value: Any) -> list[Any]:  # noqa: ANN401 - an instance of `kind`
-        row = [getattr(value, name) for name in names]
-        for place, (to_json, _) in converted:
-            row[place] = to_json(row[place])
+        row = [values_of(value)] if single else list(values_of(value))
+        for place, to_json in writers:
+            if (part := row[place]) is not None:
+                row[place] = to_json(part)
         return row
 
     def read(row: Any) -> Any:  # noqa: ANN401 - what `write` gave
         if len(row) != count:
             raise SnapshotError(f"a {kind.__name__} has {count} fields, found {len(row)}")
-        for place, (_, from_json) in converted:
-            row[place] = from_json(row[place])
+        for place, from_json in readers:
+            if (part := row[place]) is not None:
+                row[place] = from_json(part)
         return kind(*row)
 
-    return write, read
+    return write, _sharing(read) if kind is EndReason else read
+
+
+def _sharing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a reader of frozen values that returns the last one again for an equal row.
+
+    Most trials of an experiment end alike, and a frozen dataclass takes longer than its trial.
+    """
+    last: tuple[Any, Any] = (None, None)
+
+    def read_shared(row: Any) -> Any:  # noqa: ANN401 - what `write` gave
+        nonlocal last
+        known, value = last
+        if row != known:
+            known = list(row)  # `read` replaces the parts of the row
+            value = read(row)
+            last = (known, value)
+        return value
+
+    return read_shared
+
+
+def _without_none(kind: Any) -> Any:  # noqa: ANN401 - type expressions
+    """Return the type `X` of `X | None`, and any other type as it is."""
+    some = [one for one in get_args(kind) if one is not type(None)]
+    union = get_origin(kind) in {typing.Union, types.UnionType}
+    return some[0] if union and len(some) == 1 else kind
 
 
 def _generic_codec(origin: Any, arguments: tuple[Any, ...]) -> Codec:  # noqa: ANN401 - type expressions
@@ -216,8 +252,8 @@ def _generic_codec(origin: Any, arguments: tuple[Any, ...]) -> Codec:  # noqa: A
 def _sequence_codec(container: Any, item: Any) -> Codec:  # noqa: ANN401 - type expressions
     write, read = _codec(item)
     return (
-        lambda value: [write(one) for one in value],
-        lambda data: container([read(one) for one in data]),
+        lambda value: list(map(write, value)),
+        lambda data: container(map(read, data)),
     )
 
 

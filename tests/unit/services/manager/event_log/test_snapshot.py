@@ -50,6 +50,20 @@ def test_a_snapshot_keeps_causes_within_causes() -> None:
     assert again.experiment.trials[trial.id].lost_attempts[0].loss.end is not None
 
 
+def test_equal_ends_are_one_value_and_others_are_read_as_written() -> None:
+    lab = Lab(Budget(trial_concurrency=4))
+    for number, code in enumerate((3, 3, 4, 3)):
+        trial = lab.running(claim=f"c{number}")
+        lab.report(trial, 1, exited(code, detail="boom"), claim=f"c{number}")
+
+    read = decode_snapshot(encode_snapshot(FoldedExperiment(lab.experiment))).experiment
+
+    first, second, third, fourth = (trial.end for trial in read.trials.values())
+    assert first is second
+    assert [end and end.exit_code for end in (first, second, third, fourth)] == [3, 3, 4, 3]
+    assert read == lab.experiment
+
+
 def test_a_snapshot_gives_back_the_whole_state() -> None:
     folded = FoldedExperiment(busy().experiment, 17, 3, 99)
 
