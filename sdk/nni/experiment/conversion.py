@@ -26,6 +26,8 @@ _DURATIONS: Final[tuple[Literal["max_experiment_duration", "max_trial_duration"]
     "max_trial_duration",
 )
 _NANOSECONDS: Final = 1_000_000_000
+_SHARED_STORAGE: Final = "sharedStorage"
+"""Option of each platform with the section, which its agents need."""
 
 
 def config_to_proto(config: ExperimentConfig) -> config_pb2.ExperimentConfig:
@@ -129,8 +131,13 @@ def _service(
     platform = options.pop("platform")
     if "max_trial_duration" in type(service).model_fields and config.max_trial_duration is not None:
         options.setdefault("maxTrialDuration", config.max_trial_duration)
+    secret_paths = service.secret_paths()
+    storage = config.shared_storage
+    if storage is not None:
+        options[_SHARED_STORAGE] = storage.to_dict()
+        secret_paths += [f"{_SHARED_STORAGE}.{path}" for path in storage.secret_paths()]
     return config_pb2.TrainingServiceConfig(
-        platform=platform, options=to_value(options), secret_paths=service.secret_paths()
+        platform=platform, options=to_value(options), secret_paths=secret_paths
     )
 
 
@@ -152,6 +159,7 @@ def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
         "experiment_working_directory": message.experiment_working_directory or None,
         "tuner_gpu_indices": list(message.tuner_gpu_indices) or None,
         "training_service": _services_from(message),
+        "shared_storage": _shared_storage_from(message),
         "nni_manager_ip": message.nni_manager_ip or None,
         "retry_failed_trials": message.retry_failed_trials,
         "include_intermediate_results": message.include_intermediate_results,
@@ -193,7 +201,18 @@ def _services_from(message: config_pb2.ExperimentConfig) -> object:
         {"platform": item.platform, **(from_value(item.options) or {})}
         for item in message.training_services
     ]
+    for service in services:
+        service.pop(_SHARED_STORAGE, None)
     return services[0] if len(services) == 1 else services or None
+
+
+def _shared_storage_from(message: config_pb2.ExperimentConfig) -> dict[str, Any] | None:
+    """Return the section of the shared storage, without what the manager has added."""
+    for item in message.training_services:
+        section = (from_value(item.options) or {}).get(_SHARED_STORAGE)
+        if section is not None:
+            return {name: value for name, value in section.items() if name != "mark"}
+    return None
 
 
 def _algorithm_from(message: config_pb2.AlgorithmConfig) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from svc_manager.actors.registry import ActorRegistry
 from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.agents.pool_states import PoolStates
 from svc_manager.blobs.large_values import LargeValues
+from svc_manager.blobs.shared_storages import SHARED_STORAGE_FOLDER, SharedStorages
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.domain.lease import ManagerId
 from svc_manager.domain.state import Experiment
@@ -253,6 +254,7 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.ids,
         dependencies.clock,
         dependencies.secrets,
+        _shared_storages(dependencies),
     )
     return Activations(
         core.registry,
@@ -279,8 +281,19 @@ def _deletions(dependencies: ManagerDependencies, core: _Core) -> Deletions:
         dependencies.settings.home.absolute() / ANNOTATED_CODE_FOLDER,
     )
     return Deletions(
-        core.registry, dependencies.bus.events, remover, Tombstones(blobs), core.metrics, disposal
+        core.registry,
+        dependencies.bus.events,
+        remover,
+        Tombstones(blobs),
+        core.metrics,
+        disposal,
+        _shared_storages(dependencies),
     )
+
+
+def _shared_storages(dependencies: ManagerDependencies) -> SharedStorages:
+    folder = dependencies.settings.home.absolute() / SHARED_STORAGE_FOLDER
+    return SharedStorages(folder, environment.for_user_code())
 
 
 def _log_streams(dependencies: ManagerDependencies, agents: AgentMonitor) -> LogStreams:
@@ -288,6 +301,8 @@ def _log_streams(dependencies: ManagerDependencies, agents: AgentMonitor) -> Log
         dependencies.watches,
         dependencies.bus.log_lines,
         lambda runner_id: agents.is_on(runner_id, dependencies.machine),
-        TrialOutputs(dependencies.stores.blobs, dependencies.folders),
+        TrialOutputs(
+            dependencies.stores.blobs, dependencies.folders, _shared_storages(dependencies)
+        ),
         dependencies.folders,
     )

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
 
 FORMAT: Final = 1
 GRACE_S: Final = 5.0
@@ -31,8 +32,9 @@ class ConnectionKind(StrEnum):
     """`folder` has a file `current` with the name of a subfolder, in which `bus.sock` and
     `manager.sock` are sockets of the present connection; a new connection writes a new name."""
     TLS = "tls"
-    """`bus` (`tls://host:port`) and `manager` (`host:port`) are addresses; `authority` is the
-    certificate, in PEM, that both are signed by."""
+    """`bus` (`tls://host:port`) and `manager` (`host:port`) are addresses of the TLS front, whose
+    certificate has the name `enrolment.FRONT_NAME`; `authority` is the certificate, in PEM, that
+    it is signed by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ class AgentSettings:
     """True if the agent removes its folder when it ends in order or by silence; False: the folder,
     with its logs, stays for the fleet."""
 
+    shared_storage: SharedStorage | None = None
+    """Storage that the trials of the pool write their outputs to; None: a disk of this machine."""
+
     def __post_init__(self) -> None:
         """Raise InvalidArgumentError if a number of trials or of seconds is below its minimum."""
         for name, number in (
@@ -137,6 +142,7 @@ def parse_agent_settings(content: bytes) -> AgentSettings:
                     **{**connection, "kind": ConnectionKind(connection["kind"])}
                 ),
                 "setup_lines": tuple(fields.get("setup_lines", ())),
+                "shared_storage": _storage_from(fields.get("shared_storage")),
                 "gpu_indices": None if indices is None else tuple(map(int, indices)),
             }
         )
@@ -144,3 +150,13 @@ def parse_agent_settings(content: bytes) -> AgentSettings:
         raise InvalidArgumentError(
             "--settings", "must have the fields of AgentSettings", str(error)[:200]
         ) from error
+
+
+def _storage_from(fields: Mapping[str, Any] | None) -> SharedStorage | None:
+    if fields is None:
+        return None
+    kinds = {
+        "kind": StorageKind(fields["kind"]),
+        "local_mount": LocalMount(fields["local_mount"]),
+    }
+    return SharedStorage(**{**fields, **kinds})

@@ -77,9 +77,11 @@ from svc_trial_runner.telemetry import Telemetry
 from svc_trial_runner.wiring import (
     bus_settings,
     drain_after,
+    drain_on_interrupt,
     machine_gpu_rules,
     open_environments,
     open_home,
+    open_shared_storage,
     stop_when_silent,
 )
 
@@ -223,13 +225,20 @@ async def _open_dependencies(
     sockets = UnixTrialSockets(settings.runtime_directory, code_user)
     service.adapters.callback(sockets.close)
     environments = await asyncio.to_thread(open_environments, settings)
+    storage = open_shared_storage(service, settings)
     code = CachedCodeStore(
         CodeArchives(opened.blobs, settings.work_directory / "code", clock), code_user
     )
     return AttemptDependencies(
         clock=clock,
         platform="" if settings.fleet is None else settings.fleet.platform,
-        plans=LaunchPlans(code, environments, tools, settings.work_directory / "experiments"),
+        plans=LaunchPlans(
+            code,
+            environments,
+            tools,
+            settings.work_directory / "experiments" if storage is None else storage.root,
+            storage,
+        ),
         values=StoredLargeValues(opened.blobs),
         gpus=GpuAllocator(
             _gpu_source(settings), ProcProcessTable(), machine_gpu_rules(settings.fleet)
@@ -289,6 +298,7 @@ async def _serve(
         service.tasks.start(work, name)
     if settings.fleet is not None:
         service.tasks.start(drain_after(agent, clock, settings.fleet.max_lifetime_s), "lifetime")
+        drain_on_interrupt(service, agent, settings.fleet)
 
     async def lose() -> None:
         agent.lose_all()  # before anything waits: on TERM to all processes, trials end by it, too

@@ -1,5 +1,7 @@
 """Parts of the agent that depend on who has started it: its installation, or a fleet elsewhere."""
 
+import asyncio
+import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -21,6 +23,7 @@ from svc_trial_runner.adapters.login_environment import (
     own_roots,
     without_bundle,
 )
+from svc_trial_runner.adapters.mounted_storage import MountedStorage
 from svc_trial_runner.adapters.trial_api import write_trial_api
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
@@ -30,6 +33,7 @@ from svc_trial_runner.domain.gpus import (
     MachineGpuRules,
     parse_visible_devices,
 )
+from svc_trial_runner.enrolment import JOINED
 from svc_trial_runner.ports import Environments
 from svc_trial_runner.settings import Settings
 
@@ -80,6 +84,22 @@ def open_environments(settings: Settings) -> Environments:
     return LoginEnvironments(login, fleet.setup_lines, fleet.python_path, hook)
 
 
+def open_shared_storage(service: Service, settings: Settings) -> MountedStorage | None:
+    """Return the storage that trials write to, unmounted at the end; None: a disk of this machine.
+
+    Raises:
+        InvalidArgumentError: it would be mounted in the agent's own folder, which is removed.
+    """
+    if settings.fleet is None or settings.fleet.shared_storage is None:
+        return None
+    variables = environment.for_user_code()
+    storage = MountedStorage(
+        settings.fleet.shared_storage, settings.fleet.pool, settings.work_directory, variables
+    )
+    service.adapters.push_async_callback(storage.aclose)
+    return storage
+
+
 def machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
     """Return the rules of this machine for its GPUs.
 
@@ -99,3 +119,18 @@ async def drain_after(agent: Agent, clock: Clock, lifetime_s: float | None) -> N
     await clock.sleep(lifetime_s)
     get_logger().info("agent drains", lifetime_s=lifetime_s)
     agent.drain()
+
+
+def drain_on_interrupt(service: Service, agent: Agent, fleet: AgentSettings) -> None:
+    """Let Ctrl-C drain an agent that a person has started; a second one stops it."""
+    if fleet.platform != JOINED:
+        return
+
+    def interrupt() -> None:
+        if agent.draining:
+            service.stop()
+        else:
+            get_logger().info("agent drains", trials=len(agent.attempts))
+            agent.drain()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)

@@ -152,12 +152,30 @@ def _platforms(config: ExperimentFields) -> Iterator[Problem]:
         yield Problem("trainingService", "must have at most one local platform")
 
 
+_WITHOUT_SHARED_STORAGE: Final = {
+    "kubernetes": "mount it as one of the section's volumes",
+    "ray": "write to a file system that all nodes have",
+    "pool": "write to a file system that all machines of the pool have",
+}
+"""Platforms whose agents cannot mount a storage for one experiment, and the remedy."""
+
+
 def _shared_storage(config: ExperimentFields) -> Iterator[Problem]:
     storage: SharedStorageConfig | None = config.shared_storage
     if storage is None:
         return
-    if all(service.platform == "local" for service in config.training_services()):
+    services = config.training_services()
+    if all(service.platform == "local" for service in services):
         yield Problem("sharedStorage", "is not for the local platform; leave it out")
+    for service in services:
+        if service.platform in _WITHOUT_SHARED_STORAGE:
+            rule = f"is not for the platform {service.platform}"
+            remedy = _WITHOUT_SHARED_STORAGE[service.platform]
+            yield Problem("sharedStorage", rule, None, remedy)
+        elif getattr(service, "reuse_mode", True) is False:
+            rule = "needs agents that run trial after trial"
+            yield Problem("sharedStorage", rule, None, "set reuseMode: true")
+    yield from storage.problems(config.trial_code_directory)
 
 
 def _code_directory(config: ExperimentFields) -> Iterator[Problem]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic.alias_generators import to_camel
 
-from nni.experiment.config.base import ConfigModel, Text
+from nni.experiment.config.base import AbsolutePath, ConfigModel, Text
 from nni.experiment.errors import ConfigError, Problem
 
 
@@ -15,12 +18,30 @@ class SharedStorageConfig(ConfigModel):
 
     storage_type: Text
     """Kind of the storage: `NFS` or `AzureBlob`."""
-    local_mount_point: Text | None = None
+    local_mount_point: AbsolutePath | None = None
     """Folder at which this machine mounts the storage; outside the code directory."""
     remote_mount_point: Text | None = None
-    """Folder at which workers mount the storage."""
+    """Folder at which workers mount the storage: absolute, or below the home of their user."""
     local_mounted: Literal["usermount", "nnimount", "nomount"] | None = None
     """Party that mounts the storage on this machine: the user, NNI or none."""
+
+    def problems(self, code_directory: Path) -> Iterator[Problem]:
+        """Yield the rules that the section breaks.
+
+        Args:
+            code_directory: of the trials.
+        """
+        optional = {"storage_account_key", "resource_group_name"}
+        for name in type(self).model_fields:
+            if name not in optional and getattr(self, name) is None:
+                yield Problem(f"sharedStorage.{to_camel(name)}", "is required", None)
+        place, code = self.local_mount_point, code_directory.absolute()
+        if place is not None and (place == code or code in place.parents):
+            rule = "must be outside trialCodeDirectory, which is copied into the storage"
+            yield Problem("sharedStorage.localMountPoint", rule, str(place))
+        if self.remote_mount_point and ".." in self.remote_mount_point.split("/"):
+            rule = "must be a path without '..'"
+            yield Problem("sharedStorage.remoteMountPoint", rule, self.remote_mount_point)
 
 
 class NfsConfig(SharedStorageConfig):

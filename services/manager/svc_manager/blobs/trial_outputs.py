@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,8 @@ from svc_common.safe_folders import SafeFolder
 from svc_common.storage.archives import ArchiveLimits, extract
 from svc_common.storage.atomic_files import storage_error
 from svc_common.storage.ports import BlobStore
+from svc_common.storage.shared_storage import SharedStorage
+from svc_manager.blobs.shared_storages import SharedStorages
 from svc_manager.ports import FolderOpener
 
 _LIMITS: Final = ArchiveLimits(files=100_000, size_bytes=5 * 1024**3)
@@ -25,26 +27,41 @@ _DRAFT: Final = ".new-"
 
 
 class TrialOutputs:
-    """Downloader that unpacks trials' archived outputs from the byte store into their folders.
+    """Downloader of trials' outputs from the byte store, or a shared storage, into their folders.
 
     Args:
-        blobs: store of the outputs.
+        blobs: store of the archived outputs.
         folders: opens the experiments' folders.
+        shared: shared storages; None: no experiment has one.
     """
 
-    def __init__(self, blobs: BlobStore, folders: FolderOpener | None = None) -> None:
+    def __init__(
+        self,
+        blobs: BlobStore,
+        folders: FolderOpener | None = None,
+        shared: SharedStorages | None = None,
+    ) -> None:
         self._blobs = blobs
+        self._shared = shared
         self._folders = folders or ExperimentRoots()
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def fetch(self, directory: Path, experiment_id: str, trial_id: str, attempt: int) -> None:
-        """Unpack an ended trial's archived output into its folder, if that is missing here.
+    async def fetch(
+        self,
+        directory: Path,
+        experiment_id: str,
+        trial_id: str,
+        attempt: int,
+        storage: SharedStorage | None = None,
+    ) -> None:
+        """Bring an ended trial's output into its folder, if that is missing here.
 
         Args:
             directory: the experiment's folder.
             experiment_id: experiment of the trial.
             trial_id: the trial.
             attempt: its last attempt.
+            storage: shared storage that has the output; None: the byte store has it.
 
         Raises:
             ServiceError: the store is away, or the archive cannot be unpacked.
@@ -54,7 +71,11 @@ class TrialOutputs:
         lock = self._locks.setdefault(trial_id, asyncio.Lock())
         try:
             async with lock:
-                if not await asyncio.to_thread(self._is_here, directory, trial_id):
+                if await asyncio.to_thread(self._is_here, directory, trial_id):
+                    return
+                if storage is not None and self._shared is not None:
+                    await self._copy(directory, experiment_id, trial_id, storage, self._shared)
+                else:
                     keys = {
                         name: output_key(experiment_id, trial_id, attempt, name)
                         for name in OUTPUT_FILES
@@ -80,17 +101,37 @@ class TrialOutputs:
     async def _make(self, directory: Path, trial_id: str, keys: Mapping[str, str]) -> None:
         if not await self._blobs.exists(keys[OUTPUT_ARCHIVE]):
             return
+        async with self._draft(directory) as (folder, trials):
+            # Valid whatever is renamed or linked meanwhile.
+            place = Path(folder.descriptor_path())
+            for file_name, key in keys.items():
+                with suppress(NotFoundError):
+                    await self._blobs.fetch(key, place / file_name)
+            await asyncio.to_thread(_assemble, folder, trials, trial_id)
+
+    async def _copy(
+        self,
+        directory: Path,
+        experiment_id: str,
+        trial_id: str,
+        storage: SharedStorage,
+        shared: SharedStorages,
+    ) -> None:
+        async with self._draft(directory) as (folder, trials):
+            with await asyncio.to_thread(folder.make_folder, _UNPACKED) as copy:
+                found = await shared.fetch(experiment_id, trial_id, storage, copy)
+            if found:
+                await asyncio.to_thread(_publish, folder, trials, trial_id)
+
+    @asynccontextmanager
+    async def _draft(self, directory: Path) -> AsyncGenerator[tuple[SafeFolder, SafeFolder], None]:
+        """Make a folder for a draft; yield it and the one of all trials; remove it at the end."""
         draft = f"{_DRAFT}{secrets.token_hex(8)}"
         with await asyncio.to_thread(self._trials, directory) as trials:
             await asyncio.to_thread(trials.create_folder, draft, 0o700)
             try:
                 with trials.folder(draft) as folder:
-                    # Valid whatever is renamed or linked meanwhile.
-                    place = Path(folder.descriptor_path())
-                    for file_name, key in keys.items():
-                        with suppress(NotFoundError):
-                            await self._blobs.fetch(key, place / file_name)
-                    await asyncio.to_thread(_assemble, folder, trials, trial_id)
+                    yield folder, trials
             finally:
                 await asyncio.to_thread(trials.remove, draft)
 
@@ -104,6 +145,11 @@ def _assemble(fetched: SafeFolder, trials: SafeFolder, trial_id: str) -> None:
             if name != _UNPACKED:
                 unpacked.remove(name)
                 fetched.rename(name, unpacked, name)
+    _publish(fetched, trials, trial_id)
+
+
+def _publish(fetched: SafeFolder, trials: SafeFolder, trial_id: str) -> None:
+    with fetched.folder(_UNPACKED) as unpacked:
         if unpacked.is_file(_STREAM) and unpacked.status(_SECOND_NAME) is None:
             unpacked.link(_STREAM, _SECOND_NAME)
     if trials.status(trial_id) is None:  # an agent of this machine may have created it meanwhile

@@ -8,6 +8,7 @@ from nni_wire.pools import LOCAL_POOL
 from svc_common.experiment_events.cause_text import stop_text
 from svc_manager.converters.reasons import write_stop
 from svc_manager.converters.reports import write_trial_checkpoint
+from svc_manager.converters.shared_storage import storage_of
 from svc_manager.domain.effects import SendDrop, SendStop
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial
@@ -44,7 +45,7 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
     spec.checkpoints_travel = bytes_travel or config.HasField("compression") or not here
     if config.HasField("code_archive"):  # its agents need no folder of this machine
         spec.code_archive.CopyFrom(config.code_archive)
-        spec.outputs_travel = True
+        spec.outputs_travel = storage_of(config) is None
         spec.ClearField("experiment_directory")
         spec.ClearField("environment_file")
     if config.HasField("trial_gpu_number"):

@@ -22,14 +22,17 @@ from svc_common.errors import (
 from svc_common.large_work import off_loop
 from svc_common.messaging.ports import EventLog
 from svc_common.pool_secrets import POOL_SECRETS_FOLDER, secrets_id_of
+from svc_common.storage.shared_storage import SharedStorage
 from svc_common.subjects import check_id
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
+from svc_manager.blobs.shared_storages import SharedStorages
 from svc_manager.converters.creation import created_event
 from svc_manager.converters.platform_secrets import required_secrets, take_secrets
 from svc_manager.converters.scalars import pool_of
+from svc_manager.converters.shared_storage import storage_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
@@ -112,6 +115,7 @@ class ActivationDependencies:
     ids: IdSource
     clock: Clock
     secrets: SecretStore
+    shared_storages: SharedStorages
 
 
 class Activations:
@@ -182,9 +186,7 @@ class Activations:
         choose_algorithm(config)
         check_config(config, self._platforms)
         await off_loop(config.ByteSize(), check_config_values, config)
-        root = self._admission.check(
-            "experiment_working_directory", config.experiment_working_directory
-        )
+        root, storage = self._check_folders(config, secrets)
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
         _check_port(new.port)
@@ -204,9 +206,9 @@ class Activations:
         pool = pool_of(experiment_id, config)
         try:
             digest = await self._ports.folders.create(directory, new.environment, interpreter)
-            for index, values in enumerate(secrets):
-                if values and pool != LOCAL_POOL:
-                    await self._ports.secrets.write(secrets_id_of(pool, index), values)
+            await self._write_secrets(pool, secrets)
+            if storage is not None:
+                await self._ports.shared_storages.begin(experiment_id, storage, config)
         except BaseException:
             await self._ports.listeners.close_listener(experiment_id)
             raise
@@ -220,6 +222,23 @@ class Activations:
         )
         view = await self._start(created, new, prefix)
         return self._activated(view, warnings)
+
+    def _check_folders(
+        self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
+    ) -> tuple[Path, SharedStorage | None]:
+        """Check that the caller may name the folders; return the root and the shared storage."""
+        root = self._admission.check(
+            "experiment_working_directory", config.experiment_working_directory
+        )
+        storage = storage_of(config, secrets[0] if secrets else {})
+        if storage is not None:
+            self._admission.check("sharedStorage.localMountPoint", storage.local_mount_point)
+        return root, storage
+
+    async def _write_secrets(self, pool: str, secrets: Sequence[Mapping[str, str]]) -> None:
+        for index, values in enumerate(secrets):
+            if values and pool != LOCAL_POOL:
+                await self._ports.secrets.write(secrets_id_of(pool, index), values)
 
     async def _check_algorithm(
         self, config: config_pb2.ExperimentConfig, interpreter: str

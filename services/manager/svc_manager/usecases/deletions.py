@@ -11,6 +11,8 @@ from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus, EventLog
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.actors.registry import ActorRegistry
+from svc_manager.blobs.shared_storages import SharedStorages
+from svc_manager.converters.shared_storage import storage_of
 from svc_manager.domain.experiment import ExperimentState
 from svc_manager.domain.requests import check_repetition, fingerprint, request_record
 from svc_manager.event_log.summaries import Summaries
@@ -91,6 +93,7 @@ class Deletions:
         tombstones: records the requests.
         metrics: metrics.
         disposal: gives back the disk.
+        shared_storages: hold outputs of trials.
     """
 
     def __init__(
@@ -101,7 +104,9 @@ class Deletions:
         tombstones: Tombstones,
         metrics: MetricCache,
         disposal: FolderDisposal,
+        shared_storages: SharedStorages,
     ) -> None:
+        self._shared_storages = shared_storages
         self._registry = registry
         self._events = events
         self._remover = remover
@@ -182,6 +187,9 @@ class Deletions:
         ):
             code_directory = ""  # a copy that another experiment uses, too
         sequence = last.sequence if last is not None else 0
+        storage = storage_of(view.config)
+        if storage is not None:
+            await self._shared_storages.remove(experiment_id, storage)
         await self._remover.delete(experiment_id, view.directory, sequence, code_directory)
 
     async def _is_unfinished(self, disposal: Disposal) -> bool:

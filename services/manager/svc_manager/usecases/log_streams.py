@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_proto.trial.v1 import output_pb2
 from svc_common.errors import AbortedError, InvalidArgumentError, NotFoundError
@@ -17,6 +17,7 @@ from svc_common.tasks import wait_first
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.blobs.trial_outputs import TrialOutputs
 from svc_manager.converters.events import batch_from_bytes
+from svc_manager.converters.shared_storage import storage_of
 from svc_manager.converters.views import mask_event
 from svc_manager.domain.experiment import CLOSED_STATES
 from svc_manager.domain.trial import TrialState
@@ -105,7 +106,9 @@ class LogStreams:
         trial = actor.experiment.trials.get(trial_id)
         if self._outputs is not None and trial is not None and not trial.live:
             directory = Path(actor.experiment.directory)
-            await self._outputs.fetch(directory, actor.id, trial_id, trial.attempt)
+            config = config_pb2.ExperimentConfig.FromString(actor.experiment.config)
+            storage = storage_of(config)
+            await self._outputs.fetch(directory, actor.id, trial_id, trial.attempt, storage)
 
     def follow(
         self,

@@ -218,13 +218,18 @@ class DiskTrialFolders:
         self._default_limit_bytes = default_limit_bytes
         self._code_user = code_user
 
-    def prepare(self, directory: str) -> None:
-        """Create a trial's folder that its user may write to; nothing for the agent's own user."""
-        if self._code_user.uid is None:
+    def prepare(self, directory: str, output_folder: str = "") -> None:
+        """Create a trial's folder that its user may write to, and one for outputs in it.
+
+        For the agent's own user the trial's folder is created later.
+        """
+        if self._code_user.uid is None and not output_folder:
             return
         try:
-            os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as below
-            self._code_user.share(directory)
+            for folder in (directory, f"{directory}/{output_folder}".rstrip("/")):
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as below
+                if self._code_user.uid is not None:
+                    self._code_user.share(folder)
         except OSError as error:
             raise LaunchError(f"the trial's folder cannot be shared: {error}") from error
 

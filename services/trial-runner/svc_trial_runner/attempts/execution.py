@@ -158,9 +158,10 @@ class AttemptRun:
         self._directory = f"{plan.experiment_directory}/trials/{self.key.trial_id}"
         if self.work.spec.outputs_travel:
             await self._dependencies.outputs.begin(self._directory)
-        self._dependencies.folders.prepare(self._directory)
+        self._dependencies.folders.prepare(self._directory, plan.output_folder)
+        outputs = f"{self._directory}/{plan.output_folder}".rstrip("/")
         self._checkpoints = self._dependencies.trial_checkpoints.of_attempt(
-            self.work, self._directory, self._report
+            self.work, outputs, self._report
         )
         if self._isolated:
             restoring = self._checkpoints.restore()
@@ -240,7 +241,7 @@ class AttemptRun:
         self.gpu_indices = allocation.indices or ()
         self.wait = None
         folder = await dependencies.plans.folder(plan, self._directory)
-        variables = self._variables(self._directory, folder, allocation)
+        variables = self._variables(plan, folder, allocation)
         self.output = output = self._open_output(plan, parameters, folder, variables)
         if dependencies.live is not None:
             dependencies.live.begin(self.key, variables["NNI_SYS_DIR"], output)
@@ -329,15 +330,16 @@ class AttemptRun:
             task.cancel()
 
     def _variables(
-        self, trial_directory: str, folder: str, allocation: GpuAllocation
+        self, plan: LaunchPlan, folder: str, allocation: GpuAllocation
     ) -> dict[str, str]:
         identity = TrialIdentity(
             self.key.experiment_id,
             self.key.trial_id,
             self.work.sequence_id,
             self._dependencies.platform or self.work.spec.platform,
-            trial_directory,
+            self._directory,
             folder,
+            f"{self._directory}/{plan.output_folder}".rstrip("/"),
         )
         return trial_variables(identity, cuda_visible_devices(allocation))
 

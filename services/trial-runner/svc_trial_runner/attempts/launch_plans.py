@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from svc_common.storage.shared_storage import OUTPUT_FOLDER as SHARED_OUTPUTS
 from svc_trial_runner.domain.command import PythonCommand, parse_python_command
 from svc_trial_runner.domain.launch import base_environment
 from svc_trial_runner.domain.tasks import TrialWork
-from svc_trial_runner.ports import CodeStore, Environments, LaunchError
+from svc_trial_runner.ports import CodeStore, Environments, LaunchError, SharedFolder
 
 _PLANS_KEPT: Final = 64
 
@@ -27,6 +28,8 @@ class LaunchPlan:
     """Shared variables; the same object as long as nothing changes."""
     code_directory: str
     experiment_directory: str
+    output_folder: str
+    """Folder of the outputs below that of the trial; empty: the trial's folder itself."""
     copied: bool
     """True if each trial gets a copy of the code, because it came as an archive."""
 
@@ -39,6 +42,7 @@ class LaunchPlans:
         environments: reads the clients' environments.
         tools_directory: folder with `nni-trial`, first on every PATH.
         default_root: parent of the trial folders of experiments without a folder.
+        storage: shared storage that has `default_root`; None: it is on a disk of this machine.
     """
 
     def __init__(
@@ -47,11 +51,13 @@ class LaunchPlans:
         environments: Environments,
         tools_directory: Path,
         default_root: Path,
+        storage: SharedFolder | None = None,
     ) -> None:
         self._code = code
         self._environments = environments
         self._tools_directory = tools_directory
         self._default_root = default_root
+        self._storage = storage
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
@@ -61,6 +67,8 @@ class LaunchPlans:
             LaunchError: code or environment are not available; the text is for the user.
         """
         client = await self._environments.load(work.spec.environment_file)
+        if self._storage is not None:
+            await self._storage.ensure()
         name = (work.key.experiment_id, work.spec_digest)
         known = self._plans.get(name)
         if known is not None and known[0] is client and _is_folder(known[1].code_directory):
@@ -84,6 +92,7 @@ class LaunchPlans:
             code_directory=code_directory,
             experiment_directory=spec.experiment_directory
             or str(self._default_root / work.key.experiment_id),
+            output_folder=SHARED_OUTPUTS if self._storage is not None else "",
             copied=spec.code_archive is not None,
         )
         self._plans[name] = (client, plan)

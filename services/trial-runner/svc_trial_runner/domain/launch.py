@@ -38,6 +38,8 @@ class TrialIdentity:
     platform: str
     trial_directory: str
     code_directory: str
+    output_directory: str = ""
+    """Empty: the folder of the trial."""
 
 
 def base_environment(
@@ -73,7 +75,7 @@ def trial_variables(identity: TrialIdentity, cuda_visible_devices: str | None) -
         "NNI_EXP_ID": identity.experiment_id,
         "NNI_SYS_DIR": identity.trial_directory,
         "NNI_TRIAL_JOB_ID": identity.trial_id,
-        "NNI_OUTPUT_DIR": identity.trial_directory,
+        "NNI_OUTPUT_DIR": identity.output_directory or identity.trial_directory,
         "NNI_TRIAL_SEQ_ID": str(identity.sequence_id),
         "NNI_CODE_DIR": identity.code_directory,
         "MULTI_PHASE": "false",

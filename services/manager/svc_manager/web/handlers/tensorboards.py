@@ -28,6 +28,8 @@ async def start_tensorboard(call: Call) -> Response:
     directory = Path(found.experiment.directory)
     for trial_id in _trial_ids(call.body):
         trial = await call.dependencies.trials.get(call.experiment_id, trial_id)
+        # Files of a trial elsewhere come here once it has ended.
+        await call.dependencies.experiments.fetch_output(call.experiment_id, trial.id)
         name = f"trials/{trial.id}/{EVENT_FOLDER}"
         await asyncio.to_thread(_check_links, call.dependencies.folders, directory, name)
         folder = Path(trial.directory) / EVENT_FOLDER

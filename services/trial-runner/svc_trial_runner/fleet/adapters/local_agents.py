@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from svc_common import environment
@@ -158,6 +159,7 @@ class LocalAgentsAdapter:
     def _start(self, order: AgentOrder) -> LaunchFailure | None:
         name = str(order.name)
         context = self._context
+        storage = context.section.shared_storage
         settings = AgentSettings(
             name=name,
             pool=context.pool,
@@ -172,6 +174,9 @@ class LocalAgentsAdapter:
             slots=order.slots,
             max_trials=order.max_trials,
             gpu_indices=gpu_indices(context.section.options),
+            shared_storage=None
+            if storage is None
+            else replace(storage, remote_mount_point=storage.local_mount_point),
         )
         try:
             if state(self._folders, name)["state"] != ENDED:

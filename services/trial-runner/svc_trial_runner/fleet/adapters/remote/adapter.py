@@ -337,6 +337,7 @@ class RemoteAdapter:
             use_active_gpu=machine.use_active_gpu,
             trials_per_gpu=machine.trials_per_gpu,
             version=environment.text(environment.NNI_VERSION, "unknown"),
+            shared_storage=self._context.section.shared_storage,
         )
 
     # Agents on the machines

@@ -193,6 +193,7 @@ class SlurmAdapter:
             setup_lines=self._options.setup_lines,
             python_path=self._options.python_path,
             version=environment.text(environment.NNI_VERSION, "unknown"),
+            shared_storage=self._context.section.shared_storage,
         )
 
     async def _lifetime_s(self) -> float | None:

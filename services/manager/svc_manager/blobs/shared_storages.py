@@ -1,0 +1,191 @@
+"""Shared storage of experiments on the manager's machine: its mark, and the outputs in it."""
+
+import asyncio
+import secrets
+import shutil
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from nni_proto.common.v1 import value_pb2
+from nni_proto.experiment.v1 import config_pb2
+from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
+from svc_common.safe_folders import SafeFolder
+from svc_common.storage.shared_mounts import SharedMount
+from svc_common.storage.shared_storage import (
+    MARK_FILE,
+    MARK_OPTION,
+    OPTION,
+    OUTPUT_FOLDER,
+    LocalMount,
+    SharedStorage,
+    experiment_folder,
+)
+
+SHARED_STORAGE_FOLDER: Final = "shared-storage"
+"""In the home of the installation: files of mounts that the manager makes."""
+_FIELD: Final = f"{OPTION}.localMountPoint"
+_NOT_OUTPUTS: Final = frozenset({"code", "checkpoints", ".nni"})
+"""What an agent keeps in the folder of a trial beside its output."""
+_FILES_LIMIT: Final = 100_000
+_LIMIT_BYTES: Final = 5 * 1024**3
+
+
+class SharedStorages:
+    """Storage that users or NNI mount on this machine, and agents on theirs.
+
+    Args:
+        folder: private folder of this manager, for files of mounts that it makes.
+        variables: environment of the commands that mount, without secrets.
+    """
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._variables = variables
+
+    async def begin(
+        self, experiment_id: str, storage: SharedStorage, config: config_pb2.ExperimentConfig
+    ) -> None:
+        """Write the mark of an experiment into its folder in the storage, and into its options.
+
+        Without a mount on this machine there is no mark.
+
+        Args:
+            experiment_id: the new experiment.
+            storage: its storage.
+            config: of the experiment; changed in place.
+
+        Raises:
+            FailedPreconditionError: the storage cannot be mounted, or not be written.
+        """
+        if storage.local_mount is LocalMount.NONE:
+            return
+        mark = secrets.token_hex(16)
+        await asyncio.to_thread(self._begin, experiment_id, storage, mark)
+        for service in config.training_services:
+            for entry in service.options.map_value.entries:
+                if entry.key == OPTION:
+                    entry.value.map_value.entries.add(
+                        key=MARK_OPTION, value=value_pb2.Value(string_value=mark)
+                    )
+
+    def _begin(self, experiment_id: str, storage: SharedStorage, mark: str) -> None:
+        place = Path(storage.local_mount_point)
+        if storage.local_mount is LocalMount.NNI and not place.is_mount():
+            self._mount(experiment_id, storage).mount()
+        try:
+            with (
+                SafeFolder.open(place) as top,
+                top.make_folder(experiment_folder(experiment_id)) as folder,
+            ):
+                folder.replace_file(MARK_FILE, mark.encode())
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"{_FIELD}: {place} cannot be written: {error.strerror}; mount the storage there "
+                "(usermount), let NNI do it (nnimount), or say nomount"
+            ) from error
+
+    async def fetch(
+        self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder
+    ) -> bool:
+        """Copy the files of a trial from the storage; return False if it is not to be seen here.
+
+        Args:
+            experiment_id: experiment of the trial.
+            trial_id: the trial.
+            storage: where its agent has written.
+            target: empty folder.
+
+        Raises:
+            FailedPreconditionError: the storage cannot be mounted.
+            ResourceExhaustedError: there are too many files or bytes.
+            OSError: a file cannot be read or written.
+        """
+        if storage.local_mount is LocalMount.NONE:
+            return False
+        return await asyncio.to_thread(self._fetch, experiment_id, trial_id, storage, target)
+
+    def _fetch(
+        self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder
+    ) -> bool:
+        if storage.local_mount is LocalMount.NNI:
+            self._mount(experiment_id, storage).ensure()
+        name = f"{experiment_folder(experiment_id)}/trials/{trial_id}"
+        try:
+            with (
+                SafeFolder.open(Path(storage.local_mount_point)) as top,
+                top.folder(name) as source,
+            ):
+                copy = _Copy()
+                copy.run(source, target, _NOT_OUTPUTS | {OUTPUT_FOLDER})
+                with suppress(FileNotFoundError), source.folder(OUTPUT_FOLDER) as outputs:
+                    copy.run(outputs, target, frozenset())
+        except FileNotFoundError:
+            return False
+        return True
+
+    async def remove(self, experiment_id: str, storage: SharedStorage) -> None:
+        """Delete the folder of an experiment in the storage; do nothing if it is not here.
+
+        Only a folder with the mark of this experiment is deleted.
+
+        Raises:
+            FailedPreconditionError: the storage refuses.
+        """
+        if storage.mark:
+            await asyncio.to_thread(self._remove, experiment_id, storage)
+
+    def _remove(self, experiment_id: str, storage: SharedStorage) -> None:
+        name = experiment_folder(experiment_id)
+        try:
+            with SafeFolder.open(Path(storage.local_mount_point)) as top:
+                with top.read_file(f"{name}/{MARK_FILE}") as file:
+                    mark = file.read(len(storage.mark) + 1)
+                if mark == storage.mark.encode():
+                    top.remove(name)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"{name} cannot be deleted from {storage.local_mount_point}: {error.strerror}"
+            ) from error
+
+    def _mount(self, experiment_id: str, storage: SharedStorage) -> SharedMount:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return SharedMount(
+            replace(storage, remote_mount_point=storage.local_mount_point),
+            experiment_id,
+            Path(storage.local_mount_point),
+            self._folder,
+            self._variables,
+        )
+
+
+class _Copy:
+    """Copy of regular files and folders within the limits of a trial; links are left out."""
+
+    def __init__(self) -> None:
+        self._files = 0
+        self._bytes = 0
+
+    def run(self, source: SafeFolder, target: SafeFolder, without: frozenset[str]) -> None:
+        for name, status in source.walk(without):
+            if stat.S_ISDIR(status.st_mode):
+                target.make_folder(name).close()
+            elif stat.S_ISREG(status.st_mode):
+                self._files += 1
+                self._bytes += status.st_size
+                if self._files > _FILES_LIMIT or self._bytes > _LIMIT_BYTES:
+                    raise ResourceExhaustedError(
+                        f"a trial has more than {_FILES_LIMIT:,} files or "
+                        f"{_LIMIT_BYTES:,} bytes; look into its folder in the shared storage"
+                    )
+                with (
+                    suppress(FileExistsError, FileNotFoundError),
+                    source.read_file(name) as read,
+                    target.create_file(name) as written,
+                ):
+                    shutil.copyfileobj(read, written)
