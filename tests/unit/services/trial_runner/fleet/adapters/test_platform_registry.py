@@ -96,8 +96,9 @@ async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None
 
 @pytest.mark.parametrize("platform", sorted(BUILT_IN))
 def test_factories_of_this_distribution_exist(platform: str) -> None:
-    if platform == "remote":
-        pytest.importorskip("asyncssh", reason="the platform remote is an extra")
+    package = {"remote": "asyncssh", "kubernetes": "kubernetes"}.get(platform)
+    if package is not None:
+        pytest.importorskip(package, reason=f"the platform {platform} is an extra")
 
     assert callable(load_platform(platform))
 

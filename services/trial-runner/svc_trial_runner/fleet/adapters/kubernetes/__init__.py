@@ -1,0 +1,1 @@
+"""Platform `kubernetes`: agents as Jobs of a Kubernetes cluster."""

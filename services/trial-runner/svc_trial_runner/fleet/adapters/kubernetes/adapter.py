@@ -1,0 +1,341 @@
+"""Platform `kubernetes`: agents as Jobs, whose pods reach bus and manager by the TLS front."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from svc_common import environment
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    write_agent_settings,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.agent_states import (
+    is_leaving,
+    latest_pods,
+    needs_warnings,
+    object_agent,
+    platform_agent,
+    warning_texts,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.api import KubernetesApi, refused
+from svc_trial_runner.fleet.adapters.kubernetes.causes import (
+    CONFLICT,
+    NOT_FOUND,
+    KubernetesRefusalError,
+    is_unavailable,
+    launch_failure,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.checks import cluster_problems
+from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
+    job_manifest,
+    labels_of_pool,
+    owner_patch,
+    secret_manifest,
+    selector,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.options import (
+    MARGIN_S,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+)
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+
+PLATFORM: Final = "kubernetes"
+JOBS: Final = "/apis/batch/v1/namespaces/{namespace}/jobs"
+PODS: Final = "/api/v1/namespaces/{namespace}/pods"
+SECRETS: Final = "/api/v1/namespaces/{namespace}/secrets"
+EVENTS: Final = "/api/v1/namespaces/{namespace}/events"
+WATCH_S: Final = 240
+"""Time after which a watch is begun again while all agents run; proxies cut longer ones."""
+WAITING_WATCH_S: Final = 10
+"""The same while an agent waits: events with its reason change no pod."""
+PAUSE_S: Final = 5.0
+"""Time between two tries while the cluster cannot be reached."""
+END_MARGIN_S: Final = 15.0
+"""A pod that still exists so long after its grace is on a node that is lost."""
+END_STEP_S: Final = 0.25
+_WITH_PODS: Final = {"propagationPolicy": "Background"}
+"""Query of a deletion that the job's pods follow."""
+_CHECKED: Final = AgentName("00000000", "check", 0)
+"""Agent of the job that `check` offers to the server."""
+
+
+class KubernetesAdapter:
+    """Adapter of a Kubernetes cluster for one pool.
+
+    An agent is a Job and a Secret with its name; the Secret belongs to the Job and is removed with
+    it. All calls of the cluster block, and run in threads.
+
+    Args:
+        context: of the pool.
+    """
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._options = parse_options(context.section.options)
+        self._api = KubernetesApi(self._options)
+        self._labels = labels_of_pool(context.installation, context.pool)
+        self._version = environment.text(environment.NNI_VERSION, "unknown")
+        self._front: FrontEndpoint | None = None
+        self._listed: list[PlatformAgent] = []
+        self._pods_version = ""
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    # Checks
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks: of its own, and of cluster and namespace."""
+        given = self._context.section.options
+        problems = option_problems(given)
+        if problems:
+            return problems
+        order = AgentOrder(_CHECKED, AgentCredentials("", "", ""), slots=1)
+        job = job_manifest(self._options, order, self._version)
+        try:
+            return await asyncio.to_thread(cluster_problems, self._api, self._options, given, job)
+        except KubernetesRefusalError as error:
+            return [_platform_problem(refused(error), self._options.context)]
+        except PlatformError as error:
+            return [_platform_problem(error, self._options.context)]
+
+    async def prepare(self) -> None:
+        """Open the front, and read the credentials of the cluster; see `PlatformAdapter`."""
+        for broken in option_problems(self._context.section.options):
+            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+            raise PlatformError(words, broken.remedy, permanent=True)
+        await asyncio.to_thread(self._api.connect)
+        self._front = await self._context.front.open()
+
+    async def capacity(self) -> int | None:
+        """Return None: the cluster's quotas and nodes decide, and give the reasons."""
+        return None
+
+    # Agents
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Create a secret and a job for each order; see `PlatformAdapter`."""
+        if not orders:
+            return []
+        self._front = await self._context.front.open()
+        jobs, _ = await self._list(JOBS)
+        known = {object_agent(job): job for job in jobs if not is_leaving(job)}
+        results = [await self._launched(order, known.get(order.name)) for order in orders]
+        self._changed.set()
+        return [failure for failure in results if failure is not None]
+
+    async def _launched(
+        self, order: AgentOrder, job: Mapping[str, Any] | None
+    ) -> LaunchFailure | None:
+        name = order.name
+        try:
+            if job is None:
+                await self._replace_secret(order)
+                job = await self._create_job(order)
+            # Of a job that a killed fleet has created, this may be missing.
+            await self._request("PATCH", f"{SECRETS}/{name}", owner_patch(job))
+        except KubernetesRefusalError as error:
+            if error.refusal.status == NOT_FOUND and job is not None:
+                return None  # it was ended meanwhile
+            if is_unavailable(error.refusal):
+                raise refused(error) from error
+            if job is None:
+                await self._removed(f"{SECRETS}/{name}")
+            return launch_failure(name, error.refusal)
+        return None
+
+    async def _replace_secret(self, order: AgentOrder) -> None:
+        """Create the secret of an agent; an earlier one has credentials that are revoked."""
+        manifest = secret_manifest(order.name, write_agent_settings(self._settings(order)))
+        try:
+            await self._request("POST", SECRETS, manifest)
+        except KubernetesRefusalError as error:
+            if error.refusal.status != CONFLICT:
+                raise
+            await self._removed(f"{SECRETS}/{order.name}")
+            await self._request("POST", SECRETS, manifest)
+
+    async def _create_job(self, order: AgentOrder) -> Mapping[str, Any]:
+        manifest = job_manifest(self._options, order, self._version)
+        try:
+            return await self._request("POST", JOBS, manifest)
+        except KubernetesRefusalError as error:
+            if error.refusal.status != CONFLICT:
+                raise
+            return await self._request("GET", f"{JOBS}/{order.name}")
+
+    def _settings(self, order: AgentOrder) -> AgentSettings:
+        front = self._front
+        if front is None:
+            raise PlatformError("the TLS front is not open")
+        reuses = self._options.reuse_mode
+        return AgentSettings(
+            name=str(order.name),
+            pool=order.name.pool,
+            platform=PLATFORM,
+            home="~/agent",
+            connection=ConnectionSettings(
+                ConnectionKind.TLS,
+                bus=f"tls://{front.address}",
+                manager=front.address,
+                authority=front.authority,
+            ),
+            bus_user=order.credentials.bus_user,
+            bus_password=order.credentials.bus_password,
+            manager_token=order.credentials.manager_token,
+            slots=order.slots if reuses else 1,
+            max_trials=order.max_trials if reuses else 1,
+            grace_s=self._options.grace_seconds - MARGIN_S,
+            setup_lines=self._options.setup_lines,
+            python_path=self._options.python_path,
+            version=self._version,
+        )
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents that have a job, with what job, pod and events say of them."""
+        jobs, _ = await self._list(JOBS)
+        pods, version = await self._list(PODS)
+        latest = latest_pods(pods)
+        own = [job for job in jobs if not is_leaving(job)]
+        found = _agents(own, latest, {})
+        if any(needs_warnings(agent) for agent in found):
+            events, _ = await self._list(EVENTS, {"fieldSelector": "type=Warning"})
+            found = _agents(own, latest, warning_texts(events))
+        self._pods_version, self._listed = version, found
+        return found
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """Delete the jobs and secrets of agents; wait until their pods have ended."""
+        own = [name for name in names if self._is_own(name)]
+        for name in own:
+            await self._removed(f"{JOBS}/{name}", _WITH_PODS)
+            await self._removed(f"{SECRETS}/{name}")
+        if own:
+            await self._pods_gone(set(own))
+        self._changed.set()
+
+    async def clean(self) -> None:
+        """Delete all jobs, pods and secrets of the pool; wait until the pods have ended."""
+        for path in (JOBS, SECRETS):
+            await self._removed(path, {"labelSelector": selector(self._labels), **_WITH_PODS})
+        await self._pods_gone(None)
+        self._changed.set()
+
+    async def _pods_gone(self, names: set[AgentName] | None) -> None:
+        """Wait until no pod of agents is left, but no longer than their grace and a margin.
+
+        Args:
+            names: of the agents; None: all of the pool.
+        """
+        deadline_s = time.monotonic() + self._options.grace_seconds + END_MARGIN_S
+        while True:
+            pods, _ = await self._list(PODS)
+            left = {object_agent(pod) for pod in pods if _is_live(pod)}
+            if not (left if names is None else left & names) or time.monotonic() > deadline_s:
+                return
+            await asyncio.sleep(END_STEP_S)
+
+    # Changes
+
+    async def wait_changed(self) -> None:
+        """Wait until a pod of the pool has changed since `agents` was called, or an agent waits.
+
+        A watch begins at the version of the list, so it misses nothing; one that the server has
+        forgotten (410 Gone) counts as a change.
+        """
+        self._changed.clear()
+        waiting = any(agent.phase is AgentPhase.PENDING for agent in self._listed)
+        limit_s = WAITING_WATCH_S if waiting else WATCH_S
+        cancelled = threading.Event()
+        watch = asyncio.create_task(
+            asyncio.to_thread(self._watch, limit_s, cancelled.is_set), name="watch of pods"
+        )
+        changed = asyncio.create_task(self._changed.wait(), name="change by this adapter")
+        try:
+            await asyncio.wait({watch, changed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            cancelled.set()
+            self._api.stop_watching()
+            await asyncio.gather(watch, changed, return_exceptions=True)
+        if watch.exception() is not None and not self._closed:
+            await asyncio.sleep(PAUSE_S)  # the next `agents` shows the error
+
+    def _watch(self, limit_s: int, is_over: Callable[[], bool]) -> None:
+        chosen = {"labelSelector": selector(self._labels)}
+        self._api.watch(PODS, self._pods_version, limit_s, is_over, chosen)
+
+    async def aclose(self) -> None:
+        """Release the connections; agents go on."""
+        self._closed = True
+        await asyncio.to_thread(self._api.close)
+
+    # Requests
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, object] | None = None,
+    ) -> dict[str, Any]:
+        return await asyncio.to_thread(self._api.request, method, path, body, query)
+
+    async def _list(
+        self, path: str, query: Mapping[str, object] | None = None
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Return what a query chooses, by default the objects of the pool, and their version."""
+        asked = query or {"labelSelector": selector(self._labels)}
+        try:
+            return await asyncio.to_thread(self._api.list, path, asked)
+        except KubernetesRefusalError as error:
+            raise refused(error) from error
+
+    async def _removed(self, path: str, query: Mapping[str, object] | None = None) -> None:
+        """Delete an object or a collection; do nothing if it is gone."""
+        try:
+            await self._request("DELETE", path, query=query)
+        except KubernetesRefusalError as error:
+            if error.refusal.status != NOT_FOUND:
+                raise refused(error) from error
+
+    def _is_own(self, name: AgentName) -> bool:
+        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+
+
+def _agents(
+    jobs: Iterable[Mapping[str, Any]],
+    pods: Mapping[AgentName, Mapping[str, Any]],
+    warnings: Mapping[str, Sequence[str]],
+) -> list[PlatformAgent]:
+    found = []
+    for job in jobs:
+        name = object_agent(job)
+        pod = None if name is None else pods.get(name)
+        words = [*warnings.get(str(name), ())]
+        if pod is not None:
+            words = [*warnings.get(str(pod["metadata"]["name"]), ()), *words]
+        agent = platform_agent(job, pod, words)
+        found += [] if agent is None else [agent]
+    return sorted(found, key=lambda agent: agent.name)
+
+
+def _is_live(pod: Mapping[str, Any]) -> bool:
+    return pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+
+
+def _platform_problem(error: PlatformError, context: str) -> PlatformProblem:
+    return PlatformProblem("context", str(error), context, error.remedy, permanent=error.permanent)

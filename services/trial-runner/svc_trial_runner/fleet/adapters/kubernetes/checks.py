@@ -1,0 +1,213 @@
+"""Checks of a section against its cluster, before anything is started."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from svc_trial_runner.fleet.adapters.kubernetes.api import KubernetesApi
+from svc_trial_runner.fleet.adapters.kubernetes.causes import (
+    FORBIDDEN,
+    NOT_FOUND,
+    KubernetesRefusalError,
+    refused_object,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.options import KubernetesOptions
+from svc_trial_runner.fleet.adapters.kubernetes.quantities import parse_quantity
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+
+RIGHTS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    ("batch", "jobs", ("create", "delete", "deletecollection", "list")),
+    ("", "pods", ("list", "watch")),
+    ("", "secrets", ("create", "delete", "deletecollection", "list", "patch")),
+    ("", "events", ("list",)),
+)
+"""API group, resource and verbs that the adapter uses; docs/platforms/kubernetes.md lists them."""
+_Found = TypeVar("_Found")
+_KUEUE: Final = "/apis/kueue.x-k8s.io"
+_QUOTA_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "cpus": ("requests.cpu", "cpu", "limits.cpu"),
+    "memory": ("requests.memory", "memory", "limits.memory"),
+    "ephemeralStorage": ("requests.ephemeral-storage", "limits.ephemeral-storage"),
+}
+"""Names in quotas of what an option asks for."""
+
+
+def cluster_problems(
+    api: KubernetesApi, options: KubernetesOptions, given: Mapping[str, object], job: dict[str, Any]
+) -> list[PlatformProblem]:
+    """Return which rules a section breaks on its cluster; start nothing. Blocks.
+
+    Args:
+        api: of the cluster.
+        options: of the section.
+        given: options as they were written, for the values in messages.
+        job: of an agent of this section, which is offered to the server without effect.
+
+    Raises:
+        PlatformError: the cluster cannot be reached.
+        KubernetesRefusalError: the server refuses a question.
+    """
+    namespace = api.connect()
+    api.request("GET", "/version")
+    missing = _missing_namespace(api, namespace)
+    if missing:
+        return [missing]
+    denied = list(_missing_rights(api, namespace))
+    if denied:
+        return denied
+    problems = [*_missing_objects(api, options), *_queue_problems(api, options)]
+    quotas = _found(lambda: api.list("/api/v1/namespaces/{namespace}/resourcequotas")[0]) or []
+    problems += broken_quotas(options, quotas)
+    return problems or _dry_run(api, given, job)
+
+
+def _missing_namespace(api: KubernetesApi, namespace: str) -> PlatformProblem | None:
+    try:
+        api.request("GET", "/api/v1/namespaces/{namespace}")
+    except KubernetesRefusalError as error:
+        if error.refusal.status == NOT_FOUND:
+            remedy = f"kubectl create namespace {namespace}, or choose another one"
+            rule = "must be a namespace of the cluster"
+            return PlatformProblem("namespace", rule, namespace, remedy)
+        if error.refusal.status != FORBIDDEN:  # users of a namespace may not be allowed to get it
+            raise
+    return None
+
+
+def _missing_rights(api: KubernetesApi, namespace: str) -> Iterator[PlatformProblem]:
+    for group, resource, verbs in RIGHTS:
+        denied = [verb for verb in verbs if not _may(api, namespace, group, resource, verb)]
+        if denied:
+            yield PlatformProblem(
+                "namespace",
+                f"must be one in which you may {', '.join(denied)} {resource}",
+                namespace,
+                "docs/platforms/kubernetes.md has a Role with the rights that NNI needs",
+                permanent=False,
+            )
+
+
+def _may(api: KubernetesApi, namespace: str, group: str, resource: str, verb: str) -> bool:
+    attributes = {"namespace": namespace, "group": group, "resource": resource, "verb": verb}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    return bool(api.request("POST", path, review).get("status", {}).get("allowed"))
+
+
+def _missing_objects(api: KubernetesApi, options: KubernetesOptions) -> Iterator[PlatformProblem]:
+    """Yield problems of names that the cluster does not have; those one may not see are left."""
+    core = "/api/v1/namespaces/{namespace}"
+    wanted = [
+        *((f"secrets[{i}].name", f"{core}/secrets", str(one["name"]), "Secret of the namespace")
+          for i, one in enumerate(options.secrets)),
+        *((f"imagePullSecrets[{i}]", f"{core}/secrets", one, "Secret of the namespace")
+          for i, one in enumerate(options.image_pull_secrets)),
+        *((f"volumes[{i}].persistentVolumeClaim.claimName", f"{core}/persistentvolumeclaims",
+           str(one["persistentVolumeClaim"].get("claimName", "")), "claim of the namespace")
+          for i, one in enumerate(options.volumes) if "persistentVolumeClaim" in one),
+        *((f"volumes[{i}].configMap.name", f"{core}/configmaps",
+           str(one["configMap"].get("name", "")), "ConfigMap of the namespace")
+          for i, one in enumerate(options.volumes) if "configMap" in one),
+        ("serviceAccount", f"{core}/serviceaccounts", options.service_account,
+         "service account of the namespace"),
+        ("priorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses", options.priority_class,
+         "priority class of the cluster"),
+    ]  # fmt: skip
+    for field, path, name, kind in wanted:
+        if name and _is_missing(api, f"{path}/{name}"):
+            yield PlatformProblem(field, f"must be a {kind}", name)
+
+
+def _is_missing(api: KubernetesApi, path: str) -> bool:
+    try:
+        api.request("GET", path)
+    except KubernetesRefusalError as error:
+        if error.refusal.status == NOT_FOUND:
+            return True
+        if error.refusal.status != FORBIDDEN:
+            raise
+    return False
+
+
+def _queue_problems(api: KubernetesApi, options: KubernetesOptions) -> Iterator[PlatformProblem]:
+    if not options.queue:
+        return
+    group = _found(lambda: api.request("GET", _KUEUE))
+    if group is None:
+        rule = "must not be given: the cluster has no Kueue"
+        yield PlatformProblem("queue", rule, options.queue, "install Kueue, or leave queue out")
+        return
+    version = group.get("preferredVersion", {}).get("version", "v1beta1")
+    path = f"{_KUEUE}/{version}/namespaces/{{namespace}}/localqueues/{options.queue}"
+    if _is_missing(api, path):
+        rule = "must be a LocalQueue of the namespace"
+        yield PlatformProblem("queue", rule, options.queue, "kubectl get localqueues lists them")
+
+
+def _found(ask: Callable[[], _Found]) -> _Found | None:
+    """Return an answer; None: there is no such thing, or one may not see it."""
+    try:
+        return ask()
+    except KubernetesRefusalError as error:
+        if error.refusal.status not in {NOT_FOUND, FORBIDDEN}:
+            raise
+        return None
+
+
+def broken_quotas(
+    options: KubernetesOptions, quotas: Sequence[Mapping[str, Any]]
+) -> list[PlatformProblem]:
+    """Return problems of requests that a quota never allows, even if nothing else runs.
+
+    Args:
+        options: of the section.
+        quotas: resource quotas of the namespace.
+    """
+    asked = {
+        "cpus": options.cpus,
+        "memory": options.memory,
+        "ephemeralStorage": options.ephemeral_storage,
+        "gpus": str(options.gpus or ""),
+    }
+    gpu_names = (f"requests.{options.gpu_resource}", options.gpu_resource)
+    names = {**_QUOTA_NAMES, "gpus": gpu_names}
+    problems = []
+    for quota in quotas:
+        if quota.get("spec", {}).get("scopes") or quota.get("spec", {}).get("scopeSelector"):
+            continue  # whether it is about these pods only the server knows
+        hard = quota.get("spec", {}).get("hard", {})
+        for field, value in asked.items():
+            for name in names[field]:
+                problem = _over(field, value, str(hard.get(name, "")), quota)
+                problems += [problem] if problem else []
+    return problems
+
+
+def _over(field: str, value: str, limit: str, quota: Mapping[str, Any]) -> PlatformProblem | None:
+    if not limit:
+        return None
+    most = parse_quantity(limit)
+    asked = parse_quantity(value) if value else None
+    name = quota.get("metadata", {}).get("name", "")
+    if most is None or (asked is None and field == "gpus"):
+        return None
+    if asked is None:
+        return PlatformProblem(field, f"must be given: the quota {name} of the namespace asks so")
+    if asked > most:
+        return PlatformProblem(field, f"must be <= {limit}, as the quota {name} allows", value)
+    return None
+
+
+def _dry_run(
+    api: KubernetesApi, given: Mapping[str, object], job: dict[str, Any]
+) -> list[PlatformProblem]:
+    """Return what the server refuses of a job that it does not keep."""
+    path = "/apis/batch/v1/namespaces/{namespace}/jobs"
+    try:
+        api.request("POST", path, job, {"dryRun": "All"})
+    except KubernetesRefusalError as error:
+        return [refused_object(error.refusal, given)]
+    return []

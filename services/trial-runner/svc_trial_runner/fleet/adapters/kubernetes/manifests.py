@@ -1,0 +1,278 @@
+"""Objects of Kubernetes that an agent is made of: its job, and the secret with its settings."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+from svc_trial_runner.fleet.adapters.kubernetes.options import (
+    IMAGE,
+    RESTRICTED,
+    KubernetesOptions,
+)
+from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder
+
+INSTALLATION_LABEL: Final = "nni-installation"
+POOL_LABEL: Final = "nni-pool"
+AGENT_LABEL: Final = "nni-agent"
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+CONTAINER: Final = "agent"
+SETTINGS_KEY: Final = "settings.json"
+HOME_PATH: Final = "/nni/home"
+"""Home of the container's user: folder of the agent and of its trials."""
+SETTINGS_PATH: Final = "/nni/settings"
+"""Folder in memory from which the agent reads and removes its settings."""
+SECRET_PATH: Final = "/nni/secret"  # noqa: S105 - a path
+"""The mounted secret; only the first container has it, so that no trial can read it."""
+
+COPY_SETTINGS: Final = 'umask 077 && cat "$1" >"$2" && mkdir -p "$3"'
+"""Script of the first container. A mounted secret cannot be removed and belongs to root."""
+RUN_AGENT: Final = """\
+if command -v tini >/dev/null 2>&1; then exec tini -- "$@"; fi
+exec "$@"
+"""
+"""Script of the agent's container: process 1 has to reap what trials leave behind."""
+
+
+def labels_of_pool(installation: str, pool: str) -> dict[str, str]:
+    """Return the labels that all objects of a pool have and by which they are found."""
+    return {
+        "app.kubernetes.io/managed-by": "nni",
+        INSTALLATION_LABEL: installation,
+        POOL_LABEL: pool,
+    }
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """Return labels as a selector of lists."""
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def secret_manifest(name: AgentName, settings: bytes) -> dict[str, Any]:
+    """Return the secret with the settings of an agent, which has its name."""
+    labels = {**labels_of_pool(name.installation, name.pool), AGENT_LABEL: str(name)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": str(name), "labels": labels},
+        "type": "Opaque",
+        "immutable": True,
+        "data": {SETTINGS_KEY: base64.b64encode(settings).decode("ascii")},
+    }
+
+
+def owner_patch(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch after which a secret is removed together with a job."""
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": job["metadata"]["name"],
+        "uid": job["metadata"]["uid"],
+    }
+    return {"metadata": {"ownerReferences": [reference]}}
+
+
+def job_manifest(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
+    """Return the job of an agent, which has its name.
+
+    Args:
+        options: of the section.
+        order: of the agent.
+        version: of NNI, the tag of the image if none is given.
+    """
+    name = str(order.name)
+    own = {**labels_of_pool(order.name.installation, order.name.pool), AGENT_LABEL: name}
+    labels = {**options.labels, **own}
+    template = merged(
+        {
+            "metadata": {"labels": {}, "annotations": dict(options.annotations)},
+            "spec": _pod_spec(options, order, version),
+        },
+        options.pod_template,
+    )
+    template["metadata"]["labels"] |= labels
+    spec: dict[str, Any] = {
+        "backoffLimit": 0,
+        "completions": 1,
+        "parallelism": 1,
+        "ttlSecondsAfterFinished": options.ttl_seconds_after_finished,
+        "template": template,
+    }
+    if options.queue:
+        labels = {**labels, QUEUE_LABEL: options.queue}
+        spec["suspend"] = True  # Kueue starts it
+    metadata = {"name": name, "labels": labels, "annotations": dict(options.annotations)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with changes: mappings key by key, named items of lists by their names.
+
+    Items without a name, as in `tolerations`, are appended.
+    """
+    result = dict(base)
+    for key, change in changes.items():
+        before = result.get(key)
+        if isinstance(before, Mapping) and isinstance(change, Mapping):
+            result[key] = merged(before, change)
+        elif isinstance(before, list) and isinstance(change, list):
+            result[key] = _merged_items(before, change)
+        else:
+            result[key] = change
+    return result
+
+
+def _merged_items(before: list[Any], changes: list[Any]) -> list[Any]:
+    result = list(before)
+    for change in changes:
+        name = change.get("name") if isinstance(change, Mapping) else None
+        places = [
+            index
+            for index, item in enumerate(result)
+            if name and isinstance(item, Mapping) and item.get("name") == name
+        ]
+        if places:
+            result[places[0]] = merged(result[places[0]], change)
+        else:
+            result.append(change)
+    return result
+
+
+def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
+    volumes, mounts = _volumes(options)
+    own = [
+        {"name": "nni-home", "emptyDir": {}},
+        {"name": "nni-settings", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": "nni-secret", "secret": {"secretName": str(order.name), "defaultMode": 0o400}},
+    ]
+    shared = [
+        {"name": "nni-home", "mountPath": HOME_PATH},
+        {"name": "nni-settings", "mountPath": SETTINGS_PATH},
+    ]
+    secret = {"name": "nni-secret", "mountPath": SECRET_PATH, "readOnly": True}
+    resources = _resources(options, order)
+    first = {**_container(options, version), "name": "settings", "volumeMounts": [*shared, secret]}
+    first["command"] = [
+        "/bin/sh", "-c", COPY_SETTINGS, "settings",
+        f"{SECRET_PATH}/{SETTINGS_KEY}", f"{SETTINGS_PATH}/{SETTINGS_KEY}", f"{HOME_PATH}/agent",
+    ]  # fmt: skip
+    # A quota of a namespace may ask for requests and limits of each container.
+    first["resources"] = {
+        kind: {name: each for name, each in amounts.items() if name in {"cpu", "memory"}}
+        for kind, amounts in resources.items()
+    }
+    agent = {
+        **_container(options, version),
+        "name": CONTAINER,
+        "volumeMounts": [*shared, *mounts],
+        "command": [
+            "/bin/sh", "-c", RUN_AGENT, "agent",
+            options.python, "-P", "-m", "svc_trial_runner",
+            "--settings", f"{SETTINGS_PATH}/{SETTINGS_KEY}",
+        ],
+        "resources": resources,
+    }  # fmt: skip
+    agent["env"] = [*agent["env"], *_variables(options)]
+    agent["envFrom"] = [
+        {"secretRef": {"name": one["name"]}}
+        for one in options.secrets
+        if "env" not in one and "mountPath" not in one
+    ]
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": options.grace_seconds,
+        "initContainers": [first],
+        "containers": [agent],
+        "volumes": [*own, *volumes],
+        **_pod_security(options),
+        **_scheduling(options),
+    }
+
+
+def _container(options: KubernetesOptions, version: str) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "image": image_of(options, version),
+        "env": [{"name": "HOME", "value": HOME_PATH}],
+        "workingDir": HOME_PATH,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if options.image_pull_policy:
+        container["imagePullPolicy"] = options.image_pull_policy
+    if options.pod_security == RESTRICTED:
+        container["securityContext"] = {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+    return container
+
+
+def image_of(options: KubernetesOptions, version: str) -> str:
+    """Return the image of the agent."""
+    return options.image or f"{IMAGE}:{version}"
+
+
+def _pod_security(options: KubernetesOptions) -> dict[str, Any]:
+    user = options.run_as_user
+    context: dict[str, Any] = {
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "fsGroupChangePolicy": "OnRootMismatch",  # else each start walks through the volumes
+    }
+    if options.pod_security == RESTRICTED:
+        context |= {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {"securityContext": context}
+
+
+def _scheduling(options: KubernetesOptions) -> dict[str, Any]:
+    given = {
+        "imagePullSecrets": [{"name": name} for name in options.image_pull_secrets],
+        "nodeSelector": {name: str(value) for name, value in options.node_selector.items()},
+        "tolerations": [dict(one) for one in options.tolerations],
+        "priorityClassName": options.priority_class,
+        "serviceAccountName": options.service_account,
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _resources(options: KubernetesOptions, order: AgentOrder) -> dict[str, dict[str, str]]:
+    gpus = options.gpus
+    if gpus is None:
+        gpus = (order.gpus_per_trial or 0) * (order.slots if options.reuse_mode else 1)
+    amounts = {
+        "cpu": options.cpus,
+        "memory": options.memory,
+        "ephemeral-storage": options.ephemeral_storage,
+        options.gpu_resource: str(gpus or ""),
+    }
+    given = {name: amount for name, amount in amounts.items() if amount}
+    return {"requests": given, "limits": dict(given)} if given else {}
+
+
+def _volumes(options: KubernetesOptions) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the volumes of a pod and where its container mounts them."""
+    volumes, mounts = [], []
+    for index, one in enumerate(options.volumes):
+        name = str(one.get("name") or f"volume-{index}")
+        place = {key: one[key] for key in ("mountPath", "readOnly", "subPath") if key in one}
+        source = {key: value for key, value in one.items() if key not in {*place, "name"}}
+        volumes.append({"name": name, **source})
+        mounts.append({"name": name, **place})
+    for index, one in enumerate(options.secrets):
+        if "mountPath" in one:
+            name = f"secret-{index}"
+            volumes.append({"name": name, "secret": {"secretName": one["name"]}})
+            mounts.append({"name": name, "mountPath": one["mountPath"], "readOnly": True})
+    return volumes, mounts
+
+
+def _variables(options: KubernetesOptions) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one["env"],
+            "valueFrom": {"secretKeyRef": {"name": one["name"], "key": one["key"]}},
+        }
+        for one in options.secrets
+        if "env" in one
+    ]

@@ -1,0 +1,70 @@
+"""Adapters of a cluster of tests, whose agents sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
+from svc_trial_runner.fleet.domain.agents import PlatformSection
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, InstallationEndpoints
+from tests.support.kubernetes.api_server import ApiServer, api_server
+from tests.support.kubernetes.kubelet import Kubelet, kubelet
+from tests.support.local_platforms import NoBundles
+
+IMAGE = "registry.example.org/trials:1"
+SLEEPER = "#!/bin/sh\nexec sleep 1000000\n"
+ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
+
+
+class OpenFront:
+    """Front that is open and leads nowhere."""
+
+    async def open(self) -> FrontEndpoint:
+        """Return an address of documentation."""
+        return FrontEndpoint("192.0.2.1:8081", "certificate")
+
+
+class KubernetesCluster:
+    """API server and node of a test."""
+
+    def __init__(self, server: ApiServer, node: Kubelet, folder: Path) -> None:
+        self.server = server
+        self.node = node
+        self.folder = folder
+        self.kubeconfig = server.kubeconfig(folder)
+
+    def adapter(self, pool: str, installation: str, **options: object) -> KubernetesAdapter:
+        """Return a new adapter of a pool with further options."""
+        section = {
+            "kubeconfig": str(self.kubeconfig),
+            "image": IMAGE,
+            "graceSeconds": 4,
+            **options,
+        }
+        return KubernetesAdapter(
+            AdapterContext(
+                installation,
+                pool,
+                PlatformSection("kubernetes", section),
+                ENDPOINTS,
+                NoBundles(),
+                self.folder,
+                OpenFront(),
+            )
+        )
+
+
+@contextmanager
+def sleeping_cluster(folder: Path) -> Iterator[KubernetesCluster]:
+    """Serve a cluster whose only image has a `python3` that sleeps."""
+    programs = folder / "image"
+    programs.mkdir()
+    program = programs / "python3"
+    program.write_text(SLEEPER)
+    program.chmod(0o755)
+    pods = folder / "pods"
+    pods.mkdir()
+    with api_server() as server, kubelet(server.port, pods, f"{programs}:/usr/bin:/bin") as node:
+        yield KubernetesCluster(server, node, folder)

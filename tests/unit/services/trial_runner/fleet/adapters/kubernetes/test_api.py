@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
+
+from svc_trial_runner.fleet.adapters.kubernetes.api import KubernetesApi, refused
+from svc_trial_runner.fleet.adapters.kubernetes.causes import KubernetesRefusalError
+from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.kubernetes.api_server import TOKEN, api_server
+
+if TYPE_CHECKING:
+    from tests.support.kubernetes.api_server import ApiServer
+
+SECRETS = "/api/v1/namespaces/{namespace}/secrets"
+PODS = "/api/v1/namespaces/{namespace}/pods"
+PLUG_IN = """\
+#!/bin/sh
+printf '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+printf ' "status": {"token": "%s"}}' """
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with api_server() as one:
+        yield one
+
+
+@pytest.fixture
+def api(server: ApiServer, tmp_path: Path) -> Iterator[KubernetesApi]:
+    one = KubernetesApi(parse_options({"kubeconfig": str(server.kubeconfig(tmp_path))}))
+    yield one
+    one.close()
+    one.close()
+
+
+def test_namespace_is_that_of_the_context(api: KubernetesApi) -> None:
+    assert api.connect() == "tuning"
+
+
+def test_created_object_is_listed(api: KubernetesApi) -> None:
+    api.request("POST", SECRETS, {"metadata": {"name": "a", "labels": {"pool": "b"}}})
+
+    items, version = api.list(SECRETS, {"labelSelector": "pool=b"})
+
+    assert [item["metadata"]["name"] for item in items] == ["a"]
+    assert version
+    assert api.list(SECRETS, {"labelSelector": "pool=c"})[0] == []
+
+
+def test_refusal_has_the_status_of_the_server(api: KubernetesApi) -> None:
+    with pytest.raises(KubernetesRefusalError, match='"a" not found') as caught:
+        api.request("GET", f"{SECRETS}/a")
+
+    assert caught.value.refusal.status == 404
+    assert refused(caught.value).permanent
+
+
+def test_plug_in_of_the_kubeconfig_gives_the_token(server: ApiServer, tmp_path: Path) -> None:
+    program = tmp_path / "plug-in"
+    program.write_text(f"{PLUG_IN}{TOKEN}\n")
+    program.chmod(0o755)
+    user = (
+        f"{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {program},"
+        " interactiveMode: Never}}"
+    )
+    api = KubernetesApi(parse_options({"kubeconfig": str(server.kubeconfig(tmp_path, user))}))
+
+    assert api.request("GET", "/version")["major"] == "1"
+    api.close()
+
+
+def test_wrong_token_is_refused(server: ApiServer, tmp_path: Path) -> None:
+    kubeconfig = server.kubeconfig(tmp_path, "{token: another}")
+    api = KubernetesApi(parse_options({"kubeconfig": str(kubeconfig)}))
+
+    with pytest.raises(KubernetesRefusalError, match="Unauthorized"):
+        api.request("GET", "/version")
+    api.close()
+
+
+@pytest.mark.parametrize("content", ["", "a: [", "contexts: []", "current-context: x"])
+def test_damaged_kubeconfig_is_a_permanent_error(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+
+    with pytest.raises(PlatformError, match="credentials of the cluster") as caught:
+        KubernetesApi(parse_options({"kubeconfig": str(path)})).connect()
+
+    assert caught.value.permanent
+
+
+def test_unknown_context_is_named(server: ApiServer, tmp_path: Path) -> None:
+    options = {"kubeconfig": str(server.kubeconfig(tmp_path)), "context": "no-such"}
+
+    with pytest.raises(PlatformError, match="no-such"):
+        KubernetesApi(parse_options(options)).connect()
+
+
+def test_server_that_is_away_is_an_error_that_may_pass(tmp_path: Path) -> None:
+    with api_server() as server:
+        kubeconfig = server.kubeconfig(tmp_path)
+    api = KubernetesApi(parse_options({"kubeconfig": str(kubeconfig)}))
+
+    with pytest.raises(PlatformError, match="cannot be reached") as caught:
+        api.request("GET", "/version")
+    api.close()
+
+    assert not caught.value.permanent
+
+
+def test_change_after_the_listed_version_ends_the_watch(
+    server: ApiServer, api: KubernetesApi
+) -> None:
+    _, version = api.list(PODS)
+    server.objects.create("pods", {"metadata": {"name": "a"}, "spec": {}})
+
+    assert api.watch(PODS, version, 60, lambda: False, {})
+
+
+def test_forgotten_version_ends_the_watch(server: ApiServer, api: KubernetesApi) -> None:
+    _, version = api.list(PODS)
+    server.objects.forget_history()
+
+    assert api.watch(PODS, version, 60, lambda: False, {})
+
+
+def test_watch_ends_at_its_limit(api: KubernetesApi) -> None:
+    _, version = api.list(PODS)
+
+    assert not api.watch(PODS, version, 0, lambda: False, {})
+
+
+def test_watch_is_ended_from_another_thread(api: KubernetesApi) -> None:
+    _, version = api.list(PODS)
+    begun, over = threading.Event(), threading.Event()
+
+    def is_over() -> bool:
+        begun.set()
+        return over.is_set()
+
+    thread = threading.Thread(target=api.watch, args=(PODS, version, 60, is_over, {}))
+    thread.start()
+    begun.wait()
+    over.set()
+    api.stop_watching()
+    thread.join(10)
+
+    assert not thread.is_alive()
+
+
+def test_forbidden_watch_is_a_refusal(server: ApiServer, api: KubernetesApi) -> None:
+    server.denied.add(("watch", "pods"))
+
+    with pytest.raises(KubernetesRefusalError, match="cannot watch"):
+        api.watch(PODS, "0", 60, lambda: False, {})

@@ -1,0 +1,124 @@
+import pytest
+
+from svc_trial_runner.fleet.adapters.kubernetes.causes import (
+    Refusal,
+    explained,
+    is_temporary,
+    is_unavailable,
+    launch_failure,
+    parse_refusal,
+    platform_error,
+    refused_field,
+    refused_object,
+    remedy_of,
+)
+from svc_trial_runner.fleet.domain.agents import AgentName
+
+QUOTA = (
+    'jobs.batch "a" is forbidden: exceeded quota: team, requested: count/jobs.batch=1, '
+    "used: count/jobs.batch=4, limited: count/jobs.batch=4"
+)
+
+
+def test_refusal_has_reason_message_and_fields_of_the_status_object() -> None:
+    field = "spec.template.spec.containers[0].image"
+    body = {
+        "kind": "Status",
+        "reason": "Invalid",
+        "message": "Job is\n invalid",
+        "details": {"causes": [{"field": field}]},
+    }
+
+    assert parse_refusal(422, body, "") == Refusal(422, "Invalid", "Job is invalid", (field,))
+
+
+def test_answer_of_a_proxy_is_shown_with_its_status() -> None:
+    assert parse_refusal(502, None, "<html>bad gateway").message == (
+        "HTTP status 502: <html>bad gateway"
+    )
+
+
+def test_words_are_shortened() -> None:
+    assert len(explained("x " * 1000)) <= 400
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("ErrImagePull: not found", "imagePullSecrets"),
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "lower the request"),
+        ("0/3 nodes: 3 node(s) had untolerated taint {gpu: }", "tolerations"),
+        (QUOTA, "quota"),
+        ("container agent ended: OOMKilled, exit code 137", "raise memory"),
+        ("FailedMount: secret not found", "volumes"),
+        ("Evicted: The node was low on resource: ephemeral-storage.", "ephemeralStorage"),
+        ("/usr/bin/python3: No module named svc_trial_runner", "derive it"),
+    ],
+)
+def test_known_words_have_a_remedy(words: str, part: str) -> None:
+    assert part in remedy_of(words)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "temporary", "unavailable"),
+    [
+        (500, "etcdserver: no leader", True, True),
+        (429, "too many requests", True, True),
+        (409, "conflict", True, False),
+        (403, QUOTA, True, False),
+        (403, "you may not", False, False),
+        (422, "invalid", False, False),
+    ],
+)
+def test_refusals_that_may_pass_are_known(
+    status: int, message: str, *, temporary: bool, unavailable: bool
+) -> None:
+    refusal = Refusal(status, "", message)
+
+    assert (is_temporary(refusal), is_unavailable(refusal)) == (temporary, unavailable)
+
+
+def test_login_that_has_expired_is_no_permanent_error() -> None:
+    error = platform_error(Refusal(401, "Unauthorized", "Unauthorized"))
+
+    assert "log in" in error.remedy
+    assert not error.permanent
+
+
+def test_missing_rights_lead_to_the_page_that_lists_them() -> None:
+    error = platform_error(Refusal(403, "Forbidden", "you may not"))
+
+    assert "docs/platforms/kubernetes.md" in error.remedy
+
+
+def test_invalid_job_is_a_permanent_failure_in_the_words_of_the_cluster() -> None:
+    name = AgentName("0123abcd", "exp-a", 1)
+
+    failure = launch_failure(name, Refusal(422, "Invalid", "quantities must match"))
+
+    assert (failure.name, failure.reason, failure.permanent) == (
+        name,
+        "quantities must match",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "option"),
+    [
+        ("spec.template.spec.nodeSelector", "nodeSelector"),
+        ("spec.template.spec.containers[0].resources.limits[memory]", "memory"),
+        ("spec.template.spec.volumes[3].name", "volumes"),
+        ("spec.template.spec.hostIPC", "podTemplate"),
+    ],
+)
+def test_path_of_a_refused_field_leads_to_the_option(field: str, option: str) -> None:
+    assert refused_field(Refusal(422, "Invalid", "it is wrong", (field,))) == option
+
+
+def test_problem_shows_the_value_of_the_option() -> None:
+    refusal = Refusal(422, "Invalid", "no such class", ("spec.priorityClassName",))
+
+    problem = refused_object(refusal, {"priorityClass": "low"})
+
+    assert (problem.field, problem.value, problem.permanent) == ("priorityClass", "low", True)

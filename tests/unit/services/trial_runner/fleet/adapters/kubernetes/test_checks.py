@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
+
+from svc_trial_runner.fleet.adapters.kubernetes.api import KubernetesApi
+from svc_trial_runner.fleet.adapters.kubernetes.checks import broken_quotas, cluster_problems
+from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
+from tests.support.kubernetes.api_server import api_server
+
+if TYPE_CHECKING:
+    from svc_trial_runner.fleet.domain.agents import PlatformProblem
+    from tests.support.kubernetes.api_server import ApiServer
+
+JOB = {"metadata": {"name": "nni-00000000-check-0"}, "spec": {}}
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with api_server() as one:
+        yield one
+
+
+def problems(server: ApiServer, folder: Path, **options: Any) -> list[PlatformProblem]:
+    given = {"kubeconfig": str(server.kubeconfig(folder)), **options}
+    parsed = parse_options(given)
+    api = KubernetesApi(parsed)
+    try:
+        return cluster_problems(api, parsed, given, JOB)
+    finally:
+        api.close()
+
+
+def quota(**hard: str) -> dict[str, Any]:
+    return {"metadata": {"name": "team"}, "spec": {"hard": hard}}
+
+
+def test_usable_section_has_no_problem_and_leaves_nothing(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    assert problems(server, tmp_path) == []
+    assert server.objects.list("jobs")[0] == []
+
+
+def test_unknown_namespace_is_named(server: ApiServer, tmp_path: Path) -> None:
+    (problem,) = problems(server, tmp_path, namespace="no-such")
+
+    assert (problem.field, problem.value) == ("namespace", "no-such")
+
+
+def test_namespace_that_may_not_be_looked_at_is_accepted(server: ApiServer, tmp_path: Path) -> None:
+    server.denied |= {("get", "namespaces"), ("list", "resourcequotas")}
+
+    assert problems(server, tmp_path) == []
+
+
+def test_missing_rights_are_listed(server: ApiServer, tmp_path: Path) -> None:
+    server.denied |= {("create", "secrets"), ("watch", "pods")}
+
+    found = problems(server, tmp_path)
+
+    assert ["watch pods" in one.rule or "create secrets" in one.rule for one in found] == [True] * 2
+    assert not any(one.permanent for one in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"secrets": [{"name": "a"}]}, "secrets[0].name"),
+        ({"imagePullSecrets": ["a"]}, "imagePullSecrets[0]"),
+        ({"serviceAccount": "a"}, "serviceAccount"),
+        ({"priorityClass": "a"}, "priorityClass"),
+        ({"queue": "a"}, "queue"),
+        (
+            {"volumes": [{"persistentVolumeClaim": {"claimName": "a"}, "mountPath": "/a"}]},
+            "volumes[0].persistentVolumeClaim.claimName",
+        ),
+        (
+            {"volumes": [{"configMap": {"name": "a"}, "mountPath": "/a"}]},
+            "volumes[0].configMap.name",
+        ),
+    ],
+)
+def test_name_that_the_cluster_does_not_have_is_a_problem(
+    server: ApiServer, tmp_path: Path, options: dict[str, Any], field: str
+) -> None:
+    assert [one.field for one in problems(server, tmp_path, **options)] == [field]
+
+
+def test_job_that_the_server_refuses_names_the_option(server: ApiServer, tmp_path: Path) -> None:
+    server.invalid = ("spec.template.spec.tolerations[0].effect", "Unsupported value")
+
+    (problem,) = problems(server, tmp_path)
+
+    assert problem.field == "tolerations"
+    assert "Unsupported value" in problem.rule
+
+
+def test_request_beyond_a_quota_is_refused() -> None:
+    options = parse_options({"memory": "32Gi", "gpus": 2})
+    hard = {"requests.memory": "16Gi", "requests.nvidia.com/gpu": "1"}
+
+    found = broken_quotas(options, [quota(**hard)])
+
+    assert [(one.field, one.value) for one in found] == [("memory", "32Gi"), ("gpus", "2")]
+
+
+def test_quota_of_a_resource_asks_for_a_request() -> None:
+    (problem,) = broken_quotas(parse_options({}), [quota(cpu="8")])
+
+    assert problem.field == "cpus"
+    assert "must be given" in problem.rule
+
+
+def test_quota_of_some_pods_only_is_left_to_the_server() -> None:
+    scoped = quota(cpu="8")
+    scoped["spec"]["scopes"] = ["BestEffort"]
+
+    assert broken_quotas(parse_options({"cpus": 16}), [scoped]) == []

@@ -1,0 +1,183 @@
+import base64
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
+    SECRET_PATH,
+    job_manifest,
+    labels_of_pool,
+    merged,
+    owner_patch,
+    secret_manifest,
+    selector,
+)
+from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
+from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName, AgentOrder
+
+NAME = AgentName("0123abcd", "exp-a", 7)
+
+
+def order(gpus: int | None = None, slots: int = 2) -> AgentOrder:
+    return AgentOrder(NAME, AgentCredentials("user", "password", "token"), slots, None, gpus)
+
+
+def job(options: dict[str, Any] | None = None, *, gpus: int | None = None) -> dict[str, Any]:
+    return job_manifest(parse_options(options or {}), order(gpus), "4.0")
+
+
+def pod(options: dict[str, Any] | None = None, *, gpus: int | None = None) -> dict[str, Any]:
+    spec: dict[str, Any] = job(options, gpus=gpus)["spec"]["template"]["spec"]
+    return spec
+
+
+def agent(options: dict[str, Any] | None = None, *, gpus: int | None = None) -> dict[str, Any]:
+    (container,) = pod(options, gpus=gpus)["containers"]
+    found: dict[str, Any] = container
+    return found
+
+
+def test_job_has_the_name_of_its_agent_and_the_labels_of_its_pool() -> None:
+    metadata = job()["metadata"]
+
+    assert metadata["name"] == str(NAME)
+    assert metadata["labels"].items() >= labels_of_pool("0123abcd", "exp-a").items()
+
+
+def test_job_runs_its_pod_once() -> None:
+    spec = job()["spec"]
+
+    assert (spec["backoffLimit"], spec["completions"]) == (0, 1)
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+@pytest.mark.claim("platform", 82)
+def test_job_has_name_image_resources_mounts_and_environment_of_the_section() -> None:
+    nfs = {"nfs": {"server": "nas", "path": "/data"}, "mountPath": "/data", "readOnly": True}
+    secret = {"name": "wandb", "key": "token", "env": "WANDB_API_KEY"}
+    section = {"image": "trials:1", "cpus": 4, "memory": "16Gi", "ephemeralStorage": "20Gi"}
+
+    container = agent({**section, "volumes": [nfs], "secrets": [secret]}, gpus=1)
+
+    amounts = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "2"}
+    assert container["image"] == "trials:1"
+    assert container["resources"] == {"requests": amounts, "limits": amounts}
+    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True} in container["volumeMounts"]
+    reference = {"secretKeyRef": {"name": "wandb", "key": "token"}}
+    assert {"name": "WANDB_API_KEY", "valueFrom": reference} in container["env"]
+
+
+def test_image_is_that_of_the_version_by_default() -> None:
+    assert agent()["image"] == "nni/trial-runner:4.0"
+
+
+def test_gpus_of_the_section_win_over_those_of_the_trials() -> None:
+    assert agent({"gpus": 4, "gpuResource": "amd.com/gpu"}, gpus=1)["resources"]["limits"] == {
+        "amd.com/gpu": "4"
+    }
+
+
+def test_agent_of_one_trial_asks_for_the_gpus_of_one() -> None:
+    assert agent({"reuseMode": False}, gpus=1)["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_pod_keeps_the_restricted_standard_by_default() -> None:
+    spec = pod()
+
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in (*spec["initContainers"], *spec["containers"]):
+        context = container["securityContext"]
+        assert context == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_pod_has_no_token_of_a_service_account() -> None:
+    assert pod({"serviceAccount": "trainer"})["automountServiceAccountToken"] is False
+
+
+def test_container_of_the_trials_does_not_mount_the_secret_of_the_agent() -> None:
+    spec = pod()
+
+    (first,), (container,) = spec["initContainers"], spec["containers"]
+    assert SECRET_PATH in [one["mountPath"] for one in first["volumeMounts"]]
+    assert SECRET_PATH not in [one["mountPath"] for one in container["volumeMounts"]]
+
+
+def test_settings_are_in_the_secret_only() -> None:
+    manifest = secret_manifest(NAME, b"hunter2")
+
+    assert base64.b64decode(manifest["data"]["settings.json"]) == b"hunter2"
+    assert "password" not in str(job())
+
+
+def test_scheduling_options_are_passed_on() -> None:
+    toleration = {"key": "gpu", "operator": "Exists"}
+    options = {
+        "nodeSelector": {"pool": "gpu"},
+        "tolerations": [toleration],
+        "priorityClass": "low",
+        "serviceAccount": "trainer",
+        "imagePullSecrets": ["registry"],
+    }
+
+    spec = pod(options)
+
+    assert spec["nodeSelector"] == {"pool": "gpu"}
+    assert spec["tolerations"] == [toleration]
+    assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("low", "trainer")
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_job_of_a_queue_is_suspended_until_kueue_starts_it() -> None:
+    manifest = job({"queue": "team"})
+
+    assert manifest["spec"]["suspend"] is True
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+def test_template_is_merged_by_the_names_of_containers() -> None:
+    template = {
+        "metadata": {"annotations": {"a": "b"}, "labels": {"nni-pool": "another"}},
+        "spec": {"hostIPC": True, "containers": [{"name": "agent", "tty": True}, {"name": "x"}]},
+    }
+
+    found = job({"podTemplate": template})["spec"]["template"]
+
+    first, second = found["spec"]["containers"]
+    assert first["tty"] is True
+    assert first["command"]
+    assert second == {"name": "x"}
+    assert found["spec"]["hostIPC"] is True
+    assert found["metadata"]["labels"]["nni-pool"] == "exp-a"
+
+
+def test_mounted_secret_is_a_read_only_volume() -> None:
+    spec = pod({"secrets": [{"name": "files", "mountPath": "/secrets"}, {"name": "all"}]})
+
+    assert {"name": "secret-0", "secret": {"secretName": "files"}} in spec["volumes"]
+    assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "all"}}]
+
+
+def test_merge_appends_items_without_names_and_leaves_its_arguments() -> None:
+    base = {"items": [1], "deep": {"a": 1}}
+
+    assert merged(base, {"items": [2], "deep": {"b": 2}, "c": 3}) == {
+        "items": [1, 2],
+        "deep": {"a": 1, "b": 2},
+        "c": 3,
+    }
+    assert base == {"items": [1], "deep": {"a": 1}}
+
+
+def test_secret_is_owned_by_the_job_after_the_patch() -> None:
+    patch = owner_patch({"metadata": {"name": "a", "uid": "b"}})
+
+    (owner,) = patch["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", "a", "b")
+
+
+def test_selector_has_all_labels() -> None:
+    assert selector({"b": "2", "a": "1"}) == "a=1,b=2"
