@@ -66,6 +66,27 @@ def test_agents_with_an_archive_get_no_folder_of_this_machine() -> None:
     assert (spec.experiment_directory, spec.environment_file) == ("", "")
 
 
+def test_outputs_stay_in_a_shared_storage() -> None:
+    shared = experiment()
+    config = config_pb2.ExperimentConfig.FromString(shared.config)
+    config.code_archive.sha256 = "ab" * 32
+    section = {
+        "storageType": "NFS",
+        "localMountPoint": "/mnt/here",
+        "remoteMountPoint": "data",
+        "localMounted": "usermount",
+        "nfsServer": "10.0.0.9",
+        "exportedDirectory": "/data",
+    }
+    config.training_services.add(platform="remote", options=to_value({"sharedStorage": section}))
+    shared.config = config.SerializeToString()
+
+    spec = spec_of(shared, bytes_travel=True)
+
+    assert not spec.outputs_travel
+    assert spec.experiment_directory == ""
+
+
 def test_a_task_is_of_the_current_attempt() -> None:
     lab = Lab()
     trial = lab.waiting()

@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import signal
+import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,9 +12,16 @@ from typing import Any
 import pytest
 
 from nni_proto.trial.v1 import cause_pb2, report_pb2
+from nni_wire.pools import experiment_pool
 from svc_common.clock import SystemClock
+from svc_common.storage.code_archives import CodeArchives
+from svc_common.storage.shared_storage import LocalMount, SharedStorage, StorageKind
+from svc_trial_runner.adapters.code_archives import CachedCodeStore
+from svc_trial_runner.adapters.environments import FileEnvironments
+from svc_trial_runner.adapters.mounted_storage import MountedStorage
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.attempts.execution import AttemptRun
+from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.domain.attempt import StopTrigger
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.gpus import GpuDevice
@@ -323,3 +331,32 @@ class SteppedClock(SystemClock):
 
     def now(self) -> datetime:
         return super().now() + self.step
+
+
+@pytest.mark.claim("platform", 83)
+async def test_outputs_in_a_shared_storage_have_a_folder_of_their_own(bench: Bench) -> None:
+    mount = bench.folder / "storage"
+    (mount / f"nni/{EXPERIMENT}").mkdir(parents=True)
+    (mount / f"nni/{EXPERIMENT}/storage-mark").write_text("abc", "ascii")
+    storage = MountedStorage(
+        SharedStorage(StorageKind.NFS, "/here", str(mount), LocalMount.USER, mark="abc"),
+        experiment_pool(EXPERIMENT),
+        bench.folder / "runner",
+        {},
+    )
+    plans = LaunchPlans(
+        CachedCodeStore(CodeArchives(bench.blobs, bench.folder / "code", SystemClock())),
+        FileEnvironments({"PATH": os.environ["PATH"]}, sys.executable),
+        bench.folder / "tools",
+        storage.root,
+        storage,
+    )
+    bench.dependencies = replace(bench.dependencies, plans=plans)
+    command = "echo $NNI_OUTPUT_DIR; touch $NNI_OUTPUT_DIR/a"
+
+    await bench.deliver(bench.agent(), bench.task("one", command, experiment_directory=""))
+    await bench.until_kind("one", "exited")
+
+    trial = mount / f"nni/{EXPERIMENT}/trials/one"
+    assert (trial / "stdout").read_text() == f"{trial}/nnioutput\n"
+    assert (trial / "nnioutput" / "a").exists()
