@@ -13,6 +13,7 @@ import grpc.aio
 
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
+from nni_proto.runner.v1 import invitation_service_pb2_grpc, pool_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.pools import LOCAL_POOL
 from svc_common import environment
@@ -69,6 +70,8 @@ from svc_manager.ports import AlgorithmChecker, Analyst, JobChecker, Listeners, 
 from svc_manager.servicers.byte_servicer import ByteServicer
 from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.history_servicer import HistoryServicer
+from svc_manager.servicers.invitation_servicer import InvitationServicer
+from svc_manager.servicers.pool_servicer import PoolServicer
 from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.telemetry.metrics import Instruments
@@ -142,6 +145,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
             probes=probes or {},
             telemetry=telemetry or Telemetry(),
             platforms=platforms,
+            has_fleet=settings.fleet_descriptor >= 0,
         )
     )
 
@@ -387,6 +391,8 @@ SERVICES: Final = (
     "nni_proto.bytes.v1.ByteService",
     "nni_proto.experiment.v1.ExperimentService",
     "nni_proto.experiment.v1.HistoryService",
+    "nni_proto.runner.v1.InvitationService",
+    "nni_proto.runner.v1.PoolService",
     "nni_proto.trial.v1.TrialService",
 )
 """gRPC services of the manager."""
@@ -413,7 +419,17 @@ def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -
         )
     )
     server.register(
+        lambda raw: invitation_service_pb2_grpc.add_InvitationServiceServicer_to_server(
+            InvitationServicer(manager.invitations), raw
+        )
+    )
+    server.register(
         lambda raw: history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, raw)
+    )
+    server.register(
+        lambda raw: pool_service_pb2_grpc.add_PoolServiceServicer_to_server(
+            PoolServicer(manager.installation_pools), raw
+        )
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_proto.runner.v1 import pool_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
 from svc_common.safe_folders import SafeFolder
@@ -307,6 +308,28 @@ class SecretStore(Protocol):
 
     async def remove_pool(self, pool: str) -> None:
         """Delete the secret values of all platforms of a pool; nothing happens if it has none."""
+        ...
+
+
+class PlatformChecker(Protocol):
+    """Interface of the check of platforms before anything is started."""
+
+    async def check(
+        self,
+        sections: Sequence[config_pb2.TrainingServiceConfig | pool_pb2.PoolPlatform],
+        secrets: Sequence[Mapping[str, str]],
+        field: str,
+    ) -> list[str]:
+        """Ask platforms whether they accept their sections; return warnings.
+
+        Args:
+            sections: one per platform, without secret values.
+            secrets: secret values of each section, by path.
+            field: of the sections in the user's file, for messages.
+
+        Raises:
+            InvalidArgumentError: a platform refuses its section, or none can be reached.
+        """
         ...
 
 

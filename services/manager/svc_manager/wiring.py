@@ -31,6 +31,7 @@ from svc_manager.ports import (
     Leases,
     Listeners,
     Peers,
+    PlatformChecker,
     Presences,
     SecretStore,
     Views,
@@ -47,9 +48,12 @@ from svc_manager.usecases.diagnosis import Diagnosis, Probe
 from svc_manager.usecases.experiments import Experiments
 from svc_manager.usecases.folder_admission import FolderAdmission
 from svc_manager.usecases.folder_disposal import FolderDisposal
+from svc_manager.usecases.invitations import Invitations
 from svc_manager.usecases.log_streams import LogStreams
 from svc_manager.usecases.metric_cache import MetricCache
+from svc_manager.usecases.platform_checks import FleetPlatformChecker, NoPlatformChecker
 from svc_manager.usecases.pool_removal import PoolRemover
+from svc_manager.usecases.pools import Pools
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
 from svc_manager.usecases.trials import Trials
 
@@ -105,6 +109,8 @@ class ManagerDependencies:
     """Metrics and traces."""
     platforms: Collection[str] = PLATFORMS
     """Platforms that experiments may name."""
+    has_fleet: bool = False
+    """True if a fleet answers requests to check platforms, started when it is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,8 @@ class Manager:
     experiments: Experiments
     trials: Trials
     agent_directory: AgentDirectory
+    invitations: Invitations
+    installation_pools: Pools
     diagnosis: Diagnosis
     blob_services: BlobServices
     telemetry: Telemetry
@@ -142,13 +150,17 @@ class _Core:
 def build_manager(dependencies: ManagerDependencies) -> Manager:
     """Build registry, monitors and use cases of a manager from its adapters; nothing starts."""
     core = _core(dependencies)
+    checker = _platform_checker(dependencies)
+    shared_pools = _pools(dependencies, checker)
     deletions = _deletions(dependencies, core)
     return Manager(
         core.ownership,
         core.registry,
         core.agents,
         core.pools,
-        _experiments(dependencies, core, deletions),
+        _experiments(
+            dependencies, core, deletions, _activations(dependencies, core, shared_pools, checker)
+        ),
         Trials(
             core.registry,
             core.large_values,
@@ -159,6 +171,8 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
             core.constraints,
         ),
         AgentDirectory(core.agents, core.pools, dependencies.bus.signals),
+        Invitations(dependencies.bus.last_values, dependencies.clock),
+        shared_pools,
         Diagnosis(
             dependencies.bus, core.agents, dependencies.probes, dependencies.settings.version
         ),
@@ -221,12 +235,38 @@ def _core(dependencies: ManagerDependencies) -> _Core:
     )
 
 
+def _platform_checker(dependencies: ManagerDependencies) -> PlatformChecker:
+    if not dependencies.has_fleet:
+        return NoPlatformChecker()
+    return FleetPlatformChecker(
+        dependencies.bus.last_values,
+        dependencies.secrets,
+        dependencies.clock,
+        dependencies.ids.experiment_id,
+    )
+
+
+def _pools(dependencies: ManagerDependencies, checker: PlatformChecker) -> Pools:
+    bus = dependencies.bus
+    return Pools(
+        bus.last_values,
+        bus.tasks,
+        dependencies.secrets,
+        checker,
+        dependencies.clock,
+        dependencies.platforms,
+    )
+
+
 def _experiments(
-    dependencies: ManagerDependencies, core: _Core, deletions: Deletions
+    dependencies: ManagerDependencies,
+    core: _Core,
+    deletions: Deletions,
+    activations: Activations,
 ) -> Experiments:
     return Experiments(
         core.registry,
-        _activations(dependencies, core),
+        activations,
         core.large_values,
         dependencies.checker,
         core.metrics,
@@ -243,7 +283,9 @@ def _experiments(
     )
 
 
-def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
+def _activations(
+    dependencies: ManagerDependencies, core: _Core, pools: Pools, checker: PlatformChecker
+) -> Activations:
     ports = ActivationDependencies(
         dependencies.bus.events,
         dependencies.journals,
@@ -254,6 +296,8 @@ def _activations(dependencies: ManagerDependencies, core: _Core) -> Activations:
         dependencies.ids,
         dependencies.clock,
         dependencies.secrets,
+        pools,
+        checker,
         _shared_storages(dependencies),
     )
     return Activations(

@@ -15,7 +15,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from nni_proto.experiment.v1 import experiment_pb2
-from nni_wire.pools import LOCAL_POOL
+from nni_wire.pools import LOCAL_POOL, experiment_pool
 from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import AbortedError, PermissionDeniedError, ServiceError
 from svc_common.experiment_events.causes import WaitReason
@@ -310,6 +310,7 @@ class ExperimentActor:
                 self._dependencies.clock,
                 pool,
                 lambda demand: need_to_bytes(template, demand, self._folded.sequence),
+                experiment_pool(self._experiment.id),
             )
 
     def _update_need(self) -> None:

@@ -29,15 +29,23 @@ class NeedPublisher:
         clock: for pauses.
         pool: the pool.
         encode: encodes the message of a demand when it is published.
+        owner: pool on whose subject the demand is published; None: the same. Experiments that
+            share a pool have a subject each.
     """
 
     def __init__(
-        self, bus: Bus, clock: Clock, pool: str, encode: Callable[[ExperimentDemand], bytes]
+        self,
+        bus: Bus,
+        clock: Clock,
+        pool: str,
+        encode: Callable[[ExperimentDemand], bytes],
+        owner: str | None = None,
     ) -> None:
         self._bus = bus
         self._clock = clock
         self._pool = pool
         self._encode = encode
+        self._subject = subjects.pool_need_subject(owner or pool)
         self._wanted: ExperimentDemand | None = None
         self._published: ExperimentDemand | None = None
         self._current = asyncio.Event()
@@ -78,8 +86,7 @@ class NeedPublisher:
             if self._published is None:
                 # The pool's agents have no right to make a queue.
                 await self._bus.tasks.open_pool(self._pool)
-            subject = subjects.pool_need_subject(self._pool)
-            await self._bus.last_values.publish(subject, self._encode(demand))
+            await self._bus.last_values.publish(self._subject, self._encode(demand))
         except ServiceError as error:
             get_logger().warning("need not published", pool=self._pool, error=error.message)
             return False

@@ -1,12 +1,14 @@
 """Last known states of pools, as the fleet publishes them."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from nni_proto.runner.v1 import pool_pb2
+from nni_wire.pools import LOCAL_POOL, experiment_of_pool
 from svc_common import subjects
 from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_common.logs import get_logger
@@ -36,12 +38,30 @@ class PoolStates:
         self._last_values = last_values
         self._states: dict[str, pool_pb2.PoolState] = {}
         self._agents: dict[str, pool_pb2.PoolAgent] = {}
+        self._defined: set[str] = set()
+        """Pools of the installation that are not being removed."""
 
     async def listen(self) -> None:
-        """Read the present states from the bus, then each new one; until cancelled."""
-        async with aclosing(self._last_values.follow(subjects.ALL_POOL_STATES)) as values:
+        """Read the present states and definitions from the bus, then new ones; until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen(subjects.ALL_POOL_STATES, self.handle_state))
+            tasks.create_task(self._listen(subjects.ALL_POOL_DEFINITIONS, self.handle_definition))
+
+    async def _listen(self, pattern: str, handle: Callable[[str, bytes], None]) -> None:
+        async with aclosing(self._last_values.follow(pattern)) as values:
             async for value in values:
-                self.handle_state(value.subject, value.payload)
+                handle(value.subject, value.payload)
+        # The deletion of a definition is no message; `removed` comes before it.
+
+    def handle_definition(self, subject: str, payload: bytes) -> None:
+        """Remember whether a pool of the installation exists; log and drop a damaged message."""
+        pool = subjects.pool_of_subject(subject)
+        try:
+            definition = pool_pb2.PoolDefinition.FromString(payload)
+        except DecodeError as error:
+            get_logger().warning("definition of a pool dropped", subject=subject, error=str(error))
+            return
+        (self._defined.discard if definition.removed else self._defined.add)(pool)
 
     def handle_state(self, subject: str, payload: bytes) -> None:
         """Replace the state of a pool; log and drop a message that is none of the subject."""
@@ -70,6 +90,11 @@ class PoolStates:
 
     def facts(self, pool: str) -> PoolFacts | None:
         """Return why a pool does not grow, and what is started; None: the fleet is silent on it."""
+        if not self._exists(pool):
+            return PoolFacts(
+                "this installation has no such pool",
+                f"see nnictl pool list; make it with: nnictl pool create FILE (name: {pool})",
+            )
         state = self._states.get(pool)
         if state is None:
             return None
@@ -80,6 +105,11 @@ class PoolStates:
             len(coming),
             next((agent.reason[:_TEXT_LIMIT] for agent in coming if agent.reason), ""),
         )
+
+    def _exists(self, pool: str) -> bool:
+        """Return whether a pool is there: of this machine, of an experiment, or defined."""
+        of_installation = pool != LOCAL_POOL and experiment_of_pool(pool) is None
+        return not of_installation or pool in self._defined
 
     def wait(self, pool: str) -> WaitReason | None:
         """Return why trials of a pool get no agent; None: the fleet names no reason."""

@@ -1,11 +1,12 @@
 """Separation of the secret values of platforms from a configuration, which is logged."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.pool_secrets import secrets_id_of
+from svc_manager.converters.pools import Section
 from svc_manager.converters.secret_names import last_word, names_secret
 
 _NAMES_OF_PLACES: Final = frozenset({"file", "path", "directory", "folder", "id", "name"})
@@ -24,8 +25,13 @@ def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
     Returns:
         Per platform, the values by path: `machineList[0].password`.
     """
+    return take_secrets_of(config.training_services)
+
+
+def take_secrets_of(services: Iterable[Section]) -> list[dict[str, str]]:
+    """Remove the secret values from sections of platforms and return them; see `take_secrets`."""
     taken = []
-    for service in config.training_services:
+    for service in services:
         found: dict[str, str] = {}
         _take(service.options, "", frozenset(service.secret_paths), found)
         service.secret_paths[:] = sorted(found)

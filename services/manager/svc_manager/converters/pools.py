@@ -1,15 +1,20 @@
 """Converters of needs and states of pools, which manager and fleet exchange on the bus."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
+from nni_wire.pools import experiment_of_pool
 from nni_wire.values import from_value
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.domain.demand import ExperimentDemand
 from svc_manager.domain.state import Experiment
+
+Section: TypeAlias = config_pb2.TrainingServiceConfig | pool_pb2.PoolPlatform
+"""Section of a platform, of an experiment or of a pool of the installation."""
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -22,11 +27,13 @@ def need_template(experiment: Experiment) -> pool_pb2.PoolNeed:
     need = pool_pb2.PoolNeed(pool=pool, experiment_id=experiment.id)
     if config.HasField("trial_gpu_number"):
         need.gpus_per_trial = config.trial_gpu_number
+    if experiment_of_pool(pool) is None:
+        return need  # its platforms and limits are those of the pool's definition
     for index, service in enumerate(config.training_services):
         platform = need.platforms.add(platform=service.platform, options=service.options)
         if service.secret_paths:
             platform.secrets_id = secrets_id_of(pool, index)
-    _write_limits(need.limits, [_options(service) for service in config.training_services])
+    write_limits(need.limits, config.training_services)
     return need
 
 
@@ -48,16 +55,21 @@ def need_to_bytes(
     return template.SerializeToString()
 
 
-def _options(service: config_pb2.TrainingServiceConfig) -> Mapping[str, object]:
+def _options(service: Section) -> Mapping[str, object]:
     options = from_value(service.options) if service.HasField("options") else {}
     return options if isinstance(options, Mapping) else {}
 
 
-def _write_limits(limits: pool_pb2.PoolLimits, sections: Sequence[Mapping[str, object]]) -> None:
+def write_limits(limits: pool_pb2.PoolLimits, services: Iterable[Section]) -> None:
     """Write the limits of a pool: the sums and the longest idle time of its platforms.
 
     A platform without a largest number of agents makes the sum unlimited.
+
+    Args:
+        limits: limits that are set are replaced.
+        services: the platforms' sections.
     """
+    sections = [_options(service) for service in services]
     limits.min_agents = sum(_count(section, "minAgents") for section in sections)
     largest = [_count(section, "maxAgents") for section in sections]
     limits.max_agents = sum(largest) if all(largest) else 0
@@ -74,3 +86,25 @@ def _count(section: Mapping[str, object], name: str) -> int:
 def _duration_s(text: str) -> float:
     match = _DURATION.match(text)
     return float(match[1]) * _UNIT_S[match[2]] if match else 0.0
+
+
+def complete_limits(definition: pool_pb2.PoolDefinition) -> None:
+    """Take limits that a definition of a pool leaves out from the sections of its platforms."""
+    limits = pool_pb2.PoolLimits()
+    write_limits(limits, definition.platforms)
+    limits.MergeFrom(definition.limits)
+    definition.limits.CopyFrom(limits)
+
+
+def agent_time(state: pool_pb2.PoolState, now: datetime) -> timedelta:
+    """Return the time of all agents of a pool together, those that run counted until now.
+
+    Args:
+        state: as the fleet published it last.
+        now: time of day; aware, UTC.
+    """
+    used = state.ended_agent_time.ToTimedelta()
+    for agent in state.agents:
+        if agent.HasField("started_at"):
+            used += max(timedelta(0), now - agent.started_at.ToDatetime(now.tzinfo))
+    return used

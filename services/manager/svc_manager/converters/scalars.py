@@ -1,5 +1,6 @@
 """Converters of times, metrics and configurations, which the other converters share."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from google.protobuf.duration_pb2 import Duration
@@ -7,8 +8,17 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
-from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL, experiment_pool
+from nni_wire.pools import (
+    LOCAL_PLATFORM,
+    LOCAL_POOL,
+    POOL_NAME_OPTION,
+    POOL_PLATFORM,
+    broken_name_rule,
+    experiment_pool,
+)
+from nni_wire.values import from_value
 from svc_common import subjects
+from svc_common.errors import InvalidArgumentError
 from svc_manager.domain.experiment import DEFAULT_TRIAL_RETRIES, Budget, ExperimentSettings
 from svc_manager.domain.values import (
     DEFAULT_METRIC,
@@ -91,14 +101,27 @@ def pool_of(experiment_id: str, config: config_pb2.ExperimentConfig) -> str:
     """Return the pool of an experiment's trials: this machine's, or one of its own.
 
     An experiment with a platform besides `local` has a pool of its own, which all its platforms
-    feed.
+    feed, unless it names a pool of the installation.
 
     Raises:
-        InvalidArgumentError: the id is too long for the name of a pool.
+        InvalidArgumentError: the id is too long for the name of a pool, or no pool has the name.
     """
+    for service in config.training_services:
+        if service.platform == POOL_PLATFORM:
+            return _named_pool(service)
     if all(service.platform == LOCAL_PLATFORM for service in config.training_services):
         return LOCAL_POOL
     return subjects.check_id("pool", experiment_pool(experiment_id))
+
+
+def _named_pool(service: config_pb2.TrainingServiceConfig) -> str:
+    """Return the pool of the installation that a section names."""
+    options = from_value(service.options) if service.HasField("options") else {}
+    name = str(options.get(POOL_NAME_OPTION, "")) if isinstance(options, Mapping) else ""
+    broken = broken_name_rule(name)
+    if broken:
+        raise InvalidArgumentError(f"trainingService.{POOL_NAME_OPTION}", broken, name[:80])
+    return name
 
 
 def settings_of(
@@ -107,7 +130,11 @@ def settings_of(
     """Extract from a configuration the settings that decisions need, with defaults applied."""
     return ExperimentSettings(
         pool=pool_of(experiment_id, config),
-        platforms=tuple(dict.fromkeys(one.platform for one in config.training_services)),
+        platforms=tuple(
+            dict.fromkeys(
+                one.platform for one in config.training_services if one.platform != POOL_PLATFORM
+            )
+        ),
         max_trial_retries=(
             config.max_trial_retries
             if config.HasField("max_trial_retries")

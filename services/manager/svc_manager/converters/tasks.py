@@ -4,7 +4,7 @@ from typing import Final
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import task_pb2
-from nni_wire.pools import LOCAL_POOL
+from nni_wire.pools import LOCAL_POOL, POOL_PLATFORM
 from svc_common.experiment_events.cause_text import stop_text
 from svc_manager.converters.reasons import write_stop
 from svc_manager.converters.reports import write_trial_checkpoint
@@ -53,7 +53,9 @@ def spec_of(experiment: Experiment, *, bytes_travel: bool = False) -> task_pb2.T
     if config.HasField("max_trial_duration"):
         spec.time_limit.CopyFrom(config.max_trial_duration)
     platforms = {service.platform for service in config.training_services}
-    if len(platforms) == 1:  # an agent of several platforms' pool knows its own
+    if (
+        len(platforms) == 1 and POOL_PLATFORM not in platforms
+    ):  # an agent of several platforms' pool knows its own
         spec.platform = platforms.pop()
     if config.training_services and here:  # the options of another platform are not the trials'
         spec.platform_options.CopyFrom(config.training_services[0].options)

@@ -24,7 +24,7 @@ from svc_manager.domain.explanation import (
 from svc_manager.domain.failed_starts import holds
 from svc_manager.domain.scheduling import free_slots
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.trial import Trial
+from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.waiting import hold_text
 
 _START_AN_AGENT = (
@@ -177,13 +177,32 @@ def _next_trial_reasons(experiment: Experiment, context: ExplanationContext) -> 
         text = f"waiting for {hold_text(experiment)}"
         yield Reason(ReasonKind.NOT_STARTED, text, _MEND_ENVIRONMENT)
     if not free_slots(experiment):
+        without_agent = _without_agent(experiment, context)
+        yield from without_agent
         limit = experiment.budget.trial_concurrency
+        needless = "" if without_agent else "nothing is needed; "
         yield Reason(
             ReasonKind.SLOT,
             f"{count(len(experiment.live), 'trial')} live at once, and trialConcurrency is {limit}",
-            "nothing is needed; for more at once: nnictl update concurrency",
+            f"{needless}for more at once: nnictl update concurrency",
         )
     yield _algorithm_reason(experiment)
+
+
+def _without_agent(experiment: Experiment, context: ExplanationContext) -> list[Reason]:
+    """Return why live trials that no agent has taken wait; empty: every trial has an agent."""
+    held = {agent.runner_id for agent in context.agents if not agent.silent}
+    waiting = [
+        trial
+        for trial in experiment.live.values()
+        if trial.state is TrialState.WAITING and not trial.claim_id and trial.runner_id not in held
+    ]
+    if not waiting:
+        return []
+    first, *others = _unclaimed_reasons(waiting[0], context)
+    verb = "waits" if len(waiting) == 1 else "wait"
+    text = f"{count(len(waiting), 'trial')} of the live ones {verb} for an agent: {first.text}"
+    return [Reason(first.kind, text, first.remedy), *others]
 
 
 def _state_reason(experiment: Experiment) -> Reason | None:

@@ -47,6 +47,8 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
                 url_prefix=request.url_prefix,
                 environment=dict(request.environment),
                 interpreter=request.interpreter,
+                experiment_id=request.experiment_id,
+                skip_platform_check=request.skip_platform_check,
             )
         )
         return pb.CreateExperimentResponse(

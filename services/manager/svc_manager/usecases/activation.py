@@ -1,14 +1,16 @@
 """Activation of experiments: creation, resumption, and opening for reading."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
-from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL
+from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL, experiment_of_pool
 from svc_common.access.current_call import audit_folder
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -45,10 +47,12 @@ from svc_manager.ports import (
     JobChecker,
     Journals,
     Listeners,
+    PlatformChecker,
     SecretStore,
 )
 from svc_manager.usecases.config_checks import PLATFORMS, check_config, choose_algorithm
 from svc_manager.usecases.folder_admission import FolderAdmission
+from svc_manager.usecases.pools import Pools
 from svc_manager.usecases.request_checks import check_config_values, check_environment, check_text
 from svc_manager.usecases.warm_start import WarmStart
 
@@ -60,6 +64,9 @@ _MODES = {
 _LAST_PORT = 65535
 _DRAWS = 100
 """Maximum ids drawn for a new experiment until one is unused."""
+
+
+_CHOSEN_ID: Final = re.compile(r"[a-z0-9]{4,32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,10 @@ class NewExperiment:
     """The client's environment."""
     interpreter: str = ""
     """The client's `sys.executable`; empty: the manager's own."""
+    skip_platform_check: bool = False
+    """True: platforms are not asked whether they accept their sections."""
+    experiment_id: str = ""
+    """Id of the experiment; empty: one is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +115,7 @@ class ActivatedExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ActivationDependencies:
-    """Log, folders, listeners, checkers, ids, clock and secrets: what activations need."""
+    """Log, folders, listeners, checkers, ids, clock, secrets and pools: what activations need."""
 
     events: EventLog
     journals: Journals
@@ -115,6 +126,8 @@ class ActivationDependencies:
     ids: IdSource
     clock: Clock
     secrets: SecretStore
+    pools: Pools
+    platform_checker: PlatformChecker
     shared_storages: SharedStorages
 
 
@@ -164,12 +177,14 @@ class Activations:
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
         """Create an experiment; a repeated request id returns the one it created before."""
         new, secrets = _without_secrets(new)
+        _check_id(new.experiment_id)
         if not new.request_id:
-            return await self._create(new, self._unused_id(), secrets)
+            return await self._create(new, await self._free_id(new.experiment_id), secrets)
         async with self._creating.setdefault(new.request_id, asyncio.Lock()):
-            for draw in range(_DRAWS):
+            for draw in range(1 if new.experiment_id else _DRAWS):
                 # The id is derived from the request, so that a repetition at any manager finds it.
-                experiment_id = self._ports.ids.experiment_id(new.request_id, draw)
+                drawn = self._ports.ids.experiment_id(new.request_id, draw)
+                experiment_id = new.experiment_id or drawn
                 if await self._ports.events.last(experiment_id) is None:
                     return await self._create(new, experiment_id, secrets)
                 actor = await self._registry.find(experiment_id)
@@ -194,7 +209,12 @@ class Activations:
             new = replace(new, environment=self._environment, interpreter="")
         interpreter = new.interpreter or sys.executable
         await self._check_code(config)
+        pool = pool_of(experiment_id, config)
+        if _is_shared(pool):
+            await self._ports.pools.check_exists(pool)
         warnings, mode = await self._check_algorithm(config, interpreter)
+        if not new.skip_platform_check:
+            warnings = [*warnings, *await self._check_platforms(config, secrets)]
         if config.HasField("search_space"):
             config.search_space.CopyFrom(await self._large_values.put(config.search_space))
         if config.HasField("search"):
@@ -203,7 +223,6 @@ class Activations:
         if new.port:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
         directory = root / experiment_id
-        pool = pool_of(experiment_id, config)
         try:
             digest = await self._ports.folders.create(directory, new.environment, interpreter)
             await self._write_secrets(pool, secrets)
@@ -240,6 +259,14 @@ class Activations:
             if values and pool != LOCAL_POOL:
                 await self._ports.secrets.write(secrets_id_of(pool, index), values)
 
+    async def _check_platforms(
+        self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
+    ) -> list[str]:
+        """Have the platforms checked; return warnings."""
+        services = config.training_services
+        padded = [*secrets, *({} for _ in services[len(secrets) :])]
+        return await self._ports.platform_checker.check(services, padded, "trainingService")
+
     async def _check_algorithm(
         self, config: config_pb2.ExperimentConfig, interpreter: str
     ) -> tuple[list[str], str]:
@@ -273,7 +300,7 @@ class Activations:
             await self._ports.listeners.close_listener(experiment_id)
             await self._ports.events.delete(experiment_id)
             await self._ports.folders.remove(Path(created.directory))
-            if created.settings.pool != LOCAL_POOL:
+            if experiment_of_pool(created.settings.pool) is not None:
                 await self._ports.secrets.remove_pool(created.settings.pool)
             await self._registry.release(experiment_id)
             raise
@@ -286,6 +313,9 @@ class Activations:
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ResumeExperiment"):
             return self._activated(actor.view())
+        pool = actor.experiment.settings.pool
+        if _is_shared(pool):
+            await self._ports.pools.check_exists(pool)
         await self._check_secrets(actor.experiment)
         await self.start_job_service(actor)
         moved = await self._moved(actor, reopening)
@@ -452,6 +482,16 @@ class Activations:
             full.training_services.add(platform="local")
         return full
 
+    async def _free_id(self, chosen: str) -> str:
+        """Return the chosen id, or a drawn one, that no experiment has.
+
+        Raises:
+            AlreadyExistsError: an experiment has the chosen id.
+        """
+        if chosen and await self._ports.events.last(chosen) is not None:
+            raise AlreadyExistsError("experiment", chosen)
+        return chosen or self._unused_id()
+
     def _unused_id(self) -> str:
         for _ in range(_DRAWS):
             experiment_id = self._ports.ids.experiment_id()
@@ -460,10 +500,16 @@ class Activations:
         raise AlreadyExistsError("experiment", experiment_id)
 
 
+def _is_shared(pool: str) -> bool:
+    """Return whether a pool is one of the installation that several experiments may use."""
+    return pool != LOCAL_POOL and experiment_of_pool(pool) is None
+
+
 def _fingerprint_of(new: NewExperiment) -> str:
     """Return the fingerprint of a creation, without the values that are drawn for it."""
     config = new.config.SerializeToString(deterministic=True)
-    return fingerprint((config, new.port, new.url_prefix))
+    chosen = (new.experiment_id,) if new.experiment_id else ()
+    return fingerprint((config, new.port, new.url_prefix, *chosen))
 
 
 def _without_secrets(new: NewExperiment) -> tuple[NewExperiment, list[dict[str, str]]]:
@@ -481,6 +527,18 @@ def _repeats(actor: ExperimentActor, reopening: ReopenRequest, method: str) -> b
     """
     known = actor.experiment.requests.get(reopening.request_id, "")
     return known.partition(" ")[0] == method
+
+
+def _check_id(experiment_id: str) -> None:
+    """Raise InvalidArgumentError unless an id is empty or one that subjects and folders can have.
+
+    Raises:
+        InvalidArgumentError: it is another text.
+    """
+    if experiment_id and not _CHOSEN_ID.fullmatch(experiment_id):
+        raise InvalidArgumentError(
+            "experiment_id", "must be 4 to 32 of the characters a-z and 0-9", experiment_id[:80]
+        )
 
 
 def _check_port(port: int) -> None:

@@ -10,13 +10,14 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 
 from nni_proto.experiment.v1 import config_pb2
+from nni_wire.pools import POOL_PLATFORM
 from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
 from svc_manager.usecases.compression_config import complete_job
 from svc_manager.usecases.exploration_config import complete_exploration
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
-PLATFORMS: Final = ("local", "remote", "slurm")
+PLATFORMS: Final = ("local", "remote", "slurm", POOL_PLATFORM)
 """Platforms on which this version runs trials."""
 DEFAULT_TUNER: Final = "auto"
 """Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""
@@ -57,6 +58,14 @@ def check_config(
     _check_search(config)
     _check_paths(config)
     _check_rest(config)
+    named = [service.platform for service in config.training_services]
+    if POOL_PLATFORM in named and len(named) > 1:
+        raise InvalidArgumentError(
+            "training_service",
+            "must have no platform beside a pool of the installation",
+            ", ".join(named)[:80],
+            "put the platforms into the file of the pool: nnictl pool update",
+        )
     for service in config.training_services:
         if service.platform not in platforms:
             raise InvalidArgumentError(

@@ -1,18 +1,26 @@
 """Demand for a fleet that is started only when a pool needs it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from datetime import UTC, datetime
 
 from nni_proto.runner.v1 import pool_pb2
-from svc_common.messaging.ports import LastValues
-from svc_common.subjects import ALL_POOL_NEEDS, ALL_POOL_STATES, pool_of_subject
+from svc_common.messaging.ports import LastValue, LastValues
+from svc_common.subjects import (
+    ALL_POOL_STATES,
+    ALL_POOLS,
+    pool_check_subject,
+    pool_definition_subject,
+    pool_need_subject,
+    pool_of_subject,
+)
 
 
 async def demand_fleet(values: LastValues, demand: Callable[[], None]) -> None:
-    """Call back once, when a pool is open, or closed and not removed from its platforms.
+    """Call back once, when a pool is open or not removed from its platforms, or is to be checked.
 
     Args:
-        values: needs and states of pools.
+        values: messages of pools.
         demand: starts the fleet.
     """
     cleaned = {}
@@ -20,10 +28,30 @@ async def demand_fleet(values: LastValues, demand: Callable[[], None]) -> None:
         state = pool_pb2.PoolState.FromString(value.payload)
         if state.cleaned:
             cleaned[pool_of_subject(value.subject)] = state.log_sequence
-    async with aclosing(values.follow(ALL_POOL_NEEDS)) as needs:
-        async for value in needs:
-            need = pool_pb2.PoolNeed.FromString(value.payload)
-            pool = pool_of_subject(value.subject)
-            if not (need.closed and cleaned.get(pool, -1) >= need.log_sequence):
+    async with aclosing(values.follow(ALL_POOLS)) as messages:
+        async for value in messages:
+            if _needs_fleet(value, cleaned):
                 demand()
                 return
+
+
+def _needs_fleet(value: LastValue, cleaned: Mapping[str, int]) -> bool:
+    """Return whether a message asks for what only the fleet does.
+
+    Args:
+        value: the message.
+        cleaned: by pool, the sequence of the need after which nothing of it was left.
+    """
+    pool = pool_of_subject(value.subject)
+    if value.subject == pool_need_subject(pool):
+        need = pool_pb2.PoolNeed.FromString(value.payload)
+        if need.closed and need.pool not in {"", pool}:
+            return False  # the used pool has a definition
+        return not (need.closed and cleaned.get(pool, -1) >= need.log_sequence)
+    if value.subject == pool_definition_subject(pool):
+        definition = pool_pb2.PoolDefinition.FromString(value.payload)
+        return not (definition.removed and cleaned.get(pool, -1) >= definition.revision)
+    if value.subject == pool_check_subject(pool):
+        check = pool_pb2.PoolCheck.FromString(value.payload)
+        return check.deadline.ToDatetime(UTC) > datetime.now(UTC)
+    return False

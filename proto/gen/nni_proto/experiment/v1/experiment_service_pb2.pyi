@@ -104,6 +104,7 @@ class CreateExperimentRequest(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     INTERPRETER_FIELD_NUMBER: _builtins.int
     SKIP_PLATFORM_CHECK_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     port: _builtins.int
     """Port of the experiment's own listener, 1-65535. 0: no listener."""
@@ -112,6 +113,8 @@ class CreateExperimentRequest(_message.Message):
     """The client's `sys.executable`."""
     skip_platform_check: _builtins.bool
     """Platforms are not asked whether they accept their sections."""
+    experiment_id: _builtins.str
+    """Id of the new experiment, 4 to 32 of [a-z0-9], that no other one may have. Empty: one is drawn."""
     @_builtins.property
     def config(self) -> _config_pb2.ExperimentConfig: ...
     @_builtins.property
@@ -128,10 +131,11 @@ class CreateExperimentRequest(_message.Message):
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         interpreter: _builtins.str = ...,
         skip_platform_check: _builtins.bool = ...,
+        experiment_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["config", b"config"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config", "environment", b"environment", "interpreter", b"interpreter", "port", b"port", "request_id", b"request_id", "skip_platform_check", b"skip_platform_check", "url_prefix", b"url_prefix"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config", "environment", b"environment", "experiment_id", b"experiment_id", "interpreter", b"interpreter", "port", b"port", "request_id", b"request_id", "skip_platform_check", b"skip_platform_check", "url_prefix", b"url_prefix"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

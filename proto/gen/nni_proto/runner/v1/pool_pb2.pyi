@@ -356,7 +356,7 @@ class PoolProblem(_message.Message):
     remedy: _builtins.str
     """What a person can do about it. Empty: nothing is known."""
     permanent: _builtins.bool
-    """False if the section may be right, such as when a machine is away."""
+    """False if the section may be right, such as when one machine of several is away."""
     def __init__(
         self,
         *,

@@ -138,7 +138,7 @@ class UpdatePoolRequest(_message.Message):
     DEFINITION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def definition(self) -> _pool_pb2.PoolDefinition:
-        """As for `CreatePool`. Secret values that are left out stay as they are."""
+        """As for `CreatePool`; its secret values replace all earlier ones."""
 
     def __init__(
         self,

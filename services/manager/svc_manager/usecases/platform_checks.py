@@ -1,0 +1,153 @@
+"""Check of platforms before anything is started, which the fleet does on request."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.runner.v1 import pool_pb2
+from nni_wire.pools import LOCAL_PLATFORM, POOL_PLATFORM, check_pool
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.errors import InvalidArgumentError
+from svc_common.messaging.ports import LastValues
+from svc_common.pool_secrets import secrets_id_of
+from svc_manager.converters.pools import Section
+from svc_manager.ports import SecretStore
+
+CHECK_LIMIT: Final = timedelta(seconds=40)
+"""Longest wait for the fleet, which may have to be started: clients wait for a creation for 2 min.
+A login that gets no answer ends after 30 s."""
+_NEEDING_NO_CHECK: Final = frozenset({LOCAL_PLATFORM, POOL_PLATFORM})
+
+
+class FleetPlatformChecker:
+    """`PlatformChecker` that publishes a request for the fleet and waits for the answer.
+
+    Args:
+        last_values: takes requests and has answers.
+        secrets: secret values of the platforms, for the time of a request.
+        clock: of deadlines.
+        draw_id: draws ids of requests, each a part of a file's name.
+        limit: longest wait for the fleet.
+    """
+
+    def __init__(
+        self,
+        last_values: LastValues,
+        secrets: SecretStore,
+        clock: Clock,
+        draw_id: Callable[[], str],
+        limit: timedelta = CHECK_LIMIT,
+    ) -> None:
+        self._last_values = last_values
+        self._secrets = secrets
+        self._clock = clock
+        self._draw_id = draw_id
+        self._limit = limit
+
+    async def check(
+        self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
+    ) -> list[str]:
+        """Raise unless the platforms accept their sections; see `PlatformChecker`."""
+        if all(one.platform in _NEEDING_NO_CHECK for one in sections):
+            return []
+        check_id = self._draw_id()
+        pool = check_pool(check_id)
+        try:
+            request = pool_pb2.PoolCheck(check_id=check_id, pool=pool)
+            request.deadline.FromDatetime(self._clock.now() + self._limit)
+            for index, (section, values) in enumerate(zip(sections, secrets, strict=True)):
+                platform = request.platforms.add(platform=section.platform, options=section.options)
+                if values:
+                    platform.secrets_id = secrets_id_of(pool, index)
+                    await self._secrets.write(platform.secrets_id, values)
+            answer = await self._ask(request)
+        finally:
+            await self._secrets.remove_pool(pool)
+            await self._last_values.delete(subjects.pool_check_subject(pool))
+            await self._last_values.delete(subjects.pool_problems_subject(pool))
+        if answer is None:
+            limit_s = self._limit.total_seconds()
+            return [
+                f"the platforms were not checked: the fleet did not answer within {limit_s:g} s"
+            ]
+        several = len(sections) > 1
+        return _judge(answer.problems, sections, field, several=several)
+
+    async def _ask(self, request: pool_pb2.PoolCheck) -> pool_pb2.PoolProblems | None:
+        """Publish a request; return the answer, or None if the fleet gives none in time."""
+        subject = subjects.pool_check_subject(request.pool)
+        await self._last_values.publish(subject, request.SerializeToString())
+        try:
+            async with (
+                asyncio.timeout(self._limit.total_seconds()),
+                aclosing(
+                    self._last_values.follow(subjects.pool_problems_subject(request.pool))
+                ) as answers,
+            ):
+                async for value in answers:
+                    answer = pool_pb2.PoolProblems.FromString(value.payload)
+                    if answer.check_id == request.check_id:
+                        return answer
+        except (TimeoutError, DecodeError):
+            return None
+        return None
+
+
+class NoPlatformChecker:
+    """`PlatformChecker` of an installation without a fleet: accepts everything."""
+
+    async def check(
+        self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
+    ) -> list[str]:
+        """Return no warning."""
+        del sections, secrets, field
+        return []
+
+
+def _judge(
+    problems: Sequence[pool_pb2.PoolProblem],
+    sections: Sequence[Section],
+    field: str,
+    *,
+    several: bool,
+) -> list[str]:
+    """Raise for the problems that a person has to mend; return the others as warnings."""
+    texts = [_Text(one, sections, field, several=several) for one in problems]
+    refusals = [one for one in texts if one.problem.permanent]
+    if not refusals:
+        return [one.line for one in texts]
+    first, *others = refusals
+    also = "".join(f"; also: {one.line}" for one in others)
+    raise InvalidArgumentError(
+        first.path, first.problem.rule, first.problem.value or None, f"{first.problem.remedy}{also}"
+    )
+
+
+class _Text:
+    """Problem of a platform with its path in the user's file."""
+
+    def __init__(
+        self,
+        problem: pool_pb2.PoolProblem,
+        sections: Sequence[Section],
+        field: str,
+        *,
+        several: bool,
+    ) -> None:
+        self.problem = problem
+        index = min(problem.platform_index, len(sections) - 1)
+        section = f"{field}[{index}]" if several else field
+        name = problem.field if problem.field != "platform" else ""
+        self.path = f"{section}.{name}" if name else f"{section} ({sections[index].platform})"
+
+    @property
+    def line(self) -> str:
+        """The problem in one line."""
+        shown = f", got {self.problem.value!r}" if self.problem.value else ""
+        remedy = f" ({self.problem.remedy})" if self.problem.remedy else ""
+        return f"{self.path} {self.problem.rule}{shown}{remedy}"
