@@ -17,7 +17,7 @@ from svc_manager.usecases.compression_config import complete_job
 from svc_manager.usecases.exploration_config import complete_exploration
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
-PLATFORMS: Final = ("local", "remote", "slurm", POOL_PLATFORM)
+PLATFORMS: Final = ("local", "remote", "slurm", "kubernetes", POOL_PLATFORM)
 """Platforms on which this version runs trials."""
 DEFAULT_TUNER: Final = "auto"
 """Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""
