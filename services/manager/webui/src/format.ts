@@ -17,6 +17,16 @@ export function formatValue(value: Json | undefined): string {
   return String(Number(value.toPrecision(6)));
 }
 
+/** Strings that would look like another value, or like none, without quotes. */
+const AMBIGUOUS = new Set(["", "null", "–"]);
+
+/** Return a parameter's value as text; nothing for undefined, which is no value, unlike null. */
+export function parameterText(value: Json | undefined): string {
+  if (value === undefined) return "";
+  if (typeof value === "string" && AMBIGUOUS.has(value)) return `"${value}"`;
+  return value === null ? "null" : formatValue(value);
+}
+
 /** Return a number short enough for an axis. */
 export function formatShort(value: number): string {
   if (value === 0) return "0";

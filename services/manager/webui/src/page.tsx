@@ -1,13 +1,14 @@
 // The page: header, selected view, and the details of a trial above it.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
 import { Icon } from "./components/icon";
 import { StatePill } from "./components/state_pill";
 import { isArchitectureSpace } from "./state/architectures";
 import { type App, PageContext, type PageLocation, useApp, useStore } from "./state/context";
-import { locationOf, search } from "./state/page_location";
+import { shownState } from "./state/outcome";
+import { locationOf, moved, search } from "./state/page_location";
 import { usePreference } from "./state/preferences";
 import { Store } from "./state/store";
 import { versionWarnings } from "./state/versions";
@@ -41,13 +42,17 @@ export function Page({ first }: { first: Version }) {
   const bound = Boolean(id || version.experimentId);
   const store = useMemo(() => new Store(id), [id]);
   const [place, setPlace] = useState<PageLocation>(() => locationOf(location, bound));
+  const latest = useRef(place);
   const [note, setNote] = useState<{ text: string; kind: "error" | "done" } | null>(null);
   const [theme, setTheme] = useTheme();
 
   useEffect(() => {
-    const moved = () => setPlace(locationOf(location, bound));
-    addEventListener("popstate", moved);
-    return () => removeEventListener("popstate", moved);
+    const back = () => {
+      latest.current = locationOf(location, bound);
+      setPlace(latest.current);
+    };
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
   }, [bound]);
   useEffect(() => {
     if (bound) void store.open();
@@ -69,18 +74,20 @@ export function Page({ first }: { first: Version }) {
   }, [store]);
 
   const app = useMemo((): App => {
-    const href = (to: Partial<PageLocation>) => {
-      const next = { ...place, ...to };
-      return next.view + search(next, id);
-    };
+    const address = (next: PageLocation) => next.view + search(next, id);
     return {
       store,
       place,
       theme,
-      href,
-      go: (to) => {
-        history.pushState(null, "", href(to));
-        setPlace({ ...place, ...to });
+      href: (to) => address(moved(place, to)),
+      go: (to, how = "push") => {
+        // Several changes may come before the next rendering, each based on the one before.
+        const next = moved(latest.current, to);
+        if (address(next) === address(latest.current)) return;
+        latest.current = next;
+        if (how === "push") history.pushState(null, "", address(next));
+        else history.replaceState(null, "", address(next));
+        setPlace(next);
       },
       notify: (text, kind = "error") => setNote({ text, kind }),
     };
@@ -230,7 +237,7 @@ function ExperimentBadge() {
       <span class="experiment-name" title={store.profile.id}>
         {name}
       </span>
-      <StatePill state={store.status.status} />
+      <StatePill {...shownState(store.status.status, store.counts)} />
       {store.newestLoaded && !store.canChange ? (
         <button
           type="button"

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { allColumns, sorted } from "../src/state/columns";
-import { parseFilter } from "../src/state/filter";
-import { trial } from "./trials";
+import { allColumns, defaultColumns, sorted } from "../src/state/columns";
+import { parseFilter, searchText, valuesIn } from "../src/state/filter";
+import { MAXIMIZE, trial } from "./trials";
 
 const TRIALS = [
   trial(0, 0.5, { lr: 0.001, opt: "adam", model: { _name: "svm", C: 3 } }),
@@ -10,7 +10,11 @@ const TRIALS = [
   trial(2, undefined, { lr: 0.01, opt: "adam", model: { _name: "svm", C: 0.5 } }, "FAILED"),
   trial(3, { default: 0.7, loss: 4 }, { lr: 0.05, opt: "rms prop", model: { _name: "svm", C: 9 } }),
 ];
-const COLUMNS = allColumns(["lr", "opt", "model", "model/C", "model/units"], ["default", "loss"]);
+const COLUMNS = allColumns(
+  ["lr", "opt", "model", "model/C", "model/units"],
+  ["default", "loss"],
+  MAXIMIZE,
+);
 
 const found = (text: string) =>
   TRIALS.filter((one) => parseFilter(text, COLUMNS).test(one, 0)).map((one) => one.number);
@@ -37,6 +41,66 @@ test.each([
   ["loss>=4", [3]],
   ["model=svm lr<0.02", [0, 2]],
 ])("%s finds %j", (text, numbers) => expect(found(text)).toEqual(numbers));
+
+const CHOICES = [
+  trial(0, 1, { units: null, name: "a,b" }),
+  trial(1, 1, { units: [8, 16], name: "null" }),
+  trial(2, 1, { units: ["a b", "c"], name: "" }),
+  trial(3, 1, { units: 32 }),
+  trial(4, 1, { name: 'no "quotes"' }),
+];
+const CHOICE_COLUMNS = allColumns(["units", "name"], ["default"], MAXIMIZE);
+
+test.each([
+  ["units=null", [0]],
+  ["units=", [4]],
+  ["units=,null", [0, 4]],
+  ["units!=null", [1, 2, 3, 4]],
+  ["units=[8,16]", [1]],
+  ["units=[8, 16],32", [1, 3]],
+  ['units=["a b","c"]', [2]],
+  ['name="a,b"', [0]],
+  ["name=null", [1]],
+  ['name=""', [2]],
+  ["name=", [3]],
+  ["[8,16]", [1]],
+])("%s finds %j among null, lists and no value", (text, numbers) =>
+  expect(
+    CHOICES.filter((one) => parseFilter(text, CHOICE_COLUMNS).test(one, 0)).map(
+      (one) => one.number,
+    ),
+  ).toEqual(numbers),
+);
+
+test.each(["adam", "a,b", "rms prop", "null", "[8,16]", '["a b","c"]', '""', 'no "quotes"'])(
+  "the filter reads %s as one value",
+  (label) => expect(valuesIn(searchText(label)).length).toBe(1),
+);
+
+test("null sorts with the values, and no value last", () => {
+  const units = CHOICE_COLUMNS.find((one) => one.key === "p:units")!;
+
+  expect(sorted(CHOICES, units, false, 0).at(-1)!.number).toBe(4);
+  expect(sorted(CHOICES, units, true, 0).at(-1)!.number).toBe(4);
+  expect(CHOICES.map((one) => units.text(one, 0))).toEqual([
+    "null",
+    "[8,16]",
+    '["a b","c"]',
+    "32",
+    "",
+  ]);
+});
+
+test("the best intermediate result is a column, shown where trials have no result", () => {
+  const stopped = trial(1, undefined, {}, "EARLY_STOPPED", { default: [0.2, 0.6] });
+  stopped.record.intermediateCount = 2;
+  const best = COLUMNS.find((one) => one.key === "best")!;
+
+  expect([best.text(stopped, 0), best.text(TRIALS[0]!, 0)]).toEqual(["0.6", "–"]);
+  expect(defaultColumns(COLUMNS, [stopped])).toContain("best");
+  expect(defaultColumns(COLUMNS, TRIALS)).not.toContain("best");
+  expect(defaultColumns(COLUMNS, TRIALS)).toContain("result");
+});
 
 test("invalid parts are reported and ignored", () => {
   const filter = parseFilter("depth>3 lr>many adam", COLUMNS);

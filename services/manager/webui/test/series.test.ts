@@ -9,8 +9,7 @@ import {
   resultsOf,
 } from "../src/charts/series";
 import { visibleRows } from "../src/table/visible_rows";
-import { locationOf, search } from "../src/state/page_location";
-import { trial } from "./trials";
+import { MAXIMIZE, MINIMIZE, trial } from "./trials";
 
 const TRIALS = [
   trial(2, 5),
@@ -22,17 +21,17 @@ const TRIALS = [
 ];
 
 test("the best so far never gets worse, in either direction", () => {
-  const down = resultsOf(TRIALS, "default", true);
-  const up = resultsOf(TRIALS, "default", false);
+  const down = resultsOf(TRIALS, MINIMIZE, "default");
+  const up = resultsOf(TRIALS, MAXIMIZE, "default");
 
   expect([down.x, down.y, down.best, down.improvements]).toEqual([
-    [0, 1, 2, 5],
-    [3, 4, 5, 1],
-    [3, 3, 3, 1],
-    [0, 3],
+    [0, 1, 2, 3, 4, 5],
+    [3, 4, 5, null, null, 1],
+    [3, 3, 3, 3, 3, 1],
+    [0, 5],
   ]);
   expect([up.best, up.improvements]).toEqual([
-    [3, 4, 5, 5],
+    [3, 4, 5, 5, 5, 5],
     [0, 1, 2],
   ]);
 });
@@ -63,11 +62,20 @@ test("axes place numbers by distance or ratio, and categories evenly", () => {
     trial(1, 2, { lr: 0.1, opt: "sgd" }),
     trial(2, 3, { lr: 0.01 }),
   ];
-  const log = { name: "lr", type: "loguniform", range: "", options: [], log: true, depth: 0 };
+  const log = {
+    name: "lr",
+    type: "loguniform",
+    range: "",
+    options: [],
+    log: true,
+    depth: 0,
+    bounds: null,
+    branch: "",
+  };
 
-  const ratio = axisOf("p:lr", all, log);
-  const words = axisOf("p:opt", all, undefined);
-  const result = axisOf("m:default", all, undefined);
+  const ratio = axisOf("p:lr", all, log, MAXIMIZE);
+  const words = axisOf("p:opt", all, undefined, MAXIMIZE);
+  const result = axisOf("m:default", all, undefined, MAXIMIZE);
 
   expect(all.map((one) => Number(ratio.position(one)!.toFixed(6)))).toEqual([0, 1, 0.5]);
   expect(all.map(words.position)).toEqual([0, 1, null]);
@@ -82,7 +90,7 @@ test("axes place numbers by distance or ratio, and categories evenly", () => {
 });
 
 test("an axis with one value has it in the middle", () => {
-  const axis = axisOf("p:lr", [trial(0, 1, { lr: 2 })], undefined);
+  const axis = axisOf("p:lr", [trial(0, 1, { lr: 2 })], undefined, MAXIMIZE);
 
   expect([axis.position(trial(1, 1, { lr: 2 })), axis.ticks]).toEqual([
     0.5,
@@ -102,15 +110,4 @@ test("few rows of a long table are drawn, and none beyond its end", () => {
   expect(visibleRows(36 * 5000, 720, 36, 10_000)).toEqual({ first: 4992, end: 5029 });
   expect(visibleRows(36 * 9999, 720, 36, 10_000).end).toBe(10_000);
   expect(visibleRows(36 * 9999, 720, 36, 3)).toEqual({ first: 0, end: 3 });
-});
-
-test("an address says where one is", () => {
-  expect(locationOf({ pathname: "/p/detail", search: "?trial=abcde" }, true)).toEqual({
-    view: "detail",
-    trial: "abcde",
-  });
-  expect(locationOf({ pathname: "/", search: "" }, true).view).toBe("oview");
-  expect(locationOf({ pathname: "/oview", search: "" }, false).view).toBe("experiment");
-  expect(search({ view: "detail", trial: "abcde" }, "exp00001")).toBe("?id=exp00001&trial=abcde");
-  expect(search({ view: "detail", trial: "" }, "")).toBe("");
 });

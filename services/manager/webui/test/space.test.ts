@@ -26,6 +26,39 @@ test("dimensions are said in words, nested ones below their choice", () => {
   expect(found[2]!.options).toEqual(["linear", "svm"]);
 });
 
+test("a parameter of two branches shows the values of both", () => {
+  const branch = (_name: string, type: string, value: number[]) => ({
+    _name,
+    C: { _type: type, _value: value },
+  });
+  const space = {
+    model: {
+      _type: "choice",
+      _value: [
+        branch("svm", "uniform", [0, 10]),
+        branch("mlp", "uniform", [5, 90]),
+        branch("tree", "randint", [1, 4]),
+      ],
+    },
+  };
+  const equal = {
+    model: {
+      _type: "choice",
+      _value: [branch("a", "uniform", [0, 1]), branch("b", "uniform", [0, 1])],
+    },
+  };
+
+  const [, found] = dimensionsOf(space);
+
+  expect(found).toMatchObject({
+    name: "model/C",
+    type: "uniform, randint",
+    range: "svm: 0 … 10; mlp: 5 … 90; tree: 1 … 3",
+    bounds: [0, 90],
+  });
+  expect(dimensionsOf(equal)[1]!.range).toBe("0 … 1");
+});
+
 test("parameters inside of the space have no problem", () => {
   expect(validateParameters({ lr: 0.01, layers: 5, model: "linear" }, SPACE)).toEqual([]);
   expect(validateParameters({ lr: 0.01, layers: 1, model: { _name: "svm", C: 3 } }, SPACE)).toEqual(

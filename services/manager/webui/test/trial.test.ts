@@ -6,8 +6,8 @@ import {
   durationOf,
   flatten,
   lastFailure,
+  extendRanges,
   numbersOf,
-  ranked,
 } from "../src/state/trial";
 import { trial } from "./trials";
 
@@ -36,20 +36,6 @@ test("numbers of a report are found by key, infinities among them, NaN is none",
   });
   expect(numbersOf("words")).toEqual({});
   expect(numbersOf(undefined)).toEqual({});
-});
-
-test("the best trial comes first in either direction, earlier ones before equal later ones", () => {
-  const all = [
-    trial(0, 2),
-    trial(1, 5),
-    trial(2, undefined),
-    trial(3, 5),
-    trial(4, { default: 1, loss: 9 }),
-  ];
-
-  expect(ranked(all, false).map((one) => one.number)).toEqual([1, 3, 0, 4]);
-  expect(ranked(all, true).map((one) => one.number)).toEqual([4, 0, 1, 3]);
-  expect(ranked(all, true, "loss").map((one) => one.number)).toEqual([4]);
 });
 
 test("the duration runs while the trial does and is never negative", () => {
@@ -99,4 +85,12 @@ test("the description of a job is no parameter of its steps", () => {
   const one = trial(0, 1, { job: { model: { factory: "net:make" } }, step: 2 });
 
   expect(one.flat).toEqual({ step: 2 });
+});
+
+test("ranges grow by finite numbers", () => {
+  const ranges = {};
+  for (const data of [0.5, "NaN", { default: 0.25, loss: 3 }, "Infinity", 0.75])
+    extendRanges(ranges, data);
+
+  expect(ranges).toEqual({ default: [0.25, 0.75], loss: [3, 3] });
 });

@@ -1,15 +1,33 @@
 // Trials for tests.
 
-import type { Json, TrialState } from "../src/api/records";
-import { type Trial, trialOf } from "../src/state/trial";
+import type { Json, Trial as TrialRecord, TrialState } from "../src/api/records";
+import type { Goals } from "../src/state/objectives";
+import { type Ranges, type Trial, trialOf } from "../src/state/trial";
+
+export const MAXIMIZE: Goals = goals("maximize");
+export const MINIMIZE: Goals = goals("minimize");
+
+function goals(mode: "maximize" | "minimize"): Goals {
+  return { objectives: [{ metric: "default", mode }], limits: [], chosen: {} };
+}
 
 export function trial(
   number: number,
   result: Json | undefined,
   parameters: Json = {},
   state: TrialState = "SUCCEEDED",
+  ranges: Ranges = {},
 ): Trial {
-  return trialOf({
+  return trialOf(recordOf(number, result, parameters, state), ranges);
+}
+
+function recordOf(
+  number: number,
+  result: Json | undefined,
+  parameters: Json,
+  state: TrialState,
+): TrialRecord {
+  return {
     trialJobId: `id${number}`,
     sequenceId: number,
     status: state,
@@ -34,5 +52,5 @@ export function trial(
             },
           ],
         }),
-  });
+  };
 }

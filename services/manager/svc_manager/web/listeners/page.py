@@ -18,8 +18,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as HttpRoute
 
 from svc_common.errors import ServiceError
-from svc_manager.web.errors import error_response
 from svc_manager.web.listeners.endpoints import head_of
+from svc_manager.web.listeners.error_page import refusal
 from svc_manager.web.page_access import LIFETIME_S
 from svc_manager.web.security import TOKEN_QUERY, AccessPolicy
 
@@ -81,7 +81,7 @@ def _token_login(
         try:
             cookie = policy.log_in(head_of(request, policy), token)
         except ServiceError as error:
-            return error_response(error)
+            return refusal(request, error)
         given = request.query_params.multi_items()
         others = [(key, text) for key, text in given if key != TOKEN_QUERY]
         target = str(request.scope["path"]) + ("?" + urlencode(others) if others else "")

@@ -18,9 +18,9 @@ from svc_common.access.roles import READER
 from svc_common.errors import ServiceError
 from svc_common.telemetry.metrics import CONTENT_TYPE
 from svc_manager.telemetry.metrics import Instruments
-from svc_manager.web.errors import error_response, text_response
 from svc_manager.web.listeners.connection_limits import ConnectionLimits
 from svc_manager.web.listeners.endpoints import EndpointContext, head_of, http_routes
+from svc_manager.web.listeners.error_page import http_error, refusal
 from svc_manager.web.listeners.page import page_routes
 from svc_manager.web.listeners.route_table import ROUTES
 from svc_manager.web.security import SECURITY_HEADERS, AccessPolicy
@@ -62,10 +62,10 @@ def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:
     return [HttpRoute("/metrics", metrics, methods=["GET"])]
 
 
-async def _http_error(_request: Request, error: Exception) -> Response:
-    """Return an error of Starlette, such as an unknown path, with the JSON body of the API."""
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Return an error of Starlette, such as an unknown path, as JSON or as a page."""
     assert isinstance(error, HTTPException)
-    return text_response(error.status_code, error.detail, headers=error.headers)
+    return http_error(request, error.status_code, error.detail, dict(error.headers or {}))
 
 
 class AccessMiddleware:
@@ -105,4 +105,4 @@ class AccessMiddleware:
                     served.enter_context(self._limits.anonymous_request(head.address))
                 await self._site(scope, receive, send_with_headers)
         except ServiceError as error:  # of the two checks: the site answers its own errors
-            await error_response(error)(scope, receive, send_with_headers)
+            await refusal(request, error)(scope, receive, send_with_headers)

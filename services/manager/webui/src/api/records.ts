@@ -94,6 +94,12 @@ export interface Metric {
   data: Json;
 }
 
+/** Smallest and largest finite intermediate number of each metric of a trial. */
+export interface IntermediateRanges {
+  trialJobId: string;
+  ranges: Record<string, [number, number]>;
+}
+
 export interface Trial {
   trialJobId: string;
   sequenceId: number;
@@ -147,14 +153,4 @@ export interface Importance {
   parameters: { name: string; share: number }[];
   /** Share of the variance that no single parameter explains. */
   interactions: number;
-}
-
-/** The trials that no other trial dominates. */
-export interface ParetoFront {
-  objectives: { metric: string; mode: string }[];
-  front: { trialJobId: string; sequenceId: number; values: Record<string, Json> }[];
-  /** Number of trials with a result. */
-  trials: number;
-  infeasible: number;
-  incomplete: number;
 }

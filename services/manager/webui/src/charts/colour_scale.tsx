@@ -1,9 +1,11 @@
 // Legend of the colour scale of lines.
 
-export function ColourScale() {
+import type { Mode } from "../state/objectives";
+
+export function ColourScale({ mode }: { mode: Mode | null }) {
   return (
     <span>
-      worst <i class="scale" /> best trial
+      {mode ? "worst" : "smallest"} <i class="scale" /> {mode ? "best trial" : "largest"}
     </span>
   );
 }

@@ -7,6 +7,8 @@ import { useApp, useClock } from "../state/context";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES } from "../state/trial";
 import { Plot, type PlotSeries } from "./plot";
+import { LoadingPart } from "../components/loading_part";
+import { durationUnit } from "./scales";
 import { durationsOf, median } from "./series";
 import { TrialTip } from "./trial_tip";
 
@@ -25,15 +27,16 @@ export function DurationChart({ store, height }: { store: Store; height: number 
     () => TRIAL_STATES.filter((state) => trials.some((trial) => trial.state === state)),
     [trials],
   );
+  const unit = durationUnit(y.reduce((most, value) => Math.max(most, value), 0));
   const series = useMemo(
     () =>
       states.map((state): PlotSeries => ({
         name: state,
         colour: `--s-${state.toLowerCase()}`,
         kind: "bars",
-        y: y.map((value, i) => (trials[i]!.state === state ? value : null)),
+        y: y.map((value, i) => (trials[i]!.state === state ? value / unit.size : null)),
       })),
-    [trials, states],
+    [trials, states, unit.size],
   );
   if (trials.length === 0) return <p class="empty">No trial has started yet.</p>;
   const longest = y.reduce((most, value, i) => (value > y[most]! ? i : most), 0);
@@ -42,6 +45,7 @@ export function DurationChart({ store, height }: { store: Store; height: number 
     `maximum ${formatDuration(y[longest]!)} (trial ${trials[longest]!.number}).`;
   return (
     <figure class="chart">
+      <LoadingPart store={store} />
       <Plot
         label="Duration of each trial"
         summary={summary}
@@ -49,7 +53,8 @@ export function DurationChart({ store, height }: { store: Store; height: number 
         series={series}
         height={height}
         xTitle="trial"
-        yTitle="seconds"
+        yTitle={unit.name}
+        fromZero
         tip={(_series, index) => (
           <TrialTip trial={trials[index]!}>
             duration <b>{formatDuration(y[index]!)}</b>

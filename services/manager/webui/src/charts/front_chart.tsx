@@ -1,29 +1,32 @@
-// Scatter chart of two metrics, with the Pareto front.
+// Scatter chart of two metrics, with the Pareto front, limits and what breaks them.
 
 import { useMemo, useState } from "preact/hooks";
 
-import type { ParetoFront } from "../api/records";
+import { LoadingPart } from "../components/loading_part";
 import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
+import { type Goals, frontOf, isFeasible } from "../state/objectives";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
-import { useAnalysis } from "./analysis";
 import { Plot, type PlotSeries } from "./plot";
 import { TrialTip } from "./trial_tip";
 
-export function FrontChart({ store, height }: { store: Store; height: number }) {
+interface Props {
+  store: Store;
+  goals: Goals;
+  height: number;
+  /** Whether the metrics of the axes can be selected. */
+  selectable?: boolean;
+}
+
+export function FrontChart({ store, goals, height, selectable = true }: Props) {
   const { go } = useApp();
   const keys = [...store.metricKeys];
-  const hasObjectives = Array.isArray(store.profile?.params["objectives"]);
-  const { analysis, problem } = useAnalysis<ParetoFront>(
-    store,
-    hasObjectives ? "pareto" : "",
-    store.counts["SUCCEEDED"] ?? 0,
-  );
-  const named = analysis?.objectives.map((one) => one.metric) ?? [];
+  const named = goals.objectives.map((one) => one.metric);
+  const several = named.length > 1;
   const [chosenX, setX] = useState("");
   const [chosenY, setY] = useState("");
-  const x = chosenX || named[0] || keys[0]!;
+  const x = chosenX || named[0]!;
   const y = chosenY || named.find((one) => one !== x) || keys.find((one) => one !== x) || x;
   const trials = useMemo(
     () =>
@@ -32,14 +35,26 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
         .sort((a, b) => a.metrics[x]! - b.metrics[x]!),
     [store.version, x, y],
   );
-  const front = useMemo(() => new Set(analysis?.front.map((one) => one.trialJobId)), [analysis]);
-  const series = useMemo(() => seriesOf(trials, y, front), [trials, y, front]);
+  const front = useMemo(
+    () => new Set(several ? frontOf(store.trials.values(), goals).map((one) => one.id) : []),
+    [store.version, goals],
+  );
+  // Only with two objectives, both on an axis, is the front a line.
+  const isLine = named.length === 2 && named.includes(x) && named.includes(y) && x !== y;
+  const series = useMemo(
+    () => seriesOf(trials, y, front, goals, isLine),
+    [trials, y, front, goals, isLine],
+  );
   if (trials.length === 0) return <p class="empty">No trial has reported both metrics yet.</p>;
-  const goals = analysis?.objectives.map(({ metric, mode }) => `${mode} ${metric}`).join(", ");
-  const onFront = hasObjectives
-    ? `; ${count(front.size, "trial")} on the Pareto front${goals ? ` (${goals})` : ""}`
-    : "";
-  const summary = `${count(trials.length, "trial")}${onFront}.`;
+  const infeasible = trials.filter((trial) => !isFeasible(trial, goals)).length;
+  const limitsOf = (key: string) =>
+    goals.limits.filter((one) => one.metric === key).map((one) => one.max);
+  const aim = goals.objectives.map(({ metric, mode }) => `${mode} ${metric}`).join(", ");
+  const summary =
+    count(trials.length, "result") +
+    (infeasible ? `, ${infeasible.toLocaleString("en")} beyond a limit` : "") +
+    (several ? `; ${front.size.toLocaleString("en")} on the Pareto front (${aim})` : "") +
+    ".";
   const select = (label: string, value: string, change: (key: string) => void) => (
     <label>
       {label}{" "}
@@ -52,16 +67,14 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
   );
   return (
     <>
-      <div class="tools">
-        {select("X axis", x, setX)}
-        {select("Y axis", y, setY)}
-      </div>
-      {problem ? (
-        <p class="hint" role="status">
-          {problem}
-        </p>
+      {selectable ? (
+        <div class="tools">
+          {select("X axis", x, setX)}
+          {select("Y axis", y, setY)}
+        </div>
       ) : null}
       <figure class="chart">
+        <LoadingPart store={store} />
         <Plot
           label={`${y} over ${x}`}
           summary={summary}
@@ -69,6 +82,7 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
           xTitle={x}
           yTitle={y}
           fractions
+          limits={{ x: limitsOf(x), y: limitsOf(y) }}
           x={trials.map((trial) => trial.metrics[x]!)}
           series={series}
           tip={(_series, index) => (
@@ -81,13 +95,25 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
         />
         <figcaption class="legend">
           <span>
-            <i class="dot" /> a trial
+            <i class="symbol" data-symbol="dot" /> result of a trial
           </span>
-          {hasObjectives ? (
+          {infeasible ? (
             <span>
-              <i class="dash" /> Pareto front
+              <i class="symbol" data-symbol="square" /> beyond a limit
             </span>
           ) : null}
+          {several ? (
+            <span>
+              <i class={isLine ? "dash" : "dot front-dot"} /> Pareto front
+            </span>
+          ) : null}
+          {goals.limits
+            .filter((one) => one.metric === x || one.metric === y)
+            .map(({ metric, max }) => (
+              <span key={metric}>
+                <i class="dash" data-colour="limit" /> limit {formatValue(max)} of {metric}
+              </span>
+            ))}
           <span>{summary}</span>
         </figcaption>
       </figure>
@@ -95,22 +121,39 @@ export function FrontChart({ store, height }: { store: Store; height: number }) 
   );
 }
 
-function seriesOf(trials: Trial[], y: string, front: ReadonlySet<string>): PlotSeries[] {
+function seriesOf(
+  trials: Trial[],
+  y: string,
+  front: ReadonlySet<string>,
+  goals: Goals,
+  isLine: boolean,
+): PlotSeries[] {
+  const size = trials.length > 2000 ? 3.5 : 6;
+  const chosen = (keep: (trial: Trial) => boolean) =>
+    trials.map((trial) => (keep(trial) ? trial.metrics[y]! : null));
   return [
+    {
+      name: "infeasible",
+      colour: "--s-failed",
+      kind: "points",
+      symbol: "square",
+      y: chosen((trial) => !isFeasible(trial, goals)),
+      size,
+    },
     {
       name: "trials",
       colour: "--point",
       kind: "points",
-      y: trials.map((trial) => trial.metrics[y]!),
-      size: trials.length > 2000 ? 3.5 : 6,
+      y: chosen((trial) => isFeasible(trial, goals)),
+      size,
     },
     {
       name: "front",
       colour: "--best",
-      kind: "line",
+      kind: isLine ? "line" : "points",
       width: 1.5,
       size: 8,
-      y: trials.map((trial) => (front.has(trial.id) ? trial.metrics[y]! : null)),
+      y: chosen((trial) => front.has(trial.id)),
     },
   ];
 }

@@ -6,6 +6,10 @@ import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
 import type { Store } from "../state/store";
 import { type Trial } from "../state/trial";
+import { type Goals, type Mode, modeOf } from "../state/objectives";
+import { ranksOf, standingOf } from "../state/outcome";
+import { DirectionSelect } from "../components/direction_select";
+import { LoadingPart } from "../components/loading_part";
 import { rankColour } from "./parallel_axes";
 import { CurveStore } from "./curve_store";
 import { Plot, type PlotSeries } from "./plot";
@@ -27,15 +31,19 @@ export function useCurves(store: Store): CurveStore {
 
 export function IntermediateChart({
   store,
-  minimize,
+  goals,
+  choose,
   height,
 }: {
   store: Store;
-  minimize: boolean;
+  goals: Goals;
+  choose: (metric: string, mode: Mode | "") => void;
   height: number;
 }) {
   const source = useCurves(store);
-  const [key, setKey] = useState("default");
+  const [wanted, setKey] = useState(goals.objectives[0]!.metric);
+  const key = source.keys.has(wanted) ? wanted : ([...source.keys][0] ?? wanted);
+  const mode = modeOf(goals, key);
   const [selection, setSelection] = useState<Selection>("best");
   const [step, setStep] = useState("");
   const [low, setLow] = useState("");
@@ -47,8 +55,8 @@ export function IntermediateChart({
     [curves, step, low, high, store.version],
   );
   const trials = useMemo(
-    () => first(matching, selection, minimize),
-    [matching, selection, minimize],
+    () => first(matching, selection, key, mode),
+    [matching, selection, key, mode],
   );
   return (
     <>
@@ -63,6 +71,7 @@ export function IntermediateChart({
             </select>
           </label>
         ) : null}
+        <DirectionSelect goals={goals} metric={key} choose={choose} />
         <fieldset class="inline">
           <legend>Only trials whose</legend>
           <label>
@@ -116,6 +125,12 @@ export function IntermediateChart({
           {trials.length < matching.length ? `, ${trials.length} drawn` : ""}
         </span>
       </div>
+      <LoadingPart store={store} />
+      {source.state === "loading" && trials.length > 0 ? (
+        <p class="hint loading-part" role="status">
+          Intermediate results are loading; the lines are not complete.
+        </p>
+      ) : null}
       {source.problem ? (
         <p class="hint" role="alert">
           {source.problem}
@@ -138,7 +153,8 @@ export function IntermediateChart({
         <CurveLines
           trials={trials}
           curves={curves}
-          minimize={minimize}
+          metric={key}
+          mode={mode}
           height={height}
           title={key === "default" ? "intermediate result" : key}
         />
@@ -157,25 +173,35 @@ function chosen(store: Store, curves: Curves, filter: CurveFilter | null): Trial
 }
 
 /** Return the trials to draw, worst first, so that the best are on top. */
-function first(trials: Trial[], selection: Selection, minimize: boolean): Trial[] {
-  const loss = (trial: Trial) =>
-    trial.value === null ? Number.MAX_VALUE : minimize ? trial.value : -trial.value;
-  const worstFirst = (some: Trial[]) => [...some].sort((a, b) => loss(b) - loss(a));
+function first(trials: Trial[], selection: Selection, key: string, mode: Mode | null): Trial[] {
+  const ranks = rankMap(trials, key, mode);
+  const worstFirst = (some: Trial[]) =>
+    [...some].sort((a, b) => (ranks.get(a.id) ?? -1) - (ranks.get(b.id) ?? -1));
   return selection === "latest"
     ? worstFirst(trials.slice(-MAX_LINES))
     : worstFirst(trials).slice(-MAX_LINES);
 }
 
+/** Return the rank of each trial, from 0 (worst) to 1 (best); null without a number. */
+function rankMap(trials: Trial[], key: string, mode: Mode | null): Map<string, number | null> {
+  const ranks = ranksOf(
+    trials.map((trial) => standingOf(trial, key, mode)),
+    mode,
+  );
+  return new Map(trials.map((trial, i) => [trial.id, ranks[i]!]));
+}
+
 interface CurveLinesProps {
   trials: Trial[];
   curves: Curves;
-  minimize: boolean;
+  metric: string;
+  mode: Mode | null;
   height: number;
   title: string;
 }
 
 /** Line chart of the given trials; better trials have stronger colours. */
-export function CurveLines({ trials, curves, minimize, height, title }: CurveLinesProps) {
+export function CurveLines({ trials, curves, metric, mode, height, title }: CurveLinesProps) {
   const { go, theme } = useApp();
   const longest = trials.reduce(
     (most, trial) => Math.max(most, curves.get(trial.id)?.length ?? 0),
@@ -183,27 +209,23 @@ export function CurveLines({ trials, curves, minimize, height, title }: CurveLin
   );
   const x = useMemo(() => Array.from({ length: longest }, (_, i) => i + 1), [longest]);
   const series = useMemo(() => {
-    const order = [...trials].sort(
-      (a, b) => (minimize ? 1 : -1) * ((a.value ?? NaN) - (b.value ?? NaN)),
-    );
-    const ranks = new Map(
-      order.map((trial, i) => [trial.id, 1 - i / Math.max(1, order.length - 1)]),
-    );
+    const ranks = rankMap(trials, metric, mode);
+    const colour = (trial: Trial) => {
+      const rank = ranks.get(trial.id) ?? null;
+      return rank === null ? "--strong-line" : rankColour(rank, theme, 0.85);
+    };
     return trials.map((trial): PlotSeries => {
       const curve = curves.get(trial.id) ?? [];
       return {
         name: trial.id,
         kind: "line",
         width: 1.5,
-        colour:
-          trials.length <= FEW.length
-            ? FEW[trials.indexOf(trial)]!
-            : rankColour(ranks.get(trial.id) ?? 0, theme, 0.85),
+        colour: trials.length <= FEW.length ? FEW[trials.indexOf(trial)]! : colour(trial),
         y: x.map((_, i) => (Number.isFinite(curve[i] ?? NaN) ? curve[i]! : null)),
         ...(longest <= 40 && trials.length <= FEW.length ? { size: 5 } : {}),
       };
     });
-  }, [trials, curves, x, theme, minimize]);
+  }, [trials, curves, x, theme, metric, mode]);
   const summary = `${count(trials.length, "trial")} with up to ${count(longest, "intermediate result")}.`;
   return (
     <figure class="chart">
@@ -233,7 +255,8 @@ export function CurveLines({ trials, curves, minimize, height, title }: CurveLin
         </figcaption>
       ) : (
         <figcaption class="legend">
-          <ColourScale />
+          <ColourScale mode={mode} />
+          <span class="muted">grey: a trial without a number to rank it by</span>
         </figcaption>
       )}
     </figure>

@@ -1,9 +1,12 @@
 // Axes of the parallel coordinates: map values to positions from 0 (bottom) to 1 (top).
 
 import type { Json } from "../api/records";
-import { formatValue, formatShort } from "../format";
+import { formatShort, parameterText } from "../format";
+import { type Goals, modeOf } from "../state/objectives";
+import { outcomeOf } from "../state/outcome";
 import type { Dimension } from "../state/space";
 import type { Trial } from "../state/trial";
+import { logTicks, niceTicks } from "./scales";
 
 export interface Axis {
   /** `p:lr` or `m:default`. */
@@ -18,31 +21,31 @@ export interface Axis {
 /** Maximum number of ticks of a categorical axis; more labels would hide each other. */
 const MAX_TICKS = 14;
 
-/** Return the axis of a parameter or metric over the given trials. */
-export function axisOf(key: string, trials: Trial[], dimension: Dimension | undefined): Axis {
+type Read = (trial: Trial) => Json | undefined;
+
+/** Return the axis of a parameter or metric over the space and the given trials. */
+export function axisOf(
+  key: string,
+  trials: Trial[],
+  dimension: Dimension | undefined,
+  goals: Goals,
+): Axis {
   const name = key.slice(2);
-  const read = key.startsWith("p:")
-    ? (t: Trial): Json => t.flat[name] ?? null
-    : (t: Trial): Json => t.metrics[name] ?? null;
+  const read: Read = key.startsWith("p:")
+    ? (t) => t.flat[name]
+    : (t) => outcomeOf(t, name, modeOf(goals, name))?.value;
   const title = key === "m:default" ? "result" : name;
-  const values = trials.map(read).filter((value) => value !== null);
+  const values = trials.map(read).filter((value): value is Json => value !== undefined);
   const numbers = values.filter(
     (value): value is number => typeof value === "number" && Number.isFinite(value),
   );
-  if (dimension?.options.length || numbers.length < values.length) {
+  const bounds = dimension?.bounds ?? [];
+  if (dimension?.options.length || numbers.length < values.length || !numbers.length)
     return categories(key, title, read, values, dimension?.options ?? []);
-  }
-  const low = Math.min(...chunked(numbers, Math.min));
-  const high = Math.max(...chunked(numbers, Math.max));
-  return numeric(
-    key,
-    title,
-    read,
-    low,
-    high,
-    Boolean(dimension?.log) && low > 0,
-    numbers.every(Number.isInteger),
-  );
+  const low = Math.min(...bounds, ...chunked(numbers, Math.min));
+  const high = Math.max(...bounds, ...chunked(numbers, Math.max));
+  const whole = [...bounds, ...numbers].every(Number.isInteger);
+  return numeric({ key, title, read, low, high, log: Boolean(dimension?.log) && low > 0, whole });
 }
 
 /** Return the extremes of chunks: a call with 10⁵ arguments would overflow the stack. */
@@ -56,11 +59,11 @@ function chunked(values: number[], extreme: (...of: number[]) => number): number
 function categories(
   key: string,
   title: string,
-  read: (t: Trial) => Json,
+  read: Read,
   values: Json[],
   options: string[],
 ): Axis {
-  const labels = [...new Set([...options, ...values.map(formatValue)])];
+  const labels = [...new Set([...options, ...values.map(parameterText)])];
   const positions = new Map(
     labels.map((word, i) => [word, labels.length > 1 ? i / (labels.length - 1) : 0.5]),
   );
@@ -71,7 +74,7 @@ function categories(
     kind: "category",
     position: (trial) => {
       const value = read(trial);
-      return value === null ? null : (positions.get(formatValue(value)) ?? null);
+      return value === undefined ? null : (positions.get(parameterText(value)) ?? null);
     },
     ticks: labels
       .filter((_, i) => i % stride === 0)
@@ -79,41 +82,33 @@ function categories(
   };
 }
 
-function numeric(
-  key: string,
-  title: string,
-  read: (t: Trial) => Json,
-  low: number,
-  high: number,
-  log: boolean,
-  whole: boolean,
-): Axis {
+interface NumericAxis {
+  key: string;
+  title: string;
+  read: Read;
+  low: number;
+  high: number;
+  log: boolean;
+  /** Whether all its values are integers; then its ticks are, too. */
+  whole: boolean;
+}
+
+function numeric({ key, title, read, low, high, log, whole }: NumericAxis): Axis {
   const scale = log ? Math.log : (value: number) => value;
   const [from, to] = [scale(low), scale(high)];
   const position = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
-  const marks =
-    to > from
-      ? [0, 0.25, 0.5, 0.75, 1].map((step) => unscaled(from + step * (to - from), log))
-      : [low];
-  // An axis of integers has integer ticks.
-  const kept = whole && !log ? [...new Set(marks.map(Math.round))] : marks;
-  const ticks = kept
-    .filter(Number.isFinite)
-    .map((mark) => ({ position: position(mark), text: formatShort(mark) }));
+  const marks = log ? logTicks(low, high) : niceTicks(low, high, 5, whole);
   return {
     key,
     title,
     kind: log ? "log" : "linear",
-    ticks,
+    ticks: marks.map((mark) => ({ position: position(mark), text: formatShort(mark) })),
     position: (trial) => {
       const value = read(trial);
-      return typeof value === "number" && Number.isFinite(value) ? position(value) : null;
+      if (typeof value !== "number" || !Number.isFinite(value) || (log && value <= 0)) return null;
+      return position(value);
     },
   };
-}
-
-function unscaled(value: number, log: boolean): number {
-  return log ? Math.exp(value) : value;
 }
 
 /** Ranges that the user selected on axes: lowest and highest position by key. */

@@ -76,7 +76,7 @@ export interface Colours {
 export function drawLines(
   canvas: HTMLCanvasElement,
   frame: Frame,
-  trials: Trial[],
+  { trials, ranks, dashed }: { trials: Trial[]; ranks: Map<string, number>; dashed: Set<string> },
   brushes: Brushes,
   colours: Colours,
 ): () => void {
@@ -91,8 +91,8 @@ export function drawLines(
     ...faint.map((trial) => ({ trial, rank: -1, best: false })),
     ...inside.map((trial, i) => ({
       trial,
-      rank: inside.length > 1 ? i / (inside.length - 1) : 1,
-      best: i >= strong,
+      rank: ranks.get(trial.id) ?? null,
+      best: i >= strong && ranks.has(trial.id),
     })),
   ];
   context.lineJoin = "round";
@@ -103,9 +103,17 @@ export function drawLines(
       const { trial, rank, best } = queue[at]!;
       context.lineWidth = best ? 2 : 1;
       context.strokeStyle =
-        rank < 0 ? colours.line : rankColour(rank, colours.theme, best ? 1 : opacity);
+        rank === null
+          ? colours.muted
+          : rank < 0
+            ? colours.line
+            : rankColour(rank, colours.theme, best ? 1 : opacity);
+      context.globalAlpha = rank === null ? 0.35 : 1;
+      context.setLineDash(dashed.has(trial.id) ? [6, 4] : []);
       trace(context, frame, trial);
     }
+    context.globalAlpha = 1;
+    context.setLineDash([]);
     if (at < queue.length) turn = requestAnimationFrame(step);
     else drawAxes(context, frame, brushes, colours);
   };

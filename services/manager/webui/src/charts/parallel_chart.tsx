@@ -4,7 +4,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { count, formatValue } from "../format";
+import { count, parameterText } from "../format";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
 import { Menu } from "../components/menu";
@@ -12,7 +12,9 @@ import { useApp } from "../state/context";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
-import { type Trial, ranked } from "../state/trial";
+import { LoadingPart } from "../components/loading_part";
+import { type Goals, modeOf } from "../state/objectives";
+import type { Trial } from "../state/trial";
 import { type Axis, type Brushes, axisOf, passes } from "./parallel_axes";
 import {
   type Colours,
@@ -23,6 +25,7 @@ import {
   lineAt,
   yPosition,
 } from "./parallel_canvas";
+import { linesOf } from "./parallel_lines";
 import { colourOf } from "./plot";
 import { ColourScale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
@@ -33,11 +36,11 @@ const MAX_AXES = 9;
 interface Props {
   store: Store;
   metric: string;
-  minimize: boolean;
+  goals: Goals;
   height: number;
 }
 
-export function ParallelChart({ store, metric, minimize, height }: Props) {
+export function ParallelChart({ store, metric, goals, height }: Props) {
   const [chosen, setChosen] = usePreference<string[] | null>(`axes:${store.profile?.id}`, null);
   const [top, setTop] = usePreference("axes:top", 100);
   const [brushes, setBrushes] = useState<Brushes>({});
@@ -47,17 +50,15 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
   );
   const known = useMemo(() => keysOf(store), [store.version, dimensions]);
   const keys = (chosen ?? usual(known, metric)).filter((key) => known.includes(key));
-  // Worst first: the best trials are drawn on top.
-  const trials = useMemo(() => {
-    const all = ranked(store.trials.values(), minimize, metric).filter((trial) =>
-      Number.isFinite(trial.metrics[metric]!),
-    );
-    return all.slice(0, Math.max(1, Math.ceil((all.length * top) / 100))).reverse();
-  }, [store.version, minimize, metric, top]);
+  const mode = modeOf(goals, metric);
+  const { trials, ranks, dashed } = useMemo(
+    () => linesOf(store.trials.values(), goals, metric, top),
+    [store.version, goals, metric, top],
+  );
   const axes = useMemo(() => {
     const byName = new Map(dimensions.map((one) => [one.name, one]));
-    return keys.map((key) => axisOf(key, trials, byName.get(key.slice(2))));
-  }, [keys.join("|"), trials, dimensions]);
+    return keys.map((key) => axisOf(key, trials, byName.get(key.slice(2)), goals));
+  }, [keys.join("|"), trials, dimensions, goals]);
   const inside = useMemo(
     () => trials.filter((trial) => passes(trial, axes, brushes)),
     [trials, axes, brushes],
@@ -112,9 +113,12 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
           {count(trials.length, "trial")}
         </span>
       </div>
+      <LoadingPart store={store} />
       <Lines
         axes={axes}
         trials={trials}
+        ranks={ranks}
+        dashed={dashed}
         inside={inside}
         brushes={brushes}
         height={height}
@@ -122,7 +126,13 @@ export function ParallelChart({ store, metric, minimize, height }: Props) {
         onBrush={(key, range) => setBrushes(withRange(brushes, key, range))}
       />
       <p class="legend">
-        <ColourScale />
+        <ColourScale mode={mode} />
+        {dashed.size ? (
+          <span>dashed: best intermediate result of a trial without a result ({dashed.size})</span>
+        ) : null}
+        {ranks.size < trials.length ? (
+          <span>grey: without a value, or beyond a limit ({trials.length - ranks.size})</span>
+        ) : null}
         <span class="muted">
           drag along an axis to mark a range, drag a name to move its axis; lines pass below an axis
           on which they have no value
@@ -157,6 +167,8 @@ function withRange(brushes: Brushes, key: string, range: [number, number] | null
 interface LinesProps {
   axes: Axis[];
   trials: Trial[];
+  ranks: Map<string, number>;
+  dashed: Set<string>;
   inside: Trial[];
   brushes: Brushes;
   height: number;
@@ -164,7 +176,17 @@ interface LinesProps {
   onBrush: (key: string, range: [number, number] | null) => void;
 }
 
-function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: LinesProps) {
+function Lines({
+  axes,
+  trials,
+  ranks,
+  dashed,
+  inside,
+  brushes,
+  height,
+  onMove,
+  onBrush,
+}: LinesProps) {
   const { go, theme } = useApp();
   const box = useRef<HTMLDivElement>(null);
   const base = useRef<HTMLCanvasElement>(null);
@@ -183,9 +205,15 @@ function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: Lines
   useEffect(
     () =>
       width
-        ? drawLines(base.current!, frame, trials, brushes, coloursOf(box.current!, theme))
+        ? drawLines(
+            base.current!,
+            frame,
+            { trials, ranks, dashed },
+            brushes,
+            coloursOf(box.current!, theme),
+          )
         : undefined,
-    [axes, trials, brushes, width, height, theme],
+    [axes, trials, ranks, dashed, brushes, width, height, theme],
   );
   useEffect(() => {
     if (width) drawOne(over.current!, frame, hit?.trial ?? null, coloursOf(box.current!, theme));
@@ -196,7 +224,7 @@ function Lines({ axes, trials, inside, brushes, height, onMove, onBrush }: Lines
     return { x: event.clientX - rect.left, y: event.clientY - rect.top };
   };
   const nearAxis = (x: number) => axes.find((_, i) => Math.abs(axisX(frame, i) - x) < 12);
-  const summary = `${count(axes.length, "axis").replace("axiss", "axes")}: ${axes.map((axis) => axis.title).join(", ")}. ${describeBest(inside, axes)}`;
+  const summary = `${count(axes.length, "axis").replace("axiss", "axes")}: ${axes.map((axis) => axis.title).join(", ")}. ${describeBest(inside, axes, ranks)}`;
   return (
     <div
       class="parallel"
@@ -275,12 +303,14 @@ function coloursOf(element: Element, theme: "light" | "dark"): Colours {
   };
 }
 
-function describeBest(trials: Trial[], axes: Axis[]): string {
+function describeBest(trials: Trial[], axes: Axis[], ranks: Map<string, number>): string {
   const best = trials.at(-1);
   if (!best) return "No trial is within the selected ranges.";
+  if (!ranks.has(best.id)) return "No trial has a result to rank it by.";
   const values = axes
     .filter((axis) => axis.key.startsWith("p:"))
-    .map((axis) => `${axis.title} ${formatValue(best.flat[axis.title])}`);
+    .filter((axis) => axis.title in best.flat)
+    .map((axis) => `${axis.title} ${parameterText(best.flat[axis.title])}`);
   return `The best trial, ${best.number}, has ${values.join(", ")}.`;
 }
 

@@ -9,12 +9,17 @@ import uPlot from "uplot";
 
 import { formatShort } from "../format";
 import { useApp } from "../state/context";
+import { valueRange, withLines } from "./scales";
 
 export interface PlotSeries {
   name: string;
   /** A custom property of the style sheet (`--accent`) or a colour. */
   colour: string;
   kind: "points" | "line" | "step" | "bars";
+  /** Shape of points: a disc, or a ring, a cross or a square, told apart without colour. */
+  symbol?: "ring" | "cross" | "square";
+  /** True: its points lie at the lower edge, whatever the values: those of trials without one. */
+  edge?: boolean;
   y: (number | null | undefined)[];
   width?: number;
   /** Size of points in px. */
@@ -34,6 +39,10 @@ interface Props {
   yTitle: string;
   height: number;
   logY?: boolean;
+  /** True: the value axis begins at 0, as bars need. */
+  fromZero?: boolean;
+  /** Values of limits, drawn as dashed lines across the chart. */
+  limits?: { x?: number[]; y?: number[] };
   /** True: x is not a count, so its axis has fractions. */
   fractions?: boolean;
   /** Content of the tooltip of a point. */
@@ -61,8 +70,9 @@ export function Plot(props: Props) {
   const [pick, setPick] = useState<Pick | null>(null);
   const [zoomed, setZoomed] = useState(false);
   const shape = series
-    .map((one) => `${one.name} ${one.colour} ${one.kind} ${one.width} ${one.size}`)
+    .map((one) => `${one.name} ${one.colour} ${one.kind} ${one.width} ${one.size} ${one.symbol}`)
     .join("|");
+  const lines = JSON.stringify(props.limits ?? {});
   const isZoomed = useRef(false);
   isZoomed.current = zoomed;
 
@@ -89,7 +99,7 @@ export function Plot(props: Props) {
       setPick(null);
       setZoomed(false);
     };
-  }, [shape, theme, logY, height, xTitle, yTitle]);
+  }, [shape, theme, logY, height, xTitle, yTitle, lines]);
 
   useEffect(() => {
     plot.current?.setData(dataOf(latest.current), !isZoomed.current);
@@ -159,8 +169,16 @@ function same(a: Pick | null, b: Pick | null): boolean {
   );
 }
 
-function dataOf({ x, series }: Props): uPlot.AlignedData {
-  return [x, ...series.map((one) => one.y)] as uPlot.AlignedData;
+/** Height of marks at the lower edge, as a share of the chart. */
+const EDGE = 0.02;
+
+function dataOf({ x, series, logY }: Props): uPlot.AlignedData {
+  const shown = (one: PlotSeries) => {
+    if (one.edge) return one.y.map((value) => (value === null ? null : EDGE));
+    // A logarithmic scale has no place for these; the chart counts them.
+    return logY ? one.y.map((value) => ((value ?? 0) > 0 ? value : null)) : one.y;
+  };
+  return [x, ...series.map(shown)] as uPlot.AlignedData;
 }
 
 /** Return the value of a custom property, or the colour itself. */
@@ -195,13 +213,20 @@ function options(element: HTMLElement, props: Props, listener: PlotListener): uP
     legend: { show: false },
     padding: [12, 14, 0, 0],
     scales: {
-      x: { time: false, range: props.fractions ? spreadEvenly : spread },
+      x: {
+        time: false,
+        range: props.fractions
+          ? (_plot, low, high) => valueRange(...withLines(low, high, props.limits?.x ?? []))
+          : spread,
+      },
       y: props.logY
         ? { distr: 3 }
         : {
             range: (_plot, low, high) =>
-              uPlot.rangeNum(low ?? 0, high ?? 1, 0.08, false) as uPlot.Range.MinMax,
+              valueRange(...withLines(low, high, props.limits?.y ?? []), props.fromZero),
           },
+      // Marks of trials without a value: at the lower edge, at every zoom.
+      edge: { range: [0, 1] },
     },
     cursor: {
       x: false,
@@ -240,6 +265,7 @@ function options(element: HTMLElement, props: Props, listener: PlotListener): uP
           if (plot.select.width > 0 || plot.select.height > 0) listener.zoom(true);
         },
       ],
+      draw: [(plot) => drawLimits(plot, props.limits ?? {}, colourOf(element, "--s-failed"))],
       init: [
         (plot) => {
           plot.over.addEventListener("dblclick", () => listener.zoom(false));
@@ -262,8 +288,28 @@ function spread(_plot: uPlot, low: number | null, high: number | null): uPlot.Ra
   return [low - room, high + room];
 }
 
-function spreadEvenly(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
-  return uPlot.rangeNum(low ?? 0, high ?? 1, 0.05, false) as uPlot.Range.MinMax;
+function drawLimits(plot: uPlot, limits: { x?: number[]; y?: number[] }, colour: string): void {
+  const { ctx: context, bbox } = plot;
+  context.save();
+  context.beginPath();
+  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = devicePixelRatio;
+  context.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+  context.beginPath();
+  for (const limit of limits.x ?? []) {
+    const x = plot.valToPos(limit, "x", true);
+    context.moveTo(x, bbox.top);
+    context.lineTo(x, bbox.top + bbox.height);
+  }
+  for (const limit of limits.y ?? []) {
+    const y = plot.valToPos(limit, "y", true);
+    context.moveTo(bbox.left, y);
+    context.lineTo(bbox.left + bbox.width, y);
+  }
+  context.stroke();
+  context.restore();
 }
 
 function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
@@ -271,8 +317,9 @@ function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
   if (one.kind === "points") {
     return {
       stroke,
+      ...(one.edge ? { scale: "edge" } : {}),
       paths: () => null,
-      points: { show: true, size: one.size ?? 6, fill: stroke, width: 0 },
+      points: pointsOf(one, stroke),
     };
   }
   if (one.kind === "bars") {
@@ -293,6 +340,39 @@ function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
   };
 }
 
+function pointsOf(one: PlotSeries, stroke: string): uPlot.Series.Points {
+  const size = one.size ?? 6;
+  if (!one.symbol) return { show: true, size, fill: stroke, width: 0 };
+  if (one.symbol === "ring")
+    return { show: true, size: size + 1, stroke, fill: "transparent", width: 1.5 };
+  const cross = one.symbol === "cross";
+  return {
+    show: true,
+    size,
+    stroke,
+    fill: "transparent",
+    width: 1.5,
+    paths: (plot, index, from, to) => {
+      const path = new Path2D();
+      const half = (size / 2) * devicePixelRatio;
+      const scale = plot.series[index]!.scale!;
+      for (let i = from; i <= to; i += 1) {
+        const value = plot.data[index]![i];
+        if (value === null || value === undefined) continue;
+        const x = plot.valToPos(plot.data[0][i]!, "x", true);
+        const y = plot.valToPos(value, scale, true);
+        if (cross) {
+          path.moveTo(x - half, y - half);
+          path.lineTo(x + half, y + half);
+          path.moveTo(x - half, y + half);
+          path.lineTo(x + half, y - half);
+        } else path.rect(x - half, y - half, 2 * half, 2 * half);
+      }
+      return { stroke: path, fill: null };
+    },
+  };
+}
+
 /** Return the point nearest to the pointer, within `REACH_PX`. */
 function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
   const { left = -1, top = -1 } = plot.cursor;
@@ -307,7 +387,7 @@ function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
     for (let s = 1; s < plot.data.length; s += 1) {
       const value = pickable[s - 1] ? plot.data[s]![index] : null;
       if (value === null || value === undefined) continue;
-      const y = plot.valToPos(value, "y");
+      const y = plot.valToPos(value, plot.series[s]!.scale ?? "y");
       const bar = plot.series[s]!.fill && y < top ? 0 : (y - top) ** 2; // a bar is picked anywhere on it
       const distance = (x - left) ** 2 + bar;
       if (distance < least) {

@@ -4,16 +4,21 @@ import { useMemo } from "preact/hooks";
 
 import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
+import { type Goals, modeOf } from "../state/objectives";
+import type { PointKind } from "../state/outcome";
 import type { Store } from "../state/store";
 import { NoResult } from "../components/no_result";
+import { LoadingPart } from "../components/loading_part";
+import { TrialLink } from "../components/trial_link";
 import { Plot, type PlotSeries } from "./plot";
+import { logNote, logSplit } from "./scales";
 import { type Results, resultsOf } from "./series";
 import { TrialTip } from "./trial_tip";
 
 interface Props {
   store: Store;
   metric: string;
-  minimize: boolean;
+  goals: Goals;
   height: number;
   logY?: boolean;
   /** Whether to draw the best result so far. */
@@ -22,10 +27,26 @@ interface Props {
   table?: boolean;
 }
 
+/** How each kind of point is drawn and named. */
+const KINDS: Record<
+  PointKind,
+  { colour: string; symbol?: "ring" | "cross" | "square"; name: string }
+> = {
+  result: { colour: "--point", name: "result of a trial" },
+  infeasible: { colour: "--s-failed", symbol: "square", name: "result beyond a limit" },
+  intermediate: {
+    colour: "--s-early_stopped",
+    symbol: "ring",
+    name: "best intermediate result of a trial without a result",
+  },
+  none: { colour: "--s-failed", symbol: "cross", name: "ended without a value" },
+};
+const ORDER: readonly PointKind[] = ["none", "intermediate", "infeasible", "result"];
+
 export function ResultChart({
   store,
   metric,
-  minimize,
+  goals,
   height,
   logY = false,
   best = true,
@@ -33,60 +54,93 @@ export function ResultChart({
 }: Props) {
   const { go } = useApp();
   const results = useMemo(
-    () => resultsOf(store.trials.values(), metric, minimize),
-    [store.version, metric, minimize],
+    () => resultsOf(store.trials.values(), goals, metric),
+    [store.version, metric, goals],
   );
-  const series = useMemo(() => seriesOf(results, best), [results, best]);
+  const mode = modeOf(goals, metric);
+  const hasBest = best && mode !== null;
+  const limits = goals.limits.filter((one) => one.metric === metric);
+  const series = useMemo(() => seriesOf(results, hasBest), [results, hasBest]);
   if (results.trials.length === 0) return <NoResult store={store} />;
-  const summary = describe(results, minimize);
+  const split = logSplit(results.y);
+  const isLog = logY && split.possible;
+  const kinds = ORDER.filter((kind) => results.kinds.includes(kind)).reverse();
   return (
     <figure class="chart">
+      <LoadingPart store={store} />
       <Plot
         label="Result of each trial"
-        summary={summary}
+        summary={describe(results, goals, metric)}
         x={results.x}
         series={series}
         height={height}
-        logY={logY && Math.min(...results.best, ...results.y.slice(0, 1000)) > 0}
+        logY={isLog}
+        limits={{ y: limits.map((one) => one.max) }}
         xTitle="trial"
         yTitle={metric === "default" ? "result" : metric}
         tip={(_series, index) => (
           <TrialTip trial={results.trials[index]!}>
-            {metric === "default" ? "result" : metric} <b>{formatValue(results.y[index])}</b>
+            {NAMES[results.kinds[index]!](metric)} <b>{formatValue(results.y[index])}</b>
           </TrialTip>
         )}
         onPick={(_series, index) => go({ trial: results.trials[index]!.id })}
       />
       <figcaption class="legend">
-        <span>
-          <i class="dot" data-colour="point" /> result of a trial
-        </span>
-        {best ? (
+        {kinds.map((kind) => (
+          <span key={kind}>
+            <i class="symbol" data-symbol={KINDS[kind].symbol ?? "dot"} data-kind={kind} />{" "}
+            {KINDS[kind].name}
+            {kind === "result"
+              ? ""
+              : ` (${results.kinds.filter((one) => one === kind).length.toLocaleString("en")})`}
+          </span>
+        ))}
+        {hasBest && results.improvements.length ? (
           <span>
-            <i class="dash" data-colour="best" /> best so far ({minimize ? "smallest" : "largest"})
+            <i class="dash" data-colour="best" /> best so far (
+            {mode === "minimize" ? "smallest" : "largest"})
           </span>
         ) : null}
+        {limits.map(({ max }) => (
+          <span key={max}>
+            <i class="dash" data-colour="limit" /> limit {formatValue(max)}
+          </span>
+        ))}
+        {logY && logNote(split) ? <span role="status">{logNote(split)}</span> : null}
       </figcaption>
-      {table ? <Improvements results={results} /> : null}
+      {table && results.improvements.length ? <Improvements results={results} /> : null}
     </figure>
   );
 }
 
-function seriesOf(results: Results, best: boolean): PlotSeries[] {
+const NAMES: Record<PointKind, (metric: string) => string> = {
+  result: (metric) => (metric === "default" ? "result" : metric),
+  infeasible: (metric) => `${NAMES.result(metric)} (beyond a limit)`,
+  intermediate: (metric) => `best intermediate ${NAMES.result(metric)}`,
+  none: (metric) => NAMES.result(metric),
+};
+
+function seriesOf(results: Results, hasBest: boolean): PlotSeries[] {
   const crowd = results.x.length;
   const size = crowd > 3000 ? 3 : crowd > 600 ? 4.5 : 7;
-  const points: PlotSeries = {
-    name: "result",
-    colour: "--point",
-    kind: "points",
-    y: results.y,
-    size,
-  };
-  if (!best) return [points];
+  const points = ORDER.filter((kind) => results.kinds.includes(kind)).map((kind): PlotSeries => {
+    const { colour, symbol } = KINDS[kind];
+    return {
+      name: kind,
+      colour,
+      kind: "points",
+      size,
+      ...(symbol ? { symbol } : {}),
+      ...(kind === "none" ? { edge: true } : {}),
+      // A mark at the edge needs a place, not a value.
+      y: results.y.map((y, i) => (results.kinds[i] !== kind ? null : kind === "none" ? 0 : y)),
+    };
+  });
+  if (!hasBest) return points;
   const improved: (number | null)[] = results.y.map(() => null);
   for (const i of results.improvements) improved[i] = results.y[i]!;
   return [
-    points,
+    ...points,
     {
       name: "best so far",
       colour: "--best",
@@ -105,18 +159,24 @@ function seriesOf(results: Results, best: boolean): PlotSeries[] {
   ];
 }
 
-function describe(results: Results, minimize: boolean): string {
-  const last = results.improvements.at(-1)!;
-  const trial = results.trials[last]!;
+function describe(results: Results, goals: Goals, metric: string): string {
+  const mode = modeOf(goals, metric);
+  const many = (kind: PointKind) => results.kinds.filter((one) => one === kind).length;
+  const parts = [count(many("result"), "result")];
+  if (many("infeasible")) parts.push(`${count(many("infeasible"), "result")} beyond a limit`);
+  if (many("intermediate"))
+    parts.push(`${count(many("intermediate"), "trial")} with intermediate results only`);
+  if (many("none")) parts.push(`${count(many("none"), "trial")} without a value`);
+  const last = results.improvements.at(-1);
+  if (last === undefined) return `${parts.join(", ")}.`;
   return (
-    `${count(results.trials.length, "result")}. ` +
-    `Best (${minimize ? "smallest" : "largest"}): ${formatValue(results.best.at(-1))} in trial ${trial.number}; ` +
+    `${parts.join(", ")}. Best (${mode === "minimize" ? "smallest" : "largest"}): ` +
+    `${formatValue(results.best.at(-1))} in trial ${results.trials[last]!.number}; ` +
     `${count(results.improvements.length, "improvement")}.`
   );
 }
 
 function Improvements({ results }: { results: Results }) {
-  const { href, go } = useApp();
   return (
     <details>
       <summary>Improvements as a table ({results.improvements.length})</summary>
@@ -139,15 +199,7 @@ function Improvements({ results }: { results: Results }) {
               <tr key={trial.id}>
                 <td class="number">{trial.number}</td>
                 <td>
-                  <a
-                    href={href({ trial: trial.id })}
-                    onClick={(event) => {
-                      event.preventDefault();
-                      go({ trial: trial.id });
-                    }}
-                  >
-                    {trial.id}
-                  </a>
+                  <TrialLink trial={trial} />
                 </td>
                 <td class="number">{formatValue(results.y[i])}</td>
               </tr>

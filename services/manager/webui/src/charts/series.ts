@@ -1,36 +1,48 @@
 // Data of the charts: pure functions, tested without a canvas.
 
+import { type Goals, modeOf } from "../state/objectives";
+import { type PointKind, outcomeOf, pointKind } from "../state/outcome";
 import { type Trial, durationOf } from "../state/trial";
 
 export interface Results {
+  /** Ended trials and those with a result, by number. */
   trials: Trial[];
   /** Sequence numbers of the trials. */
   x: number[];
-  y: number[];
-  /** The best value up to and including each trial. */
-  best: number[];
+  /** The number that is drawn; null: the trial has none. */
+  y: (number | null)[];
+  kinds: PointKind[];
+  /** The best feasible result up to and including each trial; null before the first. */
+  best: (number | null)[];
   /** Indices of the trials that were better than all previous ones. */
   improvements: number[];
 }
 
-/** Return the finite values of a metric in the order of trial numbers. */
-export function resultsOf(trials: Iterable<Trial>, key: string, minimize: boolean): Results {
-  const chosen = [...trials]
-    .filter((trial) => Number.isFinite(trial.metrics[key] ?? NaN))
-    .sort((a, b) => a.number - b.number);
-  const y = chosen.map((trial) => trial.metrics[key]!);
-  const best: number[] = [];
-  const improvements: number[] = [];
-  y.forEach((value, i) => {
-    const before = best[i - 1];
-    if (before === undefined || (minimize ? value < before : value > before)) {
-      best.push(value);
-      improvements.push(i);
-    } else {
-      best.push(before);
+/**
+ * Return what the chart of results shows: results, best intermediate results of trials without
+ * one, and trials that have neither. Only feasible results count for the best one.
+ */
+export function resultsOf(trials: Iterable<Trial>, goals: Goals, metric: string): Results {
+  const mode = modeOf(goals, metric);
+  const found: Results = { trials: [], x: [], y: [], kinds: [], best: [], improvements: [] };
+  let best: number | null = null;
+  for (const trial of [...trials].sort((a, b) => a.number - b.number)) {
+    const kind = pointKind(trial, goals, metric);
+    if (kind === null) continue;
+    const value = outcomeOf(trial, metric, mode)?.value ?? null;
+    if (kind === "result" && value !== null && mode !== null) {
+      if (best === null || (mode === "minimize" ? value < best : value > best)) {
+        best = value;
+        found.improvements.push(found.trials.length);
+      }
     }
-  });
-  return { trials: chosen, x: chosen.map((trial) => trial.number), y, best, improvements };
+    found.trials.push(trial);
+    found.x.push(trial.number);
+    found.y.push(value);
+    found.kinds.push(kind);
+    found.best.push(best);
+  }
+  return found;
 }
 
 /** Return the started trials and their durations, in the order of their numbers. */

@@ -1,6 +1,7 @@
 // Tooltip of a trial.
 
-import { formatValue, formatState } from "../format";
+import { formatState, parameterText } from "../format";
+import { resultText } from "../state/outcome";
 import type { Trial } from "../state/trial";
 
 /** Maximum number of parameters; the details of the trial have all. */
@@ -20,7 +21,7 @@ export function TrialTip({
       <div>
         {children ?? (
           <>
-            result <b>{formatValue(trial.value ?? trial.result)}</b>
+            result <b>{resultText(trial)}</b>
           </>
         )}
       </div>
@@ -30,7 +31,7 @@ export function TrialTip({
           {entries.slice(0, MAX_PARAMETERS_SHOWN).map(([name, value]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td>{formatValue(value)}</td>
+              <td>{parameterText(value)}</td>
             </tr>
           ))}
         </tbody>

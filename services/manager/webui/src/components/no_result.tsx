@@ -5,7 +5,7 @@ import type { Store } from "../state/store";
 export function NoResult({ store }: { store: Store }) {
   return (
     <p class="empty" role="status">
-      {store.bestLoaded ? "No trial has a result yet." : "Loading results…"}
+      {store.complete ? "No trial has a result yet." : "Loading results…"}
     </p>
   );
 }

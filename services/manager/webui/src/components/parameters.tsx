@@ -1,7 +1,7 @@
 // List of parameter names and values.
 
 import type { Json } from "../api/records";
-import { formatValue } from "../format";
+import { parameterText } from "../format";
 
 export function Parameters({ flat }: { flat: Record<string, Json> }) {
   const entries = Object.entries(flat);
@@ -12,7 +12,7 @@ export function Parameters({ flat }: { flat: Record<string, Json> }) {
         <div key={name}>
           <dt>{name}</dt>
           <dd title={typeof value === "number" ? String(value) : undefined}>
-            {formatValue(value)}
+            {parameterText(value)}
           </dd>
         </div>
       ))}

@@ -22,11 +22,12 @@ const ICONS: Record<string, IconName> = {
   TUNER_NO_MORE_TRIAL: "ring",
 };
 
-export function StatePill({ state }: { state: string }) {
+/** `label` replaces the word of the state. */
+export function StatePill({ state, label }: { state: string; label?: string }) {
   return (
     <span class="pill" data-state={state}>
       <Icon name={ICONS[state] ?? "question"} size={13} />
-      {formatState(state)}
+      {label ?? formatState(state)}
     </span>
   );
 }

@@ -1,15 +1,17 @@
 // Columns of the trial table: title, text, and the value to sort and search by.
 
 import type { Json } from "../api/records";
-import { formatValue, formatDuration, formatState, formatTime } from "../format";
-import { type Trial, durationOf } from "./trial";
+import { formatValue, formatDuration, formatState, formatTime, parameterText } from "../format";
+import { type Goals, modeOf } from "./objectives";
+import { bestIntermediate, metricText, resultText } from "./outcome";
+import { LIVE, type Trial, durationOf } from "./trial";
 
 export interface Column {
   /** Unique; parameters are `p:lr`, metrics `m:loss`. */
   key: string;
   title: string;
-  /** Value to sort and search by; null sorts last. */
-  value: (trial: Trial, now: number) => Json;
+  /** Value to sort and search by; undefined, no value, sorts last. */
+  value: (trial: Trial, now: number) => Json | undefined;
   text: (trial: Trial, now: number) => string;
   /** Width in px; a table that is too wide scrolls sideways. */
   width: number;
@@ -36,19 +38,11 @@ const FIXED: Column[] = [
     text: (t) => formatState(t.state),
   },
   {
-    key: "result",
-    title: "Result",
-    width: 120,
-    number: true,
-    value: (t) => t.value ?? (typeof t.result === "string" ? t.result : null),
-    text: (t) => formatValue(t.value ?? t.result),
-  },
-  {
     key: "duration",
     title: "Duration",
     width: 104,
     number: true,
-    value: (t, now) => durationOf(t, now),
+    value: (t, now) => durationOf(t, now) ?? undefined,
     text: (t, now) => seconds(durationOf(t, now)),
   },
   {
@@ -62,14 +56,14 @@ const FIXED: Column[] = [
     key: "started",
     title: "Started",
     width: 196,
-    value: (t) => t.record.startTime ?? null,
+    value: (t) => t.record.startTime,
     text: (t) => formatTime(t.record.startTime),
   },
   {
     key: "ended",
     title: "Ended",
     width: 196,
-    value: (t) => t.record.endTime ?? null,
+    value: (t) => t.record.endTime,
     text: (t) => formatTime(t.record.endTime),
   },
   {
@@ -85,7 +79,7 @@ const FIXED: Column[] = [
     title: "Latest intermediate",
     width: 150,
     number: true,
-    value: (t) => t.record.latestIntermediate ?? null,
+    value: (t) => t.record.latestIntermediate,
     text: (t) => formatValue(t.record.latestIntermediate),
   },
   {
@@ -101,37 +95,69 @@ const FIXED: Column[] = [
     key: "runner",
     title: "Agent",
     width: 130,
-    value: (t) => t.record.runnerId ?? null,
+    value: (t) => t.record.runnerId,
     text: (t) => t.record.runnerId ?? "–",
   },
   {
     key: "platform",
     title: "Platform",
     width: 100,
-    value: (t) => t.record.platform ?? null,
+    value: (t) => t.record.platform,
     text: (t) => t.record.platform ?? "–",
   },
   {
     key: "gpus",
     title: "GPUs",
     width: 80,
-    value: (t) => t.record.gpuIndices?.join(",") ?? null,
+    value: (t) => t.record.gpuIndices?.join(","),
     text: (t) => t.record.gpuIndices?.join(", ") ?? "–",
   },
   {
     key: "message",
     title: "Message",
     width: 260,
-    value: (t) => t.record.message ?? null,
+    value: (t) => t.record.message,
     text: (t) => t.record.message?.split("\n")[0] ?? "–",
   },
 ];
-const FIRST = ["number", "id", "state", "result", "duration"];
+/** Return the column of the result: the first objective, or all of several ones as text. */
+function resultColumn(goals: Goals): Column {
+  const { metric } = goals.objectives[0]!;
+  const several = goals.objectives.length > 1;
+  return {
+    key: "result",
+    title: "Result",
+    width: several ? 240 : 120,
+    number: !several,
+    value: (t) => t.metrics[metric] ?? (typeof t.result === "string" ? t.result : undefined),
+    text: (t) => resultText(t, goals),
+  };
+}
+
+/** Return the column of the best intermediate result, of the metric and direction of the goals. */
+function bestColumn(goals: Goals): Column {
+  const { metric } = goals.objectives[0]!;
+  const best = (t: Trial) => bestIntermediate(t, metric, modeOf(goals, metric)) ?? undefined;
+  return {
+    key: "best",
+    title: "Best intermediate",
+    width: 166,
+    number: true,
+    value: best,
+    text: (t) => formatValue(best(t)),
+  };
+}
+
+const FIRST = ["number", "id", "state", "duration"];
 /** Maximum number of parameter columns by default. */
 const MAX_PARAMETERS = 8;
 
 /** Return all columns of an experiment. */
-export function allColumns(parameters: Iterable<string>, metrics: Iterable<string>): Column[] {
+export function allColumns(
+  parameters: Iterable<string>,
+  metrics: Iterable<string>,
+  goals: Goals,
+): Column[] {
   const ofMetrics = [...metrics]
     .filter((key) => key !== "default")
     .map((key): Column => ({
@@ -139,18 +165,21 @@ export function allColumns(parameters: Iterable<string>, metrics: Iterable<strin
       title: key,
       width: 110,
       number: true,
-      value: (t) => t.metrics[key] ?? null,
-      text: (t) => formatValue(t.metrics[key]),
+      value: (t) => t.metrics[key],
+      text: (t) => metricText(t, key),
     }));
   const ofParameters = [...parameters].map((name): Column => ({
     key: `p:${name}`,
     title: name,
     width: Math.min(220, Math.max(112, 34 + name.length * 8)),
-    value: (t) => t.flat[name] ?? null,
-    text: (t) => (name in t.flat ? formatValue(t.flat[name]) : ""),
+    value: (t) => t.flat[name],
+    text: (t) => parameterText(t.flat[name]),
   }));
   return [
-    ...FIXED.slice(0, FIRST.length),
+    ...FIXED.slice(0, 3),
+    resultColumn(goals),
+    bestColumn(goals),
+    ...FIXED.slice(3, FIRST.length),
     ...ofMetrics,
     ...ofParameters,
     ...FIXED.slice(FIRST.length),
@@ -158,10 +187,27 @@ export function allColumns(parameters: Iterable<string>, metrics: Iterable<strin
 }
 
 /** Return the keys of the columns that are visible by default. */
-export function defaultColumns(all: Column[]): string[] {
+export function defaultColumns(all: Column[], trials: Iterable<Trial>): string[] {
   const parameters = all.filter((one) => one.key.startsWith("p:")).slice(0, MAX_PARAMETERS);
   const metrics = all.filter((one) => one.key.startsWith("m:")).slice(0, 3);
-  return [...FIRST, ...metrics.map((one) => one.key), ...parameters.map((one) => one.key)];
+  const stopped = hasOnlyIntermediates(trials) ? ["best"] : [];
+  // Several objectives have a column each.
+  const several = all.find((one) => one.key === "result")?.number === false;
+  return [
+    ...FIRST,
+    ...(several && metrics.length ? [] : ["result"]),
+    ...stopped,
+    ...metrics.map((one) => one.key),
+    ...parameters.map((one) => one.key),
+  ];
+}
+
+/** Whether a trial ended with intermediate results but without a result. */
+function hasOnlyIntermediates(trials: Iterable<Trial>): boolean {
+  for (const trial of trials)
+    if (trial.result === undefined && !LIVE.has(trial.state) && trial.record.intermediateCount > 0)
+      return true;
+  return false;
 }
 
 /** Return `trials` sorted by a column; trials without a value are last in both directions. */
@@ -169,8 +215,9 @@ export function sorted(trials: Trial[], column: Column, descending: boolean, now
   const keyed = trials.map((trial) => ({ trial, value: column.value(trial, now) }));
   const sign = descending ? -1 : 1;
   keyed.sort((a, b) => {
-    if (a.value === null || b.value === null) {
-      return Number(a.value === null) - Number(b.value === null) || b.trial.number - a.trial.number;
+    if (a.value === undefined || b.value === undefined) {
+      const missing = Number(a.value === undefined) - Number(b.value === undefined);
+      return missing || b.trial.number - a.trial.number;
     }
     return sign * compare(a.value, b.value) || sign * (a.trial.number - b.trial.number);
   });
@@ -181,7 +228,7 @@ export function sorted(trials: Trial[], column: Column, descending: boolean, now
 function compare(a: Json, b: Json): number {
   if (typeof a === "number" && typeof b === "number") return a < b ? -1 : a > b ? 1 : 0;
   if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
-  const left = formatValue(a);
-  const right = formatValue(b);
+  const left = parameterText(a);
+  const right = parameterText(b);
   return left < right ? -1 : left > right ? 1 : 0;
 }

@@ -3,21 +3,18 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useReducer } from "preact/hooks";
 
+import type { Move, PageLocation } from "./page_location";
 import type { Store } from "./store";
 
-/** Selected view and open trial. */
-export interface PageLocation {
-  view: "oview" | "detail" | "charts" | "architectures" | "experiment";
-  /** Id of the trial whose details are open; empty: none. */
-  trial: string;
-}
+export type { PageLocation } from "./page_location";
 
 export interface App {
   store: Store;
   place: PageLocation;
   /** Return the relative URL of a location. */
-  href: (place: Partial<PageLocation>) => string;
-  go: (place: Partial<PageLocation>) => void;
+  href: (to: Move) => string;
+  /** Go to a location; `replace` is no step for the browser's Back. */
+  go: (to: Move, how?: "push" | "replace") => void;
   /** Show a notification about an error or a completed action. */
   notify: (text: string, kind?: "error" | "done") => void;
   theme: "light" | "dark";

@@ -1,10 +1,11 @@
 // Parser of the trial table's search: `failed lr:0.001..0.1 optimizer=adam,sgd #12`.
 //
 // A word matches number, id, state and parameter values. A name with `=`, `:`, `!=`, `<`, `<=`,
-// `>` or `>=` tests one column. A trial must match all parts.
+// `>` or `>=` tests one column. A trial must match all parts. `name=null` finds the value null,
+// `name=[8,16]` a list, and `name=` trials without a value.
 
 import type { Json } from "../api/records";
-import { formatValue, formatState } from "../format";
+import { formatState, parameterText } from "../format";
 import type { Column } from "./columns";
 import type { Trial } from "./trial";
 
@@ -16,7 +17,7 @@ export interface Filter {
   problems: string[];
 }
 
-const PART = /(?:[^\s"]|"[^"]*"?)+/g;
+const PART = /(?:\[[^\]"]*\]|[^\s"]|"[^"]*"?)+/g;
 const ASKED = /^([^\s<>=:!"]+|"[^"]+")(<=|>=|!=|<|>|=|:)(.*)$/;
 const RANGE = /^(-?[\d.]*(?:e[-+]?\d+)?)(?:\.\.|…)(-?[\d.]*(?:e[-+]?\d+)?)$/i;
 /** Alternative names of columns. */
@@ -44,7 +45,7 @@ export function parseFilter(text: string, columns: Column[]): Filter {
     const name = unquoted(asked[1]!);
     const column = find(name, columns);
     if (!column) problems.push(`There is no column "${name}".`);
-    else tests.push(columnTest(column, asked[2]!, unquoted(asked[3]!), problems));
+    else tests.push(columnTest(column, asked[2]!, asked[3]!, problems));
   }
   return { test: (trial, now) => tests.every((one) => one(trial, now)), problems };
 }
@@ -79,7 +80,7 @@ function wordTest(text: string): Test {
     String(trial.number) === word ||
     trial.state.toLowerCase().startsWith(word.replaceAll(" ", "_")) ||
     formatState(trial.state).startsWith(word) ||
-    Object.values(trial.flat).some((value) => formatValue(value).toLowerCase().includes(word));
+    Object.values(trial.flat).some((value) => comparable(parameterText(value)).includes(word));
 }
 
 function columnTest(column: Column, operator: string, text: string, problems: string[]): Test {
@@ -88,15 +89,15 @@ function columnTest(column: Column, operator: string, text: string, problems: st
     if (range && (range[1] || range[2])) {
       return (trial, now) => within(column.value(trial, now), range[1]!, range[2]!);
     }
-    const wanted = text.split(",");
+    const wanted = valuesIn(text);
     return (trial, now) => wanted.some((one) => equals(column, trial, now, one));
   }
   if (operator === "!=") {
-    const wanted = text.split(",");
+    const wanted = valuesIn(text);
     return (trial, now) => !wanted.some((one) => equals(column, trial, now, one));
   }
-  const limit = Number(text);
-  if (text === "" || Number.isNaN(limit)) {
+  const limit = Number(unquoted(text));
+  if (unquoted(text) === "" || Number.isNaN(limit)) {
     problems.push(`"${column.title}${operator}" needs a number, got "${text}".`);
     return () => true;
   }
@@ -109,16 +110,41 @@ function columnTest(column: Column, operator: string, text: string, problems: st
   };
 }
 
-function equals(column: Column, trial: Trial, now: number, wanted: string): boolean {
-  const value = column.value(trial, now);
-  if (typeof value === "number") return wanted !== "" && value === Number(wanted);
-  const text = wanted.toLowerCase();
-  return (
-    formatValue(value).toLowerCase() === text || column.text(trial, now).toLowerCase() === text
-  );
+/** Return the values of a list; commas inside of quotes, brackets and braces do not part them. */
+export function valuesIn(text: string): string[] {
+  const found = [""];
+  let depth = 0;
+  let quoted = false;
+  for (const letter of text) {
+    if (letter === '"') quoted = !quoted;
+    else if (!quoted && "[{".includes(letter)) depth += 1;
+    else if (!quoted && "]}".includes(letter)) depth -= 1;
+    if (letter === "," && !quoted && depth <= 0) found.push("");
+    else found[found.length - 1] += letter;
+  }
+  return found;
 }
 
-function within(value: Json, low: string, high: string): boolean {
+/** Return a value's text so that the search reads it as one value. */
+export function searchText(text: string): string {
+  if (/^([[{]|"")/.test(text) || !/[\s,"]/.test(text)) return text;
+  return `"${unquoted(text)}"`;
+}
+
+function equals(column: Column, trial: Trial, now: number, wanted: string): boolean {
+  const value = column.value(trial, now);
+  if (wanted === "" || value === undefined) return wanted === "" && value === undefined;
+  if (typeof value === "number") return value === Number(wanted);
+  const text = comparable(wanted);
+  return comparable(parameterText(value)) === text || comparable(column.text(trial, now)) === text;
+}
+
+/** Return text without case, quotes and spaces between the items of a list. */
+function comparable(text: string): string {
+  return text === '""' ? text : unquoted(text.replace(/,\s+/g, ",")).toLowerCase();
+}
+
+function within(value: Json | undefined, low: string, high: string): boolean {
   if (typeof value !== "number") return false;
   return (low === "" || value >= Number(low)) && (high === "" || value <= Number(high));
 }

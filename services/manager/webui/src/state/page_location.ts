@@ -1,8 +1,57 @@
 // Conversion between the page's URL and its location.
 
-import type { PageLocation } from "./context";
+/** Selected view, open trial, and what is selected in the view. */
+export interface PageLocation {
+  view: View;
+  /** Id of the trial whose details are open; empty: none. */
+  trial: string;
+  /** Values of the view's fields that differ from the defaults, by field. */
+  values: Values;
+}
 
-const VIEWS = new Set(["oview", "detail", "charts", "architectures", "experiment"]);
+export type View = "oview" | "detail" | "charts" | "architectures" | "experiment";
+
+/** Names of fields in the query of the address. */
+export type Field =
+  | "q" // search
+  | "state" // selected states
+  | "sort" // column; with - descending
+  | "select" // ids of the selected trials
+  | "compare" // 1: the comparison of the selected trials is open
+  | "chart" // tab of the charts
+  | "metric"
+  | "platform"
+  | "age"
+  | "tab"; // tab of the details of a trial
+
+export type Values = Partial<Record<Field, string>>;
+
+const FIELDS: Record<View, readonly Field[]> = {
+  oview: [],
+  detail: ["q", "state", "sort", "select", "compare"],
+  charts: ["chart", "metric"],
+  architectures: [],
+  experiment: ["q", "state", "sort", "platform", "age"],
+};
+
+function fieldsOf({ view, trial }: { view: View; trial: string }): readonly Field[] {
+  return trial ? [...FIELDS[view], "tab"] : FIELDS[view];
+}
+
+/** Change of a location. */
+export interface Move {
+  view?: View;
+  trial?: string;
+  /** Values to change. */
+  values?: Values;
+}
+
+/** Return the location after a change; another view begins without values. */
+export function moved(from: PageLocation, to: Move): PageLocation {
+  const view = to.view ?? from.view;
+  const kept = view === from.view ? from.values : {};
+  return { view, trial: to.trial ?? from.trial, values: { ...kept, ...to.values } };
+}
 
 /** Return the location of a URL; the base listener has only the list of experiments. */
 export function locationOf(
@@ -10,11 +59,19 @@ export function locationOf(
   bound: boolean,
 ): PageLocation {
   const last = address.pathname.split("/").pop() ?? "";
-  const view = bound ? (VIEWS.has(last) ? last : "oview") : "experiment";
-  return {
-    view: view as PageLocation["view"],
-    trial: new URLSearchParams(address.search).get("trial") ?? "",
-  };
+  const view: View = bound
+    ? Object.hasOwn(FIELDS, last)
+      ? (last as View)
+      : "oview"
+    : "experiment";
+  const query = new URLSearchParams(address.search);
+  const trial = query.get("trial") ?? "";
+  const values: Values = {};
+  for (const field of fieldsOf({ view, trial })) {
+    const value = query.get(field);
+    if (value !== null) values[field] = value;
+  }
+  return { view, trial, values };
 }
 
 /** Return the query string of a location; `id` names the experiment on the base listener. */
@@ -22,6 +79,31 @@ export function search(place: PageLocation, id: string): string {
   const query = new URLSearchParams();
   if (id) query.set("id", id);
   if (place.trial) query.set("trial", place.trial);
+  for (const field of fieldsOf(place)) {
+    const value = place.values[field];
+    if (value !== undefined) query.set(field, value);
+  }
   const text = query.toString();
   return text ? `?${text}` : "";
+}
+
+/** Order of a table. */
+export interface Sort {
+  key: string;
+  descending: boolean;
+}
+
+/** Return the text of an order in the address: `-result` is descending. */
+export function sortText({ key, descending }: Sort): string {
+  return descending ? `-${key}` : key;
+}
+
+/** Return the order of a text in the address. */
+export function sortOf(text: string): Sort {
+  return { key: text.replace(/^-/, ""), descending: text.startsWith("-") };
+}
+
+/** Return the parts of a list in the address. */
+export function listOf(text: string): string[] {
+  return text.split(",").filter(Boolean);
 }

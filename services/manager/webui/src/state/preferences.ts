@@ -1,17 +1,19 @@
 // Preferences of the user, stored in the browser across reloads and views.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 const PREFIX = "nni:";
 
 /** Return a stored value and a function that changes it. `key` is unique within the page. */
 export function usePreference<T>(key: string, otherwise: T): [T, (value: T) => void] {
-  const [value, setValue] = useState<T>(() => read(key, otherwise));
+  const stored = useMemo(() => read(key, otherwise), [key]);
+  const [changed, setChanged] = useState<{ key: string; value: T } | null>(null);
   const change = (next: T) => {
-    setValue(next);
+    setChanged({ key, value: next });
     write(key, next);
   };
-  return [value, change];
+  // The key may change, from that of an experiment that is still loading.
+  return [changed?.key === key ? changed.value : stored, change];
 }
 
 /** Return a stored value; `otherwise` if there is none or the browser denies storage. */

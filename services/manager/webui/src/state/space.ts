@@ -1,7 +1,7 @@
 // Search spaces: dimensions to display, and validation of parameters.
 
 import type { Json, JsonObject } from "../api/records";
-import { formatValue, formatShort } from "../format";
+import { formatValue, formatShort, parameterText } from "../format";
 
 export interface Dimension {
   /** Full name; inside a nested choice `outer/inner`. */
@@ -16,6 +16,10 @@ export interface Dimension {
   log: boolean;
   /** Nesting depth: 0 for unconditional parameters. */
   depth: number;
+  /** Smallest and largest allowed number; null without both. */
+  bounds: [number, number] | null;
+  /** Branch of the choice around it; empty for unconditional parameters. */
+  branch: string;
 }
 
 /** Whether a key of a space is a constraint and not a parameter. */
@@ -24,7 +28,21 @@ export function isConstraint(key: string): boolean {
 }
 
 /** Return the dimensions of a space in its order; none for an invalid space. */
-export function dimensionsOf(space: Json | undefined, prefix = "", depth = 0): Dimension[] {
+export function dimensionsOf(space: Json | undefined): Dimension[] {
+  const merged = new Map<string, Dimension>();
+  for (const one of dimensionsIn(space, "", 0, "")) {
+    const before = merged.get(one.name);
+    merged.set(one.name, before ? joined(before, one) : one);
+  }
+  return [...merged.values()];
+}
+
+function dimensionsIn(
+  space: Json | undefined,
+  prefix: string,
+  depth: number,
+  branch: string,
+): Dimension[] {
   if (!isObject(space)) return [];
   const found: Dimension[] = [];
   for (const [key, spec] of Object.entries(space)) {
@@ -34,27 +52,58 @@ export function dimensionsOf(space: Json | undefined, prefix = "", depth = 0): D
       continue;
     const type = spec["_type"];
     const value = spec["_value"];
-    const options = type === "choice" ? value.map(optionLabel) : [];
     found.push({
       name,
       type: typeof spec["kind"] === "string" ? spec["kind"] : type,
       range: describe(type, Array.isArray(spec["candidates"]) ? spec["candidates"] : value),
-      options,
+      options: type === "choice" ? value.map(optionLabel) : [],
       log: /log/.test(type),
       depth,
+      bounds: boundsOf(type, value),
+      branch,
     });
     if (type === "choice")
-      for (const option of value) found.push(...dimensionsOf(option, name, depth + 1));
+      for (const option of value)
+        found.push(...dimensionsIn(option, name, depth + 1, optionLabel(option)));
   }
-  // A parameter of several branches is one dimension.
-  return [...new Map(found.map((one) => [one.name, one])).values()];
+  return found;
+}
+
+/** Return one dimension for a parameter of two branches, with the values of both. */
+function joined(one: Dimension, other: Dimension): Dimension {
+  const labelled = (some: Dimension) =>
+    some.branch && !some.branch.includes(" | ") ? `${some.branch}: ${some.range}` : some.range;
+  const equal = one.range === other.range && one.type === other.type;
+  return {
+    ...one,
+    type: one.type === other.type ? one.type : `${one.type}, ${other.type}`,
+    range: equal ? one.range : `${labelled(one)}; ${labelled(other)}`,
+    options:
+      one.options.length && other.options.length
+        ? [...new Set([...one.options, ...other.options])]
+        : [],
+    log: one.log && other.log,
+    bounds:
+      one.bounds && other.bounds
+        ? [Math.min(one.bounds[0], other.bounds[0]), Math.max(one.bounds[1], other.bounds[1])]
+        : null,
+    branch: equal ? one.branch : `${one.branch} | ${other.branch}`,
+  };
+}
+
+function boundsOf(type: string, value: Json[]): [number, number] | null {
+  const [low, high] = value;
+  if (typeof low !== "number" || typeof high !== "number" || /normal|choice/.test(type))
+    return null;
+  const last = type === "randint" ? Math.ceil(high) - 1 : high;
+  return low <= last ? [low, last] : null;
 }
 
 /** Return the name of a branch, or the text of a value. */
 export function optionLabel(option: Json): string {
   return isObject(option) && typeof option["_name"] === "string"
     ? option["_name"]
-    : formatValue(option);
+    : parameterText(option);
 }
 
 /** Return a description of the allowed values of a parameter. */

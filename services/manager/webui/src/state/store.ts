@@ -1,9 +1,15 @@
 // Store of one experiment: loaded once, then updated by its event stream.
 
-import { Client, isAbort, errorMessage } from "../api/client";
-import type { Json, Profile, Status, Trial as TrialRecord } from "../api/records";
+import { Client, type Page, isAbort, errorMessage } from "../api/client";
+import type {
+  IntermediateRanges,
+  Json,
+  Profile,
+  Status,
+  Trial as TrialRecord,
+} from "../api/records";
 import { dimensionsOf } from "./space";
-import { type Trial, trialOf } from "./trial";
+import { type Ranges, type Trial, extendRanges, trialOf } from "./trial";
 
 /** Time over which changes are collected before they are fetched, in ms. */
 const BATCH_MS = 250;
@@ -60,17 +66,18 @@ export class Store {
   readonly trials = new Map<string, Trial>();
   /** Names of parameters and metrics, in the order of their first appearance. */
   readonly parameterNames = new Set<string>();
-  readonly metricKeys = new Set<string>(["default"]);
-  /** Whether all trials that existed when the page was opened are loaded. */
+  readonly metricKeys = new Set<string>();
+  /** Number of trials that existed when the page was opened; 0 before it is known. */
+  total = 0;
+  /** Whether all of them are loaded. */
   complete = false;
-  /** Whether the best trials are loaded. */
-  bestLoaded = false;
   /** Whether the newest trials are loaded; they follow the best ones. */
   newestLoaded = false;
   /** Grows with each change; invalidates derived values. */
   version = 0;
 
   private refreshedAt = 0;
+  private readonly ranges = new Map<string, Ranges>();
   private readonly changed = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | null = null;
   private source: EventSource | null = null;
@@ -106,6 +113,7 @@ export class Store {
     await following; // before the list, so that no event is missed in between
     this.scheduleRefresh();
     await this.loadTrials();
+    await this.loadRanges();
   }
 
   /** Call `listener` after each change; returns a function that unsubscribes it. */
@@ -189,14 +197,14 @@ export class Store {
     const path = `trial-jobs?limit=${TOP}&order=metric&with_result=true&descending=${down}`;
     const { items } = await this.client.page<TrialRecord>(path);
     for (const record of items) this.put(record);
-    this.bestLoaded = true;
   }
 
   private async loadTrials(): Promise<void> {
     let path: string | null = `trial-jobs?limit=${PAGE}&order=sequence&descending=true`;
     while (path) {
-      const page: { items: TrialRecord[]; next: string | null } = await this.client.page(path);
+      const page: Page<TrialRecord> = await this.client.page(path);
       for (const record of page.items) this.put(record);
+      this.total = page.total;
       path = page.next;
       this.newestLoaded = true;
       this.complete ||= path === null;
@@ -205,8 +213,29 @@ export class Store {
     }
   }
 
+  /** Load the ranges of intermediate results; those of live trials may have grown meanwhile. */
+  private async loadRanges(): Promise<void> {
+    if (![...this.trials.values()].some((trial) => trial.record.intermediateCount > 0)) return;
+    const found = await this.client.get<IntermediateRanges[]>("intermediate-ranges");
+    for (const { trialJobId, ranges } of found) {
+      const known = this.rangesOf(trialJobId);
+      for (const [key, [low, high]] of Object.entries(ranges)) {
+        extendRanges(known, { [key]: low });
+        extendRanges(known, { [key]: high });
+      }
+    }
+    this.notify();
+  }
+
+  /** Return the ranges of a trial, which its `Trial` shares. */
+  private rangesOf(id: string): Ranges {
+    let found = this.ranges.get(id);
+    if (!found) this.ranges.set(id, (found = {}));
+    return found;
+  }
+
   private put(record: TrialRecord): void {
-    const trial = trialOf(record);
+    const trial = trialOf(record, this.rangesOf(record.trialJobId));
     this.trials.set(trial.id, trial);
     for (const name in trial.flat) this.parameterNames.add(name);
     for (const key in trial.metrics) this.metricKeys.add(key);
@@ -240,13 +269,21 @@ export class Store {
       const event = JSON.parse(message.data) as EventData;
       this.changed.add(event.trialId ?? "");
       if (event.metric?.type === "PERIODICAL") this.report(event);
+      if (message.type === "trial_lost") this.clearRanges(event.trialId ?? "");
       this.scheduleRefresh();
     };
     for (const kind of EVENTS) source.addEventListener(kind, onEvent);
     return begun;
   }
 
+  /** Drop the ranges of a lost attempt; the next one reports again. */
+  private clearRanges(id: string): void {
+    const ranges = this.rangesOf(id);
+    for (const key of Object.keys(ranges)) delete ranges[key];
+  }
+
   private report({ trialId, metric }: EventData): void {
+    extendRanges(this.rangesOf(trialId ?? ""), metric?.value ?? null);
     const report = {
       trialId: trialId ?? "",
       sequence: metric?.sequence ?? 0,

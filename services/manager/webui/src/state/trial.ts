@@ -24,6 +24,9 @@ export const TRIAL_STATES: readonly TrialState[] = [
   "UNKNOWN",
 ];
 
+/** Smallest and largest number by metric. */
+export type Ranges = Record<string, [number, number]>;
+
 export interface Trial {
   id: string;
   /** Its number in the experiment, from 0. */
@@ -41,11 +44,13 @@ export interface Trial {
   value: number | null;
   /** All numbers of its result by key; a plain number is `default`. */
   metrics: Record<string, number>;
+  /** Smallest and largest finite intermediate number by key, as far as loaded. */
+  ranges: Ranges;
   record: TrialRecord;
 }
 
-/** Return the trial that a record describes. */
-export function trialOf(record: TrialRecord): Trial {
+/** Return the trial that a record describes, with the ranges of its intermediate results. */
+export function trialOf(record: TrialRecord, ranges: Ranges = {}): Trial {
   const given = JSON.parse(record.hyperParameters[0] ?? "{}") as {
     parameters?: Json;
     parameter_source?: string;
@@ -62,6 +67,7 @@ export function trialOf(record: TrialRecord): Trial {
     result,
     value: metrics["default"] ?? null,
     metrics,
+    ranges,
     record,
   };
 }
@@ -154,12 +160,21 @@ export function durationOf(trial: Trial, now: number): number | null {
   return Math.max(0, ((endTime ?? (LIVE.has(trial.state) ? now : startTime)) - startTime) / 1000);
 }
 
-/** Return the trials with a number under `key`, infinities included, best first. */
-export function ranked(trials: Iterable<Trial>, minimize: boolean, key = "default"): Trial[] {
-  const sign = minimize ? 1 : -1;
-  return [...trials]
-    .filter((trial) => trial.metrics[key] !== undefined)
-    .sort((a, b) => sign * (a.metrics[key]! - b.metrics[key]!) || a.number - b.number);
+/** Extend ranges by the finite numbers of one more intermediate result. */
+export function extendRanges(ranges: Ranges, data: Json): void {
+  for (const [key, value] of Object.entries(numbersOf(data))) {
+    if (!Number.isFinite(value)) continue;
+    const before = ranges[key];
+    ranges[key] = before
+      ? [Math.min(before[0], value), Math.max(before[1], value)]
+      : [value, value];
+  }
+}
+
+/** Return the trial `by` places behind one in a list; from outside of the list its first one. */
+export function neighbour(list: readonly Trial[], trial: Trial, by: number): Trial | undefined {
+  const at = list.findIndex((one) => one.id === trial.id);
+  return at < 0 ? list[0] : list[at + by];
 }
 
 /** Return the newest failed trial. */

@@ -19,7 +19,9 @@ import {
 import { useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
-import { LIVE, ranked, type Trial } from "../state/trial";
+import { type Goals, modeOf, ranked } from "../state/objectives";
+import { useGoals } from "../state/goals";
+import { LIVE, type Trial } from "../state/trial";
 
 /** Number of choices that are shown before a click: a cell space may have hundreds. */
 const FEW_CHOICES = 40;
@@ -31,20 +33,20 @@ const BESIDE = 4;
 
 export function Architectures() {
   const store = useStore();
-  const [chosen] = usePreference<"" | "minimize" | "maximize">(`way:${store.profile?.id}`, "");
+  const [goals] = useGoals(store);
   const choices = useMemo(
     () => choicesOf(store.profile?.params["searchSpace"]),
     [store.profile?.revision],
   );
   if (!store.profile) return null; // the page shows the reason
-  const minimize = (chosen || store.profile.optimizeMode) === "minimize";
+  const minimize = modeOf(goals, goals.objectives[0]!.metric) === "minimize";
   return (
     <div class="grid">
       <section class="card w12" aria-labelledby="choices">
-        <Choices store={store} choices={choices} minimize={minimize} />
+        <Choices store={store} choices={choices} goals={goals} />
       </section>
       <section class="card w12" aria-labelledby="best-architectures">
-        <Best store={store} choices={choices} minimize={minimize} />
+        <Best store={store} choices={choices} goals={goals} />
       </section>
       {store.metricKeys.size > 1 ? (
         <section class="card w12" aria-labelledby="front">
@@ -56,15 +58,7 @@ export function Architectures() {
   );
 }
 
-function Choices({
-  store,
-  choices,
-  minimize,
-}: {
-  store: Store;
-  choices: Choice[];
-  minimize: boolean;
-}) {
+function Choices({ store, choices, goals }: { store: Store; choices: Choice[]; goals: Goals }) {
   const [most, setMost] = usePreference("architectures:top", 10);
   const [all, setAll] = useState(false);
   const evaluated = useMemo(
@@ -72,9 +66,9 @@ function Choices({
     [store.version],
   );
   const best = useMemo(() => {
-    const ranking = ranked(evaluated, minimize);
+    const ranking = ranked(evaluated, goals, goals.objectives[0]!.metric);
     return ranking.slice(0, Math.min(most, Math.ceil(ranking.length / 2)));
-  }, [evaluated, most, minimize]);
+  }, [evaluated, most, goals]);
   const shown = all ? choices : choices.slice(0, FEW_CHOICES);
   return (
     <>
@@ -235,18 +229,10 @@ function Share({ number, of, best = false }: { number: number; of: number; best?
   );
 }
 
-function Best({
-  store,
-  choices,
-  minimize,
-}: {
-  store: Store;
-  choices: Choice[];
-  minimize: boolean;
-}) {
+function Best({ store, choices, goals }: { store: Store; choices: Choice[]; goals: Goals }) {
   const best = useMemo(
-    () => ranked(store.trials.values(), minimize).slice(0, BESIDE),
-    [store.version, minimize],
+    () => ranked(store.trials.values(), goals, goals.objectives[0]!.metric).slice(0, BESIDE),
+    [store.version, goals],
   );
   const metrics = [...new Set(best.flatMap((trial) => Object.keys(trial.metrics)))];
   const row = (name: string, label: string, text: (trial: Trial) => string) => {
@@ -273,7 +259,8 @@ function Best({
         <div class="scroll" role="group" aria-label="Table of the best architectures" tabIndex={0}>
           <table class="compare">
             <caption class="muted">
-              {minimize ? "Smallest" : "Largest"} result first. Rows that differ are marked.
+              {modeOf(goals, goals.objectives[0]!.metric) === "minimize" ? "Smallest" : "Largest"}{" "}
+              result first. Rows that differ are marked.
             </caption>
             <thead>
               <tr>

@@ -6,8 +6,11 @@ import { ImportanceChart } from "../charts/importance_chart";
 import { IntermediateChart } from "../charts/intermediate_chart";
 import { ParallelChart } from "../charts/parallel_chart";
 import { ResultChart } from "../charts/result_chart";
+import { DirectionSelect } from "../components/direction_select";
 import { Tabs } from "../components/tabs";
 import { useStore } from "../state/context";
+import { useGoals } from "../state/goals";
+import { usePlaceValue } from "../state/place_value";
 import { usePreference } from "../state/preferences";
 
 const TABS = [
@@ -24,21 +27,22 @@ const HEIGHT = 440;
 export function Charts() {
   const store = useStore();
   const id = store.profile?.id ?? "";
-  const [tab, setTab] = usePreference<Tab>(`chart:${id}`, "results");
-  const [direction] = usePreference<"" | "minimize" | "maximize">(`way:${id}`, "");
-  const [metric, setMetric] = usePreference(`metric:${id}`, "default");
+  const [wanted, setTab] = usePlaceValue("chart", `chart:${id}`, "results", true);
+  const [goals, choose] = useGoals(store);
+  const first = goals.objectives[0]!.metric;
+  const [metric, setMetric] = usePlaceValue("metric", `metric:${id}`, first);
   const [best, setBest] = usePreference("chart:best", true);
   const [logY, setLogY] = usePreference("chart:log", false);
   if (!store.profile) return null; // the page shows the reason
-  const minimize = (direction || store.profile.optimizeMode) === "minimize";
-  const key = store.metricKeys.has(metric) ? metric : "default";
+  const key = store.metricKeys.has(metric) ? metric : first;
   // Only results with several numbers have a scatter chart.
   const tabs = TABS.filter(([name]) => name !== "front" || store.metricKeys.size > 1);
+  const tab: Tab = tabs.find(([name]) => name === wanted)?.[0] ?? "results";
   const takesMetric = tab === "results" || tab === "parameters" || tab === "importance";
   return (
     <section class="card" aria-label="Charts">
       <Tabs label="Charts" tabs={tabs} current={tab} onChange={setTab}>
-        {takesMetric && (store.metricKeys.size > 1 || tab === "results") ? (
+        {takesMetric ? (
           <div class="tools">
             {store.metricKeys.size > 1 ? (
               <label>
@@ -50,6 +54,9 @@ export function Charts() {
                 </select>
               </label>
             ) : null}
+            {tab === "importance" ? null : (
+              <DirectionSelect goals={goals} metric={key} choose={choose} />
+            )}
             {tab === "results" ? (
               <>
                 <label class="check">
@@ -71,7 +78,7 @@ export function Charts() {
           <ResultChart
             store={store}
             metric={key}
-            minimize={minimize}
+            goals={goals}
             height={HEIGHT}
             logY={logY}
             best={best}
@@ -79,13 +86,13 @@ export function Charts() {
           />
         ) : null}
         {tab === "parameters" ? (
-          <ParallelChart store={store} metric={key} minimize={minimize} height={HEIGHT} />
+          <ParallelChart store={store} metric={key} goals={goals} height={HEIGHT} />
         ) : null}
         {tab === "curves" ? (
-          <IntermediateChart store={store} minimize={minimize} height={HEIGHT} />
+          <IntermediateChart store={store} goals={goals} choose={choose} height={HEIGHT} />
         ) : null}
         {tab === "durations" ? <DurationChart store={store} height={HEIGHT} /> : null}
-        {tab === "front" ? <FrontChart store={store} height={HEIGHT} /> : null}
+        {tab === "front" ? <FrontChart store={store} goals={goals} height={HEIGHT} /> : null}
         {tab === "importance" ? <ImportanceChart store={store} metric={key} /> : null}
       </Tabs>
     </section>

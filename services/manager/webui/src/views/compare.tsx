@@ -1,10 +1,13 @@
 // Dialog that compares trials: parameters, results, intermediate results.
 
-import { formatValue, formatDuration } from "../format";
+import { formatDuration, formatValue, parameterText } from "../format";
 import { CurveLines, useCurves } from "../charts/intermediate_chart";
 import { Dialog } from "../components/dialog";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
+import { useGoals } from "../state/goals";
+import { modeOf } from "../state/objectives";
+import { bestIntermediate, metricText, resultText } from "../state/outcome";
 import type { Store } from "../state/store";
 import { type Trial, durationOf } from "../state/trial";
 
@@ -18,7 +21,10 @@ export function Compare({
   onClose: () => void;
 }) {
   const source = useCurves(store);
-  const curves = source.curves("default");
+  const [goals] = useGoals(store);
+  const { metric } = goals.objectives[0]!;
+  const mode = modeOf(goals, metric);
+  const curves = source.curves(metric);
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.flat)))];
   const metrics = [...new Set(trials.flatMap((trial) => Object.keys(trial.metrics)))].filter(
     (key) => key !== "default",
@@ -46,7 +52,8 @@ export function Compare({
         <CurveLines
           trials={withCurve}
           curves={curves}
-          minimize={store.profile!.optimizeMode === "minimize"}
+          metric={metric}
+          mode={mode}
           height={240}
           title="intermediate result"
         />
@@ -79,14 +86,17 @@ export function Compare({
                 </td>
               ))}
             </tr>
-            {row("result", (trial) => formatValue(trial.value ?? trial.result))}
-            {metrics.map((key) => row(key, (trial) => formatValue(trial.metrics[key])))}
+            {row("result", (trial) => resultText(trial, goals))}
+            {metrics.map((key) => row(key, (trial) => metricText(trial, key)))}
+            {row("best intermediate", (trial) =>
+              formatValue(bestIntermediate(trial, metric, mode)),
+            )}
             {row("duration", (trial) => {
               const seconds = durationOf(trial, Date.now());
               return seconds === null ? "–" : formatDuration(seconds);
             })}
             {names.map((name) =>
-              row(name, (trial) => (name in trial.flat ? formatValue(trial.flat[name]) : "–")),
+              row(name, (trial) => (name in trial.flat ? parameterText(trial.flat[name]) : "–")),
             )}
           </tbody>
         </table>

@@ -8,7 +8,9 @@ import { count, formatValue, formatTime } from "../format";
 import { Progress } from "../components/progress";
 import { StatePill } from "../components/state_pill";
 import { useApp } from "../state/context";
-import { usePreference } from "../state/preferences";
+import { shownState } from "../state/outcome";
+import { type Sort, listOf, sortOf, sortText } from "../state/page_location";
+import { usePlaceValue } from "../state/place_value";
 import { LIVE, TRIAL_STATES } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
 
@@ -29,11 +31,16 @@ const DAY_MS = 86_400_000;
 /** View of all experiments. `own` is the listener's experiment; empty on the base listener. */
 export function Experiments({ own }: { own: string }) {
   const { all, problem } = useExperiments();
-  const [search, setSearch] = usePreference("experiments:search", "");
-  const [states, setStates] = usePreference<string[]>("experiments:states", []);
-  const [platform, setPlatform] = usePreference("experiments:platform", "");
-  const [age, setAge] = usePreference("experiments:age", 0);
-  const [sort, setSort] = usePreference("experiments:sort", { key: "started", descending: true });
+  const [search, setSearch] = usePlaceValue("q", "experiments:search", "");
+  const [stateText, setStateText] = usePlaceValue("state", "experiments:only", "");
+  const [platform, setPlatform] = usePlaceValue("platform", "experiments:platform", "");
+  const [ageText, setAge] = usePlaceValue("age", "experiments:since", "0");
+  const [order, setOrder] = usePlaceValue("sort", "experiments:order", "-started");
+  const states = useMemo(() => listOf(stateText), [stateText]);
+  const setStates = (next: string[]) => setStateText(next.join(","));
+  const age = Number(ageText) in AGES ? Number(ageText) : 0;
+  const sort = useMemo(() => sortOf(order), [order]);
+  const setSort = (next: Sort) => setOrder(sortText(next));
   const known = [...new Set((all ?? []).map((one) => one.status))].sort();
   const platforms = [...new Set((all ?? []).map((one) => one.platform))].sort();
   const rows = useMemo(() => {
@@ -93,7 +100,7 @@ export function Experiments({ own }: { own: string }) {
         ) : null}
         <label>
           Started{" "}
-          <select value={age} onChange={(event) => setAge(Number(event.currentTarget.value))}>
+          <select value={age} onChange={(event) => setAge(event.currentTarget.value)}>
             {AGES.map(([name], i) => (
               <option key={name} value={i}>
                 {name}
@@ -200,7 +207,12 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
       ),
     },
     { key: "name", title: "Name", width: 190, cell: (one) => one.name || "–" },
-    { key: "state", title: "State", width: 118, cell: (one) => <StatePill state={one.status} /> },
+    {
+      key: "state",
+      title: "State",
+      width: 140,
+      cell: (one) => <StatePill {...shownState(one.status, one.trialCounts)} />,
+    },
     {
       key: "trials",
       title: "Trials",

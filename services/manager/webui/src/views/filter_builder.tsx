@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 
 import { Menu } from "../components/menu";
 import type { Column } from "../state/columns";
-import { dimensionsOf } from "../state/space";
+import { searchText } from "../state/filter";
+import { type Dimension, dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
 
 interface Props {
@@ -28,13 +29,14 @@ function Form({ store, columns, onAdd, close }: Props & { close: () => void }) {
   const [high, setHigh] = useState("");
   const [values, setValues] = useState<string[]>([]);
   const column = offered.find((one) => one.key === key);
-  const options =
-    dimensionsOf(store.profile?.params["searchSpace"]).find((one) => `p:${one.name}` === key)
-      ?.options ?? [];
+  const dimension = dimensionsOf(store.profile?.params["searchSpace"]).find(
+    (one) => `p:${one.name}` === key,
+  );
+  const options = optionsOf(dimension);
   const add = (event: Event) => {
     event.preventDefault();
     const name = column?.title.includes(" ") ? `"${column.title}"` : column?.title;
-    const part = options.length ? `${name}=${quoted(values.join(","))}` : `${name}:${low}..${high}`;
+    const part = options.length ? `${name}=${values.join(",")}` : `${name}:${low}..${high}`;
     if (options.length ? values.length : low || high) onAdd(part);
     close();
   };
@@ -59,20 +61,20 @@ function Form({ store, columns, onAdd, close }: Props & { close: () => void }) {
       {options.length ? (
         <fieldset class="choices">
           <legend>is one of</legend>
-          {options.map((one) => (
-            <label key={one} class="check">
+          {options.map(({ text, label }) => (
+            <label key={text} class="check">
               <input
                 type="checkbox"
-                checked={values.includes(one)}
+                checked={values.includes(text)}
                 onChange={() =>
                   setValues(
-                    values.includes(one)
-                      ? values.filter((other) => other !== one)
-                      : [...values, one],
+                    values.includes(text)
+                      ? values.filter((other) => other !== text)
+                      : [...values, text],
                   )
                 }
               />{" "}
-              {one}
+              {label}
             </label>
           ))}
         </fieldset>
@@ -101,12 +103,16 @@ function Form({ store, columns, onAdd, close }: Props & { close: () => void }) {
       <button class="primary">Add</button>
       <p class="muted small">
         The search also accepts <code>failed</code>, <code>#12</code>, <code>#10..20</code>,{" "}
-        <code>optimizer=adam,sgd</code>, <code>result&gt;0.9</code>. A trial must match all parts.
+        <code>optimizer=adam,sgd</code>, <code>result&gt;0.9</code>, <code>units=null</code>,{" "}
+        <code>units=</code> for trials without it. A trial must match all parts.
       </p>
     </form>
   );
 }
 
-function quoted(text: string): string {
-  return text.includes(" ") ? `"${text}"` : text;
+/** Return the values of a choice; one of a branch may also have no value. */
+function optionsOf(dimension: Dimension | undefined): { text: string; label: string }[] {
+  if (!dimension?.options.length) return [];
+  const found = dimension.options.map((label) => ({ text: searchText(label), label }));
+  return dimension.depth > 0 ? [...found, { text: "", label: "no value" }] : found;
 }

@@ -6,6 +6,7 @@ import type { JsonObject } from "../api/records";
 import { ResultChart } from "../charts/result_chart";
 import { count, pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
 import { CopyButton } from "../components/copy_button";
+import { DirectionSelect } from "../components/direction_select";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
 import { Parameters } from "../components/parameters";
@@ -17,40 +18,43 @@ import { jobOf } from "../state/compression";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
-import { countEnded, lastFailure, ranked } from "../state/trial";
+import { useGoals } from "../state/goals";
+import {
+  type Goals,
+  type Mode,
+  bestTrial,
+  brokenLimits,
+  isFeasible,
+  modeOf,
+  ranked,
+} from "../state/objectives";
+import { metricText, shownState } from "../state/outcome";
+import { type Trial, countEnded, lastFailure } from "../state/trial";
 import { Budgets } from "./budgets";
 import { CompressionSteps } from "./compression";
+import { ObjectiveCards } from "./objectives";
 
 const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 
 export function Overview() {
   const store = useStore();
-  const [chosen, setChosen] = usePreference<"" | "minimize" | "maximize">(
-    `way:${store.profile?.id}`,
-    "",
-  );
+  const [goals, choose] = useGoals(store);
   if (!store.profile || !store.status) return null; // the page shows the reason
-  const direction = chosen || store.profile.optimizeMode;
-  const minimize = direction === "minimize";
   const job = jobOf(store.profile.params);
   if (job) return <JobOverview store={store} job={job} />;
+  const several = goals.objectives.length > 1;
   return (
     <div class="grid">
       <Problems store={store} />
       <Failures store={store} />
-      <section class="card w8" aria-labelledby="about">
+      <section class={several ? "card w12" : "card w8"} aria-labelledby="about">
         <About store={store} />
       </section>
-      <section class="card w4" aria-labelledby="best">
-        <Best store={store} minimize={minimize} />
-      </section>
-      <section class="card w8" aria-labelledby="results">
-        <h2 id="results">Results</h2>
-        <ResultChart store={store} metric="default" minimize={minimize} height={300} table />
-      </section>
-      <section class="card w4" aria-labelledby="top">
-        <Top store={store} minimize={minimize} onDirection={setChosen} />
-      </section>
+      {several ? (
+        <ObjectiveCards store={store} goals={goals} />
+      ) : (
+        <SingleObjective store={store} goals={goals} choose={choose} />
+      )}
       <section class="card w6" aria-labelledby="space">
         <Space store={store} />
       </section>
@@ -58,6 +62,33 @@ export function Overview() {
         <Config store={store} />
       </section>
     </div>
+  );
+}
+
+/** Best result, results and top trials by the only objective. */
+function SingleObjective({
+  store,
+  goals,
+  choose,
+}: {
+  store: Store;
+  goals: Goals;
+  choose: (metric: string, mode: Mode | "") => void;
+}) {
+  const { metric } = goals.objectives[0]!;
+  return (
+    <>
+      <section class="card w4" aria-labelledby="best">
+        <Best store={store} goals={goals} />
+      </section>
+      <section class="card w8" aria-labelledby="results">
+        <h2 id="results">Results</h2>
+        <ResultChart store={store} metric={metric} goals={goals} height={300} table />
+      </section>
+      <section class="card w4" aria-labelledby="top">
+        <Top store={store} goals={goals} metric={metric} choose={choose} />
+      </section>
+    </>
   );
 }
 
@@ -146,7 +177,7 @@ function About({ store }: { store: Store }) {
     <>
       <div class="title-row">
         <h1 id="about">{String(params["experimentName"] ?? "Experiment")}</h1>
-        <StatePill state={status!.status} />
+        <StatePill {...shownState(status!.status, store.counts)} />
       </div>
       <Pace store={store} />
       <Budgets store={store} />
@@ -211,17 +242,26 @@ function Pace({ store }: { store: Store }) {
   );
 }
 
-function Best({ store, minimize }: { store: Store; minimize: boolean }) {
-  const best = useMemo(() => ranked(store.trials.values(), minimize)[0], [store.version, minimize]);
+function Best({ store, goals }: { store: Store; goals: Goals }) {
+  const { metric } = goals.objectives[0]!;
+  const best = useMemo(
+    () => bestTrial(store.trials.values(), goals, metric),
+    [store.version, goals],
+  );
+  const minimize = modeOf(goals, metric) === "minimize";
   return (
     <>
       <h2 id="best">
         <Icon name="best" /> Best result{" "}
-        <span class="muted">({minimize ? "smallest" : "largest"})</span>
+        <span class="muted">
+          ({minimize ? "smallest" : "largest"}
+          {metric === "default" ? "" : ` ${metric}`}
+          {goals.limits.length ? " within the limits" : ""})
+        </span>
       </h2>
       {best ? (
         <>
-          <p class="big">{formatValue(best.value)}</p>
+          <p class="big">{formatValue(best.metrics[metric])}</p>
           <p class="muted">
             trial <TrialLink trial={best} /> · number {best.number}
           </p>
@@ -240,33 +280,26 @@ function Best({ store, minimize }: { store: Store; minimize: boolean }) {
 
 function Top({
   store,
-  minimize,
-  onDirection,
+  goals,
+  metric,
+  choose,
 }: {
   store: Store;
-  minimize: boolean;
-  onDirection: (direction: "minimize" | "maximize") => void;
+  goals: Goals;
+  metric: string;
+  choose: (metric: string, mode: Mode | "") => void;
 }) {
   const [many, setMany] = usePreference("top", 10);
   const rows = useMemo(
-    () => ranked(store.trials.values(), minimize).slice(0, many),
-    [store.version, minimize, many],
+    () => ranked(store.trials.values(), goals, metric).slice(0, many),
+    [store.version, goals, metric, many],
   );
   const { href, go } = useApp();
   return (
     <>
       <h2 id="top">Top trials</h2>
       <div class="tools">
-        <label>
-          Best is{" "}
-          <select
-            value={minimize ? "minimize" : "maximize"}
-            onChange={(event) => onDirection(event.currentTarget.value as "minimize")}
-          >
-            <option value="maximize">largest</option>
-            <option value="minimize">smallest</option>
-          </select>
-        </label>
+        <DirectionSelect goals={goals} metric={metric} choose={choose} />
         <label>
           Show{" "}
           <select value={many} onChange={(event) => setMany(Number(event.currentTarget.value))}>
@@ -298,7 +331,15 @@ function Top({
                 <td>
                   <TrialLink trial={trial} />
                 </td>
-                <td class="number">{formatValue(trial.value)}</td>
+                <td class="number">
+                  {metricText(trial, metric)}
+                  {isFeasible(trial, goals) ? null : (
+                    <span class="broken" title={limitText(trial, goals)}>
+                      {" "}
+                      beyond a limit
+                    </span>
+                  )}
+                </td>
               </tr>
             ))}
           </tbody>
@@ -317,6 +358,13 @@ function Top({
       </p>
     </>
   );
+}
+
+/** Return the limits that a result breaks, with its values. */
+function limitText(trial: Trial, goals: Goals): string {
+  return brokenLimits(trial, goals)
+    .map(({ metric, max }) => `${metric} ${metricText(trial, metric)}, limit ${formatValue(max)}`)
+    .join("; ");
 }
 
 function Space({ store }: { store: Store }) {

@@ -16,8 +16,14 @@ import { Tabs } from "../components/tabs";
 import { sampleOf } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
 import { usePreference } from "../state/preferences";
+import { useGoals } from "../state/goals";
+import { brokenLimits, modeOf } from "../state/objectives";
+import { bestIntermediate, resultText } from "../state/outcome";
+import { usePlaceValue } from "../state/place_value";
+import { useTrialRows } from "../state/trial_rows";
+import { isObject } from "../state/space";
 import type { Store } from "../state/store";
-import { LIVE, type Trial, causeOf, durationOf, numbersOf } from "../state/trial";
+import { LIVE, type Trial, causeOf, durationOf, neighbour, numbersOf } from "../state/trial";
 import { CustomTrial } from "./custom_trial";
 
 const TABS = [
@@ -35,8 +41,10 @@ const LOGS = [
 
 export function TrialDetails({ id }: { id: string }) {
   const store = useStore();
-  const { go, notify } = useApp();
-  const [tab, setTab] = useState<Tab>("summary");
+  const { go, notify, place } = useApp();
+  const [wanted, setTab] = usePlaceValue("tab", "", "summary");
+  const tab: Tab = TABS.find(([name]) => name === wanted)?.[0] ?? "summary";
+  const { rows } = useTrialRows(0);
   const [copying, setCopying] = useState(false);
   const trial = store.trials.get(id);
   const close = () => go({ trial: "" });
@@ -54,8 +62,8 @@ export function TrialDetails({ id }: { id: string }) {
     await store.kill(trial.id).catch((error: unknown) => notify(errorMessage(error)));
   };
   const step = (by: number) => {
-    const next = [...store.trials.values()].find((one) => one.number === trial.number + by);
-    if (next) go({ trial: next.id });
+    const next = neighbour(place.view === "detail" ? rows : byNumber(store), trial, by);
+    if (next) go({ trial: next.id }, "replace");
   };
   return (
     <Dialog
@@ -120,17 +128,41 @@ export function TrialDetails({ id }: { id: string }) {
   );
 }
 
+function byNumber(store: Store): Trial[] {
+  return [...store.trials.values()].sort((a, b) => a.number - b.number);
+}
+
 function Summary({ store, trial }: { store: Store; trial: Trial }) {
   const now = useClock(LIVE.has(trial.state));
   const { record } = trial;
   const seconds = durationOf(trial, now);
   const cause = causeOf(record);
-  const others = Object.entries(trial.metrics).filter(([key]) => key !== "default");
+  const [goals] = useGoals(store);
+  const { metric } = goals.objectives[0]!;
+  const best = bestIntermediate(trial, metric, modeOf(goals, metric));
+  const broken = trial.result === undefined ? [] : brokenLimits(trial, goals);
+  const others = Object.entries(isObject(trial.result) ? trial.result : {}).filter(
+    ([key]) => key !== "default",
+  );
   return (
     <div class="two">
       <div>
         <h3>Result</h3>
-        <p class="big">{formatValue(trial.value ?? trial.result)}</p>
+        <p class="big">{resultText(trial)}</p>
+        {best === null || trial.result !== undefined ? null : (
+          <p class="muted">
+            Best intermediate result: <b>{formatValue(best)}</b>
+          </p>
+        )}
+        {broken.length ? (
+          <p class="hint">
+            Beyond{" "}
+            {broken
+              .map(({ metric: one, max }) => `the limit ${formatValue(max)} of ${one}`)
+              .join(", ")}
+            .
+          </p>
+        ) : null}
         {others.length ? <Parameters flat={Object.fromEntries(others)} /> : null}
         <h3>Parameters</h3>
         <Parameters flat={trial.flat} />

@@ -9,10 +9,12 @@ import { Icon } from "../components/icon";
 import { Menu } from "../components/menu";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
-import { type Column, allColumns, sorted, defaultColumns } from "../state/columns";
+import { type Column, defaultColumns } from "../state/columns";
 import { isArchitectureSpace } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
-import { parseFilter } from "../state/filter";
+import { listOf } from "../state/page_location";
+import { usePlaceValue } from "../state/place_value";
+import { useTrialRows } from "../state/trial_rows";
 import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES, type Trial } from "../state/trial";
@@ -26,35 +28,19 @@ export function Trials() {
   const store = useStore();
   const { go, place } = useApp();
   const id = store.profile?.id ?? "";
-  const [search, setSearch] = usePreference(`search:${id}`, "");
-  const [states, setStates] = usePreference<string[]>(`states:${id}`, []);
-  const [sort, setSort] = usePreference(`sort:${id}`, { key: "number", descending: true });
   const [chosen, setChosen] = usePreference<string[] | null>(`columns:${id}`, null);
-  const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
-  const [comparing, setComparing] = useState(false);
+  const [markedText, setMarked] = usePlaceValue("select", "", "");
+  const [comparing, setComparing] = usePlaceValue("compare", "", "", true);
   const [making, setMaking] = useState(false);
   const running = (store.counts["RUNNING"] ?? 0) > 0;
   const now = useClock(running && (chosen ?? ["duration"]).includes("duration"));
-
-  const columns = useMemo(
-    () => allColumns(store.parameters(), store.metricKeys),
-    [store.parameterNames.size, store.metricKeys.size, store.profile?.revision],
-  );
+  const { columns, filter, rows, search, setSearch, states, setStates, sort, setSort } =
+    useTrialRows(now);
+  const marked = useMemo((): ReadonlySet<string> => new Set(listOf(markedText)), [markedText]);
   const shown = useMemo(() => {
-    const keys = chosen ?? defaultColumns(columns);
+    const keys = chosen ?? defaultColumns(columns, store.trials.values());
     return columns.filter((one) => keys.includes(one.key));
-  }, [columns, chosen]);
-  const filter = useMemo(() => parseFilter(search, columns), [search, columns]);
-  // The clock affects only the order by duration; other orders are not recomputed each second.
-  const tick = sort.key === "duration" ? now : 0;
-  const rows = useMemo(() => {
-    if (!store.newestLoaded) return []; // a partial list would flicker
-    const matching = [...store.trials.values()].filter(
-      (trial) => (states.length === 0 || states.includes(trial.state)) && filter.test(trial, now),
-    );
-    const by = columns.find((one) => one.key === sort.key) ?? columns[0]!;
-    return sorted(matching, by, sort.descending, now);
-  }, [store.version, filter, states, sort, columns, tick]);
+  }, [columns, chosen, store.version]);
   const selected = [...marked]
     .map((one) => store.trials.get(one))
     .filter((one): one is Trial => one !== undefined);
@@ -62,7 +48,7 @@ export function Trials() {
   const mark = (trial: Trial) => {
     const next = new Set(marked);
     if (!next.delete(trial.id)) next.add(trial.id);
-    setMarked(next);
+    setMarked([...next].join(","));
   };
   const onSort = (key: string) =>
     setSort({
@@ -135,12 +121,12 @@ export function Trials() {
         <Selection
           store={store}
           selected={selected}
-          onCompare={() => setComparing(true)}
-          onClear={() => setMarked(new Set())}
+          onCompare={() => setComparing("1")}
+          onClear={() => setMarked("")}
         />
       </div>
       {comparing && selected.length >= 2 ? (
-        <Compare store={store} trials={selected} onClose={() => setComparing(false)} />
+        <Compare store={store} trials={selected} onClose={() => setComparing("")} />
       ) : null}
       {making ? (
         <CustomTrial store={store} from={rows[0] ?? null} onClose={() => setMaking(false)} />

@@ -1,0 +1,125 @@
+"""The page with several objectives, a limit, early stops, failures, NaN, null and lists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.axe import violations
+from tests.support.browser import Browser, Page
+from tests.support.local_shape import running_shape
+from tests.support.page_experiment import Shown, browser
+from tests.support.servers import require_binary
+from tests.support.varied_experiment import write_varied
+
+__all__ = ["browser"]  # a fixture
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+SEARCH = "input[aria-label='Search trials']"
+ROWS = "[...document.querySelectorAll('.trials .t-row')].length"
+NUMBERS = (
+    "[...document.querySelectorAll('.trials .t-row')].map((row) => +row.children[1].innerText)"
+)
+KINDS = (
+    "result beyond a limit (2)",
+    "best intermediate result of a trial without a result (31)",
+    "ended without a value (3)",
+)
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """The experiment, opened for reading."""
+    require_binary("nats-server")
+    folder = tmp_path_factory.mktemp("varied")
+    write_varied(folder, "varied00")
+    home = folder / "home"
+    home.mkdir()
+    with running_shape(home) as shape:
+        port = str(shape.free_port())
+        where = str(folder / "varied00")
+        shape.nnictl("view", "varied00", "--experiment_dir", where, "--port", port)
+        yield Shown(shape, "varied00")
+
+
+def check(page: Page, name: str, folder: Path) -> list[str]:
+    """Save a screenshot in both themes; return what is not accessible."""
+    found = []
+    for theme in ("light", "dark"):
+        page.prefer(theme)
+        page.until(f"document.documentElement.dataset.theme === '{theme}'")
+        page.screenshot(folder / f"{name}-{theme}.png")
+        found += [f"{name}, {theme}: {one}" for one in violations(page)]
+    return found
+
+
+def test_trials_without_a_result_and_beyond_a_limit_are_shown_for_what_they_are(
+    browser: Browser, varied: Shown, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+    page = varied.visit(browser, "oview", width=1400, height=1200)
+    page.until_text(KINDS[1])
+    page.until_text("beyond a limit", "section[aria-labelledby=front-trials]")
+
+    overview = page.text()
+    found = check(page, "objectives-overview", folder)
+    page.open(varied.address("charts"))
+    page.click("[role=tab]", "Hyper-parameters")
+    page.until_text("without a value, or beyond a limit (5)")
+    found += check(page, "objectives-parameters", folder)
+    page.open(varied.address("detail"))
+    page.until(f"{ROWS} > 3")
+    page.fill(SEARCH, "units=null C=")
+    page.until(f"{ROWS} === 4")
+    page.fill(SEARCH, "#13")
+    page.until(f"{ROWS} === 1")
+    nan = page.text(".trials .t-row")
+    page.fill(SEARCH, '"best intermediate">0.55 #0..30')
+    page.until(f"{ROWS} > 1")
+
+    assert all(kind in overview for kind in KINDS), overview
+    assert "limit 40 of latency" in overview
+    assert "15 results: 12 complete and within the limits, 2 beyond a limit" in overview
+    assert "svm: 0 … 10; mlp: 50 … 90" in overview
+    assert "null, [8,16], [32], 64" in overview
+    assert "NaN" in nan
+    assert "{" not in nan
+    assert found == []
+    assert page.problems() == []
+
+
+def test_address_holds_search_order_selection_and_comparison_and_back_leads_out(
+    browser: Browser, varied: Shown
+) -> None:
+    page = varied.visit(browser, "detail", width=390, height=800)
+    page.until(f"{ROWS} > 3")
+    page.fill(SEARCH, "succeeded result>0.7")
+    page.until("location.search.includes('q=succeeded')")
+    page.click("[role=columnheader] button", "accuracy")
+    page.until("location.search.includes('sort=-m%3Aaccuracy')")
+    order = page.run(NUMBERS)
+    page.click(".t-row input")
+    page.click(".t-row:nth-child(2) input")
+    page.click("button", "Compare")
+    page.until_text("Compare 2 trials", "dialog")
+    address = page.run("location.href")
+
+    page.open(address)
+    page.until_text("Compare 2 trials", "dialog")
+    page.until(f"{ROWS} === {len(order)}")
+    again = page.run(NUMBERS)
+    page.press("Escape")
+    page.until("!document.querySelector('dialog')")
+    page.click(".t-row a")
+    page.until_text("Copy as Python", "dialog")
+    page.click("dialog button[aria-label='Next trial']")
+    page.until_text(f"Trial {order[1]}", "dialog")
+    page.run("history.back()")
+    page.until("!document.querySelector('dialog')")
+
+    assert again == order
+    assert page.run("location.search.includes('q=succeeded')")
+    assert page.problems() == []
