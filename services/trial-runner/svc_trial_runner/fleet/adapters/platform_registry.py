@@ -38,6 +38,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "remote": "svc_trial_runner.fleet.adapters.remote.adapter:RemoteAdapter",
     "slurm": "svc_trial_runner.fleet.adapters.slurm.adapter:SlurmAdapter",
     "kubernetes": "svc_trial_runner.fleet.adapters.kubernetes.adapter:KubernetesAdapter",
+    "ray": "svc_trial_runner.fleet.adapters.ray_actors.adapter:RayAdapter",
 }
 """Factories of this distribution."""
 ISOLATED: Final = frozenset({"kubernetes", "ray"})

@@ -8,6 +8,8 @@ command reads: nothing has to be there but Python. Standard library only; it wor
     settings NAME < settings.json   write the settings of an agent
     start NAME HASH < settings.json write them and start the agent, detached
     run NAME HASH                   run it here until it ends, for the scripts of batch systems
+    run --tether BYTES NAME HASH    detach, run it until stdin ends, then remove its folder; the
+                                    first bytes of stdin are its settings
     status [PREFIX]                 states of agents
     stop NAME...                    end agents and their trials
     remove NAME...                  end them and remove their folders
@@ -33,7 +35,11 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     file_error,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_machine import probe
-from svc_trial_runner.fleet.adapters.bundles.worker_supervisor import detach, supervise
+from svc_trial_runner.fleet.adapters.bundles.worker_supervisor import (
+    Tether,
+    detach,
+    supervise,
+)
 
 MARKER: Final = "NNI-WORKER "
 """Begins the line of a report."""
@@ -52,6 +58,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         one = commands.add_parser(command)
         if command == "run":
             one.add_argument("--detach", action="store_true")
+            one.add_argument("--tether", type=int, metavar="BYTES")
         one.add_argument("name")
         one.add_argument("digest")
     commands.add_parser("status").add_argument("prefix", nargs="?", default="")
@@ -123,11 +130,26 @@ def main(arguments: Sequence[str], source: BinaryIO) -> int:
 
 
 def _run(options: argparse.Namespace, source: BinaryIO) -> int:
+    if options.tether is not None:
+        return _run_tethered(options, source)
     settings = None
     if options.detach:
         settings = source.read()
         detach()
     return supervise(WorkerFolders(options.folder), options.name, options.digest, settings)
+
+
+def _run_tethered(options: argparse.Namespace, source: BinaryIO) -> int:
+    """Run an agent until it or stdin ends; in the second case remove its folder."""
+    settings = source.read(options.tether)
+    detach()
+    folders = WorkerFolders(options.folder)
+    tether = Tether(source, folders.agent(options.name))
+    tether.start()
+    code = supervise(folders, options.name, options.digest, settings)
+    if tether.is_cut:
+        worker_agents.remove(folders, [options.name], 0.0)
+    return code
 
 
 def _fail(error: WorkerError, command: str) -> int:

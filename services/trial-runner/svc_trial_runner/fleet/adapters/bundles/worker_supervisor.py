@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 from svc_trial_runner.fleet.adapters.bundles.worker_bundles import SITE
 from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
@@ -41,6 +41,7 @@ _ERROR: Final = "ERROR:"
 _READ_AT_END_BYTES: Final = 4000
 _REASON_CHARACTERS: Final = 500
 _LAST_OUTPUT_S: Final = 1.0
+TETHER_GRACE_S: Final = 10.0
 _CHUNK_BYTES: Final = 64 * 1024
 _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
@@ -111,6 +112,34 @@ class _Termination:
         self.requested = True
         if self._agent is not None:
             self._agent.terminate()
+
+
+class Tether:
+    """Pipe to the process for which an agent runs: its end ends the agent and its trials.
+
+    Args:
+        source: of which all that the supervisor needs was read.
+        folder: of the agent.
+        grace_s: time from the request to end to the kill.
+    """
+
+    def __init__(self, source: BinaryIO, folder: Path, grace_s: float = TETHER_GRACE_S) -> None:
+        self._source = source
+        self._folder = folder
+        self._grace_s = grace_s
+        self.is_cut = False
+
+    def start(self) -> None:
+        """Begin to wait for the end of the pipe, in a thread."""
+        threading.Thread(target=self._wait, daemon=True, name="tether").start()
+
+    def _wait(self) -> None:
+        while self._source.read(1):
+            continue
+        self.is_cut = True
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(self._grace_s)
+        kill_marked(self._folder)
 
 
 def detach() -> None:

@@ -196,10 +196,11 @@ class IsolatedAdapter:
             async with asyncio.timeout(limit_s):
                 return await self._await_call(child, method, params)
         except TimeoutError as error:
-            words = f"{self._title} has not completed {method!r} within {limit_s:g} s"
-            if child.stuck:
-                words += "; its process was killed"
-            raise PlatformError(words) from error
+            child.kill()  # a thread of it may hang; the next call starts another one
+            raise PlatformError(
+                f"{self._title} has not completed {method!r} within {limit_s:g} s;"
+                " its process was killed"
+            ) from error
 
     async def _await_call(self, child: ChildProcess, method: str, params: object) -> Any:  # noqa: ANN401 - JSON
         try:

@@ -17,10 +17,11 @@ _TLS: Final = "tls://"
 async def is_here(node: ComputeNode) -> bool:
     """Return whether a node is this machine: its address can be bound here."""
     address = node.address or node.host or node.name
-    return await asyncio.to_thread(_can_be_bound, address)
+    return await asyncio.to_thread(can_be_bound, address)
 
 
-def _can_be_bound(address: str) -> bool:
+def can_be_bound(address: str) -> bool:
+    """Return whether an address is one of this machine."""
     with suppress(OSError):
         for family, kind, protocol, _, place in socket.getaddrinfo(
             address, 0, type=socket.SOCK_STREAM

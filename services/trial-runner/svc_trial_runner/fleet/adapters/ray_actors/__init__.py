@@ -1,0 +1,1 @@
+"""Platform `ray`: agents in detached actors of an existing Ray cluster."""

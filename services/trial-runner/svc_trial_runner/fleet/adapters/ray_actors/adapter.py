@@ -1,0 +1,287 @@
+"""Platform `ray`: agents as subprocesses of detached actors on an existing cluster."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from svc_common import environment
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    write_agent_settings,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
+    DEFAULT_FOLDER,
+    CommandResult,
+    bundle_digest,
+)
+from svc_trial_runner.fleet.adapters.bundles.worker_facts import check_facts, read_facts
+from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import network_key
+from svc_trial_runner.fleet.adapters.ray_actors.cluster import (
+    ActorPlan,
+    ActorState,
+    RayCluster,
+)
+from svc_trial_runner.fleet.adapters.ray_actors.demand import missing_resources, pending_reason
+from svc_trial_runner.fleet.adapters.ray_actors.driver import ActorRefusedError, RayDriver
+from svc_trial_runner.fleet.adapters.ray_actors.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.slurm.reachability import can_be_bound, connection
+from svc_trial_runner.fleet.domain.agents import (
+    AgentCredentials,
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    parse_agent_name,
+)
+from svc_trial_runner.fleet.domain.needs import SLOTS_OPTION
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+
+PLATFORM: Final = "ray"
+GRACE_S: Final = 10.0
+"""Time between the request to end an agent and its kill."""
+SETTLED_FACTOR: Final = 5
+"""While all agents run they are looked at this much more rarely: the bus notices most ends."""
+_HELD_CHARACTERS: Final = 16
+_ANYWHERE: Final = ""
+"""Settings of agents that do not share the fleet's loopback interface."""
+_EXAMPLE: Final = AgentName("00000000", "check", 0)
+
+
+class RayAdapter:
+    """Adapter of a Ray cluster for one pool.
+
+    An agent has the name of its actor. The bundle is in an actor of its own, since actors may wait
+    for resources longer than this process runs; the settings, which have secrets, are an argument
+    of the actor. An agent on a machine with the fleet's loopback interface uses that; others use
+    the TLS front, which is opened if the cluster has another machine or an autoscaler.
+
+    Args:
+        context: of the pool.
+        cluster: None: that of the section, by the package `ray`.
+    """
+
+    def __init__(self, context: AdapterContext, cluster: RayCluster | None = None) -> None:
+        self._context = context
+        self._options = parse_options(context.section.options)
+        self._cluster: RayCluster = cluster or RayDriver(
+            self._options.address, self._options.namespace
+        )
+        self._front: FrontEndpoint | None = None
+        self._digest = ""
+        self._requests: dict[AgentName, Mapping[str, float]] = {}
+        self._seen: dict[AgentName, PlatformAgent] = {}
+        """Agents as they were listed last, ended ones until they are terminated."""
+        self._changed = asyncio.Event()
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks: of its own, and beside the nodes."""
+        problems = option_problems(self._context.section.options)
+        if problems:
+            return problems
+        try:
+            await self._cluster.connect()
+            demand = await self._cluster.demand()
+            problems = missing_resources(self._assumed_request(), demand)
+            check_facts(read_facts((await self._run("probe"))[0], "a node of the cluster"))
+        except PlatformError as error:
+            return [
+                PlatformProblem(
+                    "platform", str(error), PLATFORM, error.remedy, permanent=error.permanent
+                )
+            ]
+        return problems
+
+    async def prepare(self) -> None:
+        """Open the front if agents need it, and start the actor that has the bundle."""
+        for broken in option_problems(self._context.section.options):
+            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+            raise PlatformError(words, broken.remedy, permanent=True)
+        demand = await self._cluster.demand()
+        addresses = {node.address for node in demand.nodes}
+        here = [await asyncio.to_thread(can_be_bound, address) for address in addresses]
+        own = connection(self._context.endpoints)
+        if own.kind is not ConnectionKind.TLS and (demand.has_autoscaler or not all(here)):
+            self._front = await self._context.front.open()
+        facts = read_facts((await self._run("probe"))[0], "a node of the cluster")
+        check_facts(facts)
+        bundle = await self._context.bundles.bundle(facts.python, facts.platform_tag)
+        self._digest = bundle_digest(bundle)
+        await self._cluster.hold_bundle(self._holder, bundle)
+
+    async def capacity(self) -> int | None:
+        """Return None: actors wait for resources, and give the reasons."""
+        return None
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Create actors; see `PlatformAdapter`."""
+        known = {str(name) for name in self._seen} | await self._cluster.names()
+        missing = [order for order in orders if str(order.name) not in known]
+        if missing:
+            await self.prepare()  # nodes may have come, and the actor with the bundle may be gone
+        failures = []
+        for order in missing:
+            request = self._options.request(order)
+            try:
+                await self._cluster.create(self._plan(order, request))
+            except ActorRefusedError as error:
+                words = error.message
+                failures.append(LaunchFailure(order.name, words, permanent=error.permanent))
+                continue
+            self._requests[order.name] = request
+            self._seen[order.name] = PlatformAgent(order.name, AgentPhase.PENDING)
+        self._changed.set()
+        return failures
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents of this pool whose actors exist, and those that ended meanwhile."""
+        self._seen = await self._look()
+        return [self._seen[name] for name in sorted(self._seen)]
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """End agents with their trials, and their actors."""
+        own = [name for name in names if self._is_own(name)]
+        await self._cluster.end([str(name) for name in own], GRACE_S)
+        for name in own:
+            self._seen.pop(name, None)
+            self._requests.pop(name, None)
+        self._changed.set()
+
+    async def clean(self) -> None:
+        """End all actors of the pool, and remove what lies on the nodes."""
+        names = await self._cluster.names()
+        agents = [name for name in map(parse_agent_name, names) if name and self._is_own(name)]
+        await self.terminate([*agents, *self._seen])
+        await self._run("clean", "--bundles", self._prefix, on_all_nodes=True)
+        await self._cluster.kill([one for one in names if one.startswith(self._holder_prefix)])
+
+    async def wait_changed(self) -> None:
+        """Look at the agents at an interval until they differ from those listed last."""
+        self._changed.clear()
+        while not self._changed.is_set():
+            await self._pause()
+            if self._changed.is_set() or await self._look() != self._seen:
+                return
+
+    async def aclose(self) -> None:
+        """Drop the connection; actors stay."""
+        await self._cluster.aclose()
+
+    async def _pause(self) -> None:
+        phases = {agent.phase for agent in self._seen.values()}
+        interval_s = self._options.poll_interval_seconds
+        if not phases & {AgentPhase.PENDING, AgentPhase.STARTING}:
+            interval_s *= SETTLED_FACTOR
+        try:
+            async with asyncio.timeout(interval_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _look(self) -> dict[AgentName, PlatformAgent]:
+        listed = map(parse_agent_name, await self._cluster.names())
+        names = {name for name in listed if name is not None and self._is_own(name)}
+        over = {
+            name: agent
+            for name, agent in self._seen.items()
+            if agent.phase is AgentPhase.ENDED and name not in names
+        }
+        asked = sorted((names | self._seen.keys()) - over.keys())
+        states = await self._cluster.states([str(name) for name in asked])
+        reasons = await self._pending_reasons(states)
+        found = {name: _agent(name, states[str(name)], reasons.get(str(name))) for name in asked}
+        return {**over, **found}
+
+    async def _pending_reasons(self, states: Mapping[str, ActorState]) -> dict[str, str]:
+        pending = [name for name, state in states.items() if state.phase is AgentPhase.PENDING]
+        if not pending:
+            return {}
+        demand = await self._cluster.demand()
+        requests = {str(name): request for name, request in self._requests.items()}
+        assumed = self._assumed_request()  # of agents that another process has launched
+        return {name: pending_reason(requests.get(name, assumed), demand) for name in pending}
+
+    def _assumed_request(self) -> dict[str, float]:
+        slots = self._context.section.options.get(SLOTS_OPTION)
+        order = AgentOrder(
+            _EXAMPLE, AgentCredentials("", "", ""), slots if isinstance(slots, int) else 1
+        )
+        return self._options.request(order)
+
+    def _plan(self, order: AgentOrder, request: Mapping[str, float]) -> ActorPlan:
+        options = self._options
+        connections = self._connections()
+        settings = {key: self._settings(order, one) for key, one in connections.items()}
+        return ActorPlan(
+            str(order.name),
+            request,
+            self._digest,
+            self._holder,
+            options.home or DEFAULT_FOLDER,
+            settings,
+            options.runtime_env,
+            options.scheduling_strategy,
+            options.placement_group,
+        )
+
+    def _settings(self, order: AgentOrder, connection: ConnectionSettings) -> bytes:
+        reuses = self._options.reuse_mode
+        return write_agent_settings(
+            AgentSettings(
+                name=str(order.name),
+                pool=order.name.pool,
+                platform=PLATFORM,
+                home=f"{self._options.home or DEFAULT_FOLDER}/agents/{order.name}/home",
+                connection=connection,
+                bus_user=order.credentials.bus_user,
+                bus_password=order.credentials.bus_password,
+                manager_token=order.credentials.manager_token,
+                slots=order.slots if reuses else 1,
+                max_trials=order.max_trials if reuses else 1,
+                setup_lines=self._options.setup_lines,
+                python_path=self._options.python_path,
+                version=environment.text(environment.NNI_VERSION, "unknown"),
+            )
+        )
+
+    def _connections(self) -> dict[str, ConnectionSettings]:
+        """Return how agents reach bus and manager, by the network that they are in."""
+        own = connection(self._context.endpoints)
+        if own.kind is ConnectionKind.TLS:
+            return {_ANYWHERE: own}
+        found = {network_key(): own}
+        if self._front is not None:
+            found[_ANYWHERE] = _tls(self._front)
+        return found
+
+    async def _run(self, *arguments: str, on_all_nodes: bool = False) -> list[CommandResult]:
+        folder = self._options.home or DEFAULT_FOLDER
+        return await self._cluster.run(["--folder", folder, *arguments], on_all_nodes=on_all_nodes)
+
+    @property
+    def _prefix(self) -> str:
+        return f"nni-{self._context.installation}-{self._context.pool}-"
+
+    @property
+    def _holder_prefix(self) -> str:
+        return f"nni-{self._context.installation}-{self._context.pool}.bundle."
+
+    @property
+    def _holder(self) -> str:
+        return f"{self._holder_prefix}{self._digest[:_HELD_CHARACTERS]}"
+
+    def _is_own(self, name: AgentName) -> bool:
+        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+
+
+def _tls(front: FrontEndpoint) -> ConnectionSettings:
+    return ConnectionSettings(
+        ConnectionKind.TLS, f"tls://{front.address}", front.address, authority=front.authority
+    )
+
+
+def _agent(name: AgentName, state: ActorState, pending: str | None) -> PlatformAgent:
+    return PlatformAgent(name, state.phase, state.host, pending or state.reason)

@@ -1,0 +1,213 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.ray_actors.adapter import RayAdapter
+from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import network_key
+from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorState
+from svc_trial_runner.fleet.adapters.ray_actors.demand import ClusterDemand, NodeResources
+from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.ports import (
+    AdapterContext,
+    FrontEndpoint,
+    InstallationEndpoints,
+    PlatformError,
+)
+from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.in_memory_ray import InMemoryRay, InMemoryRayCluster
+from tests.support.ray_servers import RayAgents
+
+NAME = agent_name(1)
+ELSEWHERE = NodeResources("192.0.2.77", {"CPU": 8.0}, {})
+
+
+class OpenFront:
+    async def open(self) -> FrontEndpoint:
+        return FrontEndpoint("198.51.100.1:8081", "certificate")
+
+
+@pytest.fixture
+def shared() -> InMemoryRay:
+    return InMemoryRay()
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> RayAgents:
+    return RayAgents("auto", tmp_path)
+
+
+def with_front(
+    agents: RayAgents, shared: InMemoryRay, bus: str = "nats://127.0.0.1:1"
+) -> RayAdapter:
+    context = agents.context(POOL, INSTALLATION)
+    return RayAdapter(
+        AdapterContext(
+            context.installation,
+            context.pool,
+            context.section,
+            InstallationEndpoints(bus, "127.0.0.1:2"),
+            context.bundles,
+            context.folder,
+            OpenFront(),
+        ),
+        InMemoryRayCluster(shared),
+    )
+
+
+async def test_agents_on_this_machine_use_its_loopback_and_no_port_is_opened(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    await adapter.launch([agent_order(NAME)])
+
+    settings = shared.plans[0].settings
+    assert list(settings) == [network_key()]
+    connection = json.loads(settings[network_key()])["connection"]
+    assert (connection["kind"], connection["bus"]) == ("direct", "nats://127.0.0.1:4222")
+
+
+async def test_agents_on_other_machines_use_the_front(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.demand = ClusterDemand((ELSEWHERE,))
+    adapter = with_front(agents, shared)
+
+    await adapter.launch([agent_order(NAME)])
+
+    settings = shared.plans[0].settings
+    assert list(settings) == [network_key(), ""]
+    connection = json.loads(settings[""])["connection"]
+    assert connection["kind"] == "tls"
+    assert connection["bus"] == "tls://198.51.100.1:8081"
+    assert connection["manager"] == "198.51.100.1:8081"
+    assert connection["authority"] == "certificate"
+
+
+async def test_autoscaler_opens_the_front_before_its_nodes_are_there(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.demand = ClusterDemand(shared.demand.nodes, has_autoscaler=True)
+    adapter = with_front(agents, shared)
+
+    await adapter.launch([agent_order(NAME)])
+
+    assert "" in shared.plans[0].settings
+
+
+async def test_front_that_cannot_be_opened_fails_the_preparation(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.demand = ClusterDemand((ELSEWHERE,))
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    with pytest.raises(PlatformError):
+        await adapter.prepare()
+
+
+async def test_bus_with_tls_needs_no_front(agents: RayAgents, shared: InMemoryRay) -> None:
+    shared.demand = ClusterDemand((ELSEWHERE,))
+    adapter = with_front(agents, shared, "tls://bus.example:4222")
+
+    await adapter.launch([agent_order(NAME)])
+
+    assert list(shared.plans[0].settings) == [""]
+    assert b"bus.example" in shared.plans[0].settings[""]
+
+
+async def test_settings_are_in_no_representation_of_the_plan(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    await adapter.launch([agent_order(NAME)])
+
+    assert b"password" in next(iter(shared.plans[0].settings.values()))
+    assert "password" not in repr(shared.plans[0])
+
+
+async def test_actor_that_waits_has_the_reason(agents: RayAgents, shared: InMemoryRay) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), numGpus=2)
+    await adapter.launch([agent_order(NAME)])
+
+    found = await adapter.agents()
+
+    assert [one.phase for one in found] == [AgentPhase.PENDING]
+    assert "the most of one node is" in found[0].reason
+
+
+async def test_actor_of_an_earlier_fleet_that_waits_has_a_reason(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.actors[str(NAME)] = ActorState(AgentPhase.PENDING)
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    found = await adapter.agents()
+
+    assert found[0].reason == "Ray is starting the actor (0.1 CPU)"
+
+
+async def test_actor_that_vanished_is_listed_as_ended_until_it_is_terminated(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    await adapter.launch([agent_order(NAME)])
+    shared.actors.clear()  # the head was restarted
+
+    for _ in range(2):
+        found = await adapter.agents()
+        assert [(one.phase, one.reason) for one in found] == [
+            (AgentPhase.ENDED, "its actor is gone")
+        ]
+    await adapter.terminate([NAME])
+
+    assert await adapter.agents() == []
+
+
+async def test_refused_actor_is_a_failure_and_the_others_start(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    options: dict[str, object] = {"runtimeEnv": {"refused": True}}
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), **options)
+
+    failures = await adapter.launch([agent_order(NAME)])
+
+    assert [(one.name, one.permanent) for one in failures] == [(NAME, True)]
+    assert await adapter.agents() == []
+
+
+async def test_cluster_that_is_away_is_a_problem_of_the_platform(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    shared.failure = PlatformError("the Ray cluster cannot be reached", "start it")
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+
+    problems = await adapter.check()
+
+    assert [(one.field, one.permanent) for one in problems] == [("platform", False)]
+    assert problems[0].remedy == "start it"
+
+
+async def test_clean_removes_the_holder_of_the_bundle_and_what_lies_on_the_nodes(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    await adapter.launch([agent_order(NAME)])
+
+    await adapter.clean()
+
+    assert shared.bundles == {}
+    assert [*shared.commands[-1]][2:] == ["clean", "--bundles", f"nni-{INSTALLATION}-{POOL}-"]
+
+
+async def test_wrong_options_are_permanent_before_anything_starts(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared), numCpus=-1)
+
+    with pytest.raises(PlatformError, match="numCpus must be a number") as caught:
+        await adapter.prepare()
+
+    assert caught.value.permanent
+    assert shared.bundles == {}

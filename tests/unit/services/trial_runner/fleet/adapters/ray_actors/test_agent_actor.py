@@ -1,0 +1,109 @@
+import asyncio
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.bundles.worker_commands import bundle_digest, worker_program
+from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import (
+    ENDED,
+    RUNNING,
+    AgentActor,
+    BundleActor,
+    network_key,
+)
+from tests.support import wait
+from tests.support.sleeping_agents import SleepingAgents
+
+LIMIT_S = 30.0
+NAME = "nni-0123abcd-exp-suite-1"
+
+
+class NodeActor(AgentActor):
+    """Actor in the process of a test: its bundle is a file, and its end ends nothing else."""
+
+    bundle: Path
+
+    def cut(self) -> None:
+        """End the actor as its process would: the pipe to the agent is closed."""
+        if self._tether is not None:
+            self._tether.close()
+        self._thread.join()
+
+    def _fetch_bundle(self) -> bytes:
+        return BundleActor(self.bundle.read_bytes()).content()
+
+    def _release(self) -> None:
+        """Do nothing: the process is that of the test."""
+
+
+def actor(folder: Path, key: str) -> NodeActor:
+    """Return an actor whose settings are for one network, once its agent runs or has ended."""
+    bundle = asyncio.run(SleepingAgents(folder).bundle((3, 11), ""))
+    NodeActor.bundle = bundle
+    started = NodeActor(
+        {
+            "name": NAME,
+            "digest": bundle_digest(bundle),
+            "holder": "holder",
+            "namespace": "nni",
+            "folder": str(folder / "home"),
+            "settings": {key: b"{}"},
+            "program": worker_program(),
+        }
+    )
+    wait.until(lambda: started.state()[0] in {RUNNING, ENDED}, LIMIT_S)
+    return started
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[NodeActor]:
+    found = actor(tmp_path, network_key())
+    yield found
+    found.cut()
+
+
+def test_agent_runs_on_the_host_of_its_actor(running: NodeActor) -> None:
+    assert running.state() == (RUNNING, os.uname().nodename, "")
+
+
+def test_end_removes_the_folder_of_the_agent(running: NodeActor, tmp_path: Path) -> None:
+    running.end(5.0)
+    wait.until(lambda: running.state()[0] == ENDED, LIMIT_S)
+
+    assert list((tmp_path / "home" / "agents").iterdir()) == []
+
+
+def test_agent_ends_with_its_actor_and_its_folder_is_removed(
+    running: NodeActor, tmp_path: Path
+) -> None:
+    process = (tmp_path / "home" / "agents" / NAME / "process.json").read_text()
+    descriptor = os.pidfd_open(int(process.partition('"pid": ')[2].partition(",")[0]))
+
+    running.cut()
+    readable, _, _ = select.select([descriptor], [], [], 30)
+    os.close(descriptor)
+
+    assert readable
+    assert list((tmp_path / "home" / "agents").iterdir()) == []
+
+
+def test_node_that_does_not_reach_the_services_is_the_reason(tmp_path: Path) -> None:
+    ended = actor(tmp_path, "another network")
+
+    phase, _, reason = ended.state()
+    ended.cut()
+
+    assert phase == ENDED
+    assert "does not reach NNI's services" in reason
+
+
+def test_settings_for_any_network_are_taken_elsewhere(tmp_path: Path) -> None:
+    found = actor(tmp_path, "")
+
+    phase = found.state()[0]
+    found.cut()
+
+    assert phase == RUNNING

@@ -1,0 +1,85 @@
+from svc_trial_runner.fleet.adapters.ray_actors.demand import (
+    ClusterDemand,
+    NodeResources,
+    missing_resources,
+    pending_reason,
+    resource_words,
+    visible_resources,
+)
+
+GIBIBYTE = 1024.0**3
+IDLE = NodeResources("10.0.0.1", {"CPU": 4.0, "memory": 8 * GIBIBYTE}, {})
+BUSY = NodeResources("10.0.0.2", {"CPU": 8.0, "GPU": 1.0}, {"CPU": 8.0, "GPU": 1.0})
+
+
+def test_actor_that_fits_is_starting() -> None:
+    assert pending_reason({"CPU": 2.0}, ClusterDemand((IDLE,))) == (
+        "Ray is starting the actor (2 CPU)"
+    )
+
+
+def test_busy_nodes_are_named_with_their_use() -> None:
+    reason = pending_reason({"CPU": 6.0}, ClusterDemand((IDLE, BUSY)))
+
+    assert reason == "no node has 6 CPU free now: 8 of 12 CPU used"
+
+
+def test_request_beyond_each_node_is_named_with_the_largest() -> None:
+    reason = pending_reason({"CPU": 2.0, "GPU": 4.0}, ClusterDemand((IDLE, BUSY)))
+
+    assert reason == "no node has 2 CPU, 4 GPU: the most of one node is 8 CPU, 1 GPU"
+
+
+def test_cluster_without_a_node_is_named() -> None:
+    assert pending_reason({"CPU": 1.0}, ClusterDemand(())).endswith("no node is alive")
+
+
+def test_nodes_that_the_autoscaler_starts_are_part_of_the_reason() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True, starting=("gpu", "gpu"))
+
+    assert pending_reason({"GPU": 1.0}, demand).endswith(
+        "; the autoscaler is starting 2 nodes (gpu)"
+    )
+
+
+def test_failure_of_the_autoscaler_is_part_of_the_reason() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True, failures=("no quota for gpu",))
+
+    assert "the autoscaler has failed: no quota for gpu" in pending_reason({"GPU": 1.0}, demand)
+
+
+def test_autoscaler_that_starts_nothing_is_named() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True)
+
+    assert pending_reason({"GPU": 1.0}, demand).endswith("the autoscaler starts no node for it")
+
+
+def test_request_that_no_node_has_is_a_problem_that_may_go_away() -> None:
+    problems = missing_resources({"CPU": 1.0, "GPU": 2.0}, ClusterDemand((IDLE, BUSY)))
+
+    assert [(problem.field, problem.permanent) for problem in problems] == [("numGpus", False)]
+    assert "1 GPU" in problems[0].remedy
+
+
+def test_request_that_only_no_single_node_has_is_a_problem() -> None:
+    split = ClusterDemand((IDLE, NodeResources("10.0.0.3", {"GPU": 1.0}, {})))
+
+    problems = missing_resources({"CPU": 1.0, "GPU": 1.0}, split)
+
+    assert [problem.field for problem in problems] == ["resources"]
+
+
+def test_autoscaler_may_add_what_no_node_has() -> None:
+    demand = ClusterDemand((IDLE,), has_autoscaler=True)
+
+    assert missing_resources({"GPU": 1.0}, demand) == []
+
+
+def test_memory_is_shown_in_gibibytes() -> None:
+    assert resource_words({"memory": 16 * GIBIBYTE}) == "16 GiB memory"
+
+
+def test_resources_of_nodes_and_of_the_object_store_are_hidden() -> None:
+    amounts = {"CPU": 1.0, "node:10.0.0.1": 1.0, "object_store_memory": 7.0}
+
+    assert visible_resources(amounts) == {"CPU": 1.0}

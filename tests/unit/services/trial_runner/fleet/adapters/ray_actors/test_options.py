@@ -1,0 +1,77 @@
+import pytest
+
+from svc_trial_runner.fleet.adapters.ray_actors.options import (
+    RayOptions,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName, AgentOrder
+
+ORDER = AgentOrder(
+    AgentName("0123abcd", "exp-a", 1), AgentCredentials("", "", ""), slots=4, gpus_per_trial=2
+)
+
+
+def test_section_without_options_is_the_cluster_of_this_machine() -> None:
+    assert parse_options({"platform": "ray", "slots": 2}) == RayOptions()
+    assert option_problems({"platform": "ray", "slots": 2}) == []
+
+
+def test_agent_asks_for_a_cpu_for_each_slot_and_the_gpus_of_its_trials() -> None:
+    assert RayOptions().request(ORDER) == {"CPU": 4.0, "GPU": 8.0}
+
+
+def test_given_resources_replace_those_of_slots_and_trials() -> None:
+    options = parse_options(
+        {"numCpus": 0.5, "numGpus": 1, "memory": "2G", "resources": {"special": 1}}
+    )
+
+    assert options.request(ORDER) == {
+        "CPU": 0.5,
+        "GPU": 1.0,
+        "memory": 2.0 * 1024**3,
+        "special": 1.0,
+    }
+
+
+def test_zero_is_no_request() -> None:
+    assert parse_options({"numCpus": 0, "numGpus": 0}).request(ORDER) == {}
+
+
+def test_agent_of_one_trial_asks_for_one_slot() -> None:
+    assert parse_options({"reuseMode": False}).request(ORDER) == {"CPU": 1.0, "GPU": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("address", "ray://head:10001", "must be auto, or host:port"),
+        ("address", 7, "text in one line"),
+        ("namespace", "a b", "letters"),
+        ("numCpus", -1, "at least 0"),
+        ("numCpus", True, "at least 0"),
+        ("numGpus", "two", "at least 0"),
+        ("resources", {"special": 0}, "above 0"),
+        ("resources", ["special"], "above 0"),
+        ("resources.GPU", {"GPU": 1}, "custom resource"),
+        ("memory", "much", "a size"),
+        ("runtimeEnv", ["pip"], "a mapping"),
+        ("schedulingStrategy", "PACK", "DEFAULT or SPREAD"),
+        ("setupLines", [1], "a list of texts"),
+        ("pythonPath", "a\nb", "text in one line"),
+        ("home", "nni", "an absolute path"),
+        ("reuseMode", "no", "true or false"),
+        ("pollIntervalSeconds", 0, "at least 0.1"),
+    ],
+)
+def test_broken_rule_is_named_with_its_field(name: str, value: object, rule: str) -> None:
+    problems = option_problems({name.partition(".")[0]: value})
+
+    assert [problem.field for problem in problems] == [name]
+    assert rule in problems[0].rule
+
+
+def test_strategy_and_placement_group_exclude_each_other() -> None:
+    problems = option_problems({"schedulingStrategy": "SPREAD", "placementGroup": "group"})
+
+    assert [problem.rule for problem in problems] == ["must not be given with placementGroup"]
