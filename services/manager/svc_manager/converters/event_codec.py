@@ -8,13 +8,12 @@ message.
 An event that needs more than these rules has a codec of its own in `_SPECIAL`.
 """
 
-import operator
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -29,6 +28,13 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_manager.converters.creation import created_event
+from svc_manager.converters.event_functions import (
+    FieldCodec,
+    Read,
+    Write,
+    compile_reader,
+    compile_writer,
+)
 from svc_manager.converters.old_texts import (
     old_end,
     old_experiment_reason,
@@ -72,26 +78,6 @@ _NAMES_OF_ENUMS: Final = {
 }
 """Fields of enums to the fields of their names, which older versions wrote and read."""
 
-# `Any` below: the type of a value is that of the field which a converter is made for.
-Read: TypeAlias = Callable[[Any], Any]
-"""Message of an event, or the value of a field of it, to the value of the event's field."""
-Write: TypeAlias = Callable[[Any, Any], None]
-"""Writes the value of an event's field into the event's message, or into a part of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldCodec:
-    """Converters between one field of an event and the message of the event."""
-
-    source: str
-    """Field of the message whose value `read` takes; empty: it takes the message."""
-    read: Read | None
-    """None: the value is the same."""
-    target: str
-    """Field of the message whose value `write` takes; empty: it takes the message."""
-    write: Write | None
-    """None: the value is the same, and is set."""
-
 
 @dataclass(frozen=True, slots=True)
 class EventCodec:
@@ -100,15 +86,14 @@ class EventCodec:
     kind: str
     """Name of the field of `Event.kind`."""
     read: Callable[[Any], events.Event | None]
-    write: Callable[[Any, Any], None]
+    """Makes an event of the field's message."""
+    write: Callable[[event_pb2.Event, Any], None]
+    """Writes an event into a message whose field this is."""
 
 
 def write_event(message: event_pb2.Event, event: events.Event) -> None:
     """Write a domain event into the proto message's field for its class."""
-    codec = CODECS[type(event)]
-    part = getattr(message, codec.kind)
-    part.SetInParent()
-    codec.write(part, event)
+    CODECS[type(event)].write(message, event)
 
 
 def event_from(message: event_pb2.Event | inbox_pb2.InboxMessage) -> events.Event | None:
@@ -129,73 +114,7 @@ def _codec_of(event_type: type[events.Event]) -> EventCodec:
         field.name: _field_codec(field.name, hints[field.name], descriptor.fields_by_name)
         for field in fields(event_type)
     }
-    return EventCodec(kind, _reader(event_type, codecs), _writer(codecs))
-
-
-def _reader(event_type: type[Any], codecs: Mapping[str, FieldCodec]) -> Read:
-    """Return a function that reads all fields of an event's message.
-
-    One call reads the fields of the message, and converters replace some of their values: a
-    function for each field would cost more than all else that loading a log does.
-    """
-    sources = [codec.source for codec in codecs.values()]
-    plain = [source for source in sources if source]
-    parts = [
-        (index, codec.read)
-        for index, codec in enumerate(codecs.values())
-        if codec.source and codec.read is not None
-    ]
-    whole = [
-        (index, codec.read)
-        for index, codec in enumerate(codecs.values())
-        if not codec.source and codec.read is not None
-    ]
-    if len(sources) < 2 or not plain:  # noqa: PLR2004 - `attrgetter` returns a tuple for two and more
-        return _small_reader(event_type, tuple(codecs.values()))
-    fields_of = operator.attrgetter(*(source or plain[0] for source in sources))
-
-    def read_all(message: Any) -> Any:  # noqa: ANN401 - see above
-        values = list(fields_of(message))
-        for index, read in parts:
-            values[index] = read(values[index])
-        for index, read in whole:
-            values[index] = read(message)
-        return event_type(*values)
-
-    return read_all
-
-
-def _small_reader(event_type: type[Any], codecs: tuple[FieldCodec, ...]) -> Read:
-    def read_field(message: Any, codec: FieldCodec) -> Any:  # noqa: ANN401 - see above
-        value = getattr(message, codec.source) if codec.source else message
-        return value if codec.read is None else codec.read(value)
-
-    return lambda message: event_type(*[read_field(message, codec) for codec in codecs])
-
-
-def _writer(codecs: Mapping[str, FieldCodec]) -> Write:
-    """Return a function that writes all fields of an event into its message."""
-    plain = tuple(name for name, codec in codecs.items() if codec.write is None)
-    parts = tuple(
-        (name, codec.target, codec.write)
-        for name, codec in codecs.items()
-        if codec.write is not None and codec.target
-    )
-    whole = tuple(
-        (name, codec.write)
-        for name, codec in codecs.items()
-        if codec.write is not None and not codec.target
-    )
-
-    def write_all(message: Any, event: Any) -> None:  # noqa: ANN401 - see above
-        for name in plain:
-            setattr(message, name, getattr(event, name))
-        for name, target, write in parts:
-            write(getattr(message, target), getattr(event, name))
-        for name, write in whole:
-            write(message, getattr(event, name))
-
-    return write_all
+    return EventCodec(kind, compile_reader(event_type, codecs), compile_writer(kind, codecs))
 
 
 def _field_codec(
@@ -364,7 +283,8 @@ def _read_created(message: event_pb2.ExperimentCreated) -> events.ExperimentCrea
     )
 
 
-def _write_created(message: event_pb2.ExperimentCreated, event: events.ExperimentCreated) -> None:
+def _write_created(whole: event_pb2.Event, event: events.ExperimentCreated) -> None:
+    message = whole.experiment_created
     message.experiment_id = event.experiment_id
     message.config.MergeFromString(event.config)
     message.environment_sha256 = event.environment_sha256
@@ -378,7 +298,8 @@ def _read_deferred(message: event_pb2.ReportDeferred) -> events.ReportDeferred |
     return None if report is None else events.ReportDeferred(report)
 
 
-def _write_deferred(message: event_pb2.ReportDeferred, event: events.ReportDeferred) -> None:
+def _write_deferred(whole: event_pb2.Event, event: events.ReportDeferred) -> None:
+    message = whole.report_deferred
     message.runner_id = event.report.runner_id
     write_report(message.report, event.report)
 
