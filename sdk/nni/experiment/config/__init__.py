@@ -3,19 +3,22 @@
 from nni.experiment.config.algorithm import AlgorithmConfig, CustomAlgorithmConfig
 from nni.experiment.config.experiment_config import ExperimentConfig
 from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
-from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
-from nni.experiment.config.training_services import (
-    AmlConfig,
-    DlcConfig,
+from nni.experiment.config.kubernetes_services import (
     FrameworkControllerConfig,
     KubeflowConfig,
     KubernetesConfig,
+)
+from nni.experiment.config.pool_services import PoolConfig
+from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
+from nni.experiment.config.training_service_base import TrainingServiceConfig
+from nni.experiment.config.training_services import (
+    AmlConfig,
+    DlcConfig,
     LocalConfig,
     OpenpaiConfig,
     RemoteConfig,
     RemoteMachineConfig,
     SlurmConfig,
-    TrainingServiceConfig,
 )
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "NfsConfig",
     "ObjectiveConfig",
     "OpenpaiConfig",
+    "PoolConfig",
     "RemoteConfig",
     "RemoteMachineConfig",
     "SharedStorageConfig",

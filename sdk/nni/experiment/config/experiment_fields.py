@@ -20,8 +20,8 @@ from nni.experiment.config.base import (
 )
 from nni.experiment.config.search_config import SearchConfig
 from nni.experiment.config.shared_storage import SharedStorage
+from nni.experiment.config.training_service_base import TrainingServiceConfig
 from nni.experiment.config.training_services import (
-    TrainingServiceConfig,
     TrainingServices,
     new_training_service,
 )

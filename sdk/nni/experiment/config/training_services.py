@@ -7,7 +7,6 @@ experiment that uses them is refused when it is created.
 from __future__ import annotations
 
 import difflib
-import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -24,40 +23,16 @@ from nni.experiment.config.base import (
     SizeText,
     Text,
 )
+from nni.experiment.config.kubernetes_services import (
+    FrameworkControllerConfig,
+    KubeflowConfig,
+    KubernetesConfig,
+)
+from nni.experiment.config.pool_services import PoolConfig
+from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
 from nni.experiment.errors import ConfigError, Problem
 
 DEFAULT_IMAGE: Final = "msranni/nni:latest"
-_QUANTITY: Final = re.compile(r"\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?\Z")
-
-
-def _checked_quantity(value: object) -> object:
-    text = str(value) if isinstance(value, int | float) else value
-    if isinstance(value, bool) or not isinstance(text, str) or not _QUANTITY.match(text):
-        raise ValueError("must be a quantity of Kubernetes, such as 2, 500m or 16Gi")
-    return text
-
-
-QuantityText = Annotated[str | float, BeforeValidator(_checked_quantity)]
-
-
-class TrainingServiceConfig(ConfigModel):
-    """Base class of the configurations of one platform each."""
-
-    platform: Text = ""
-    """Name of the platform."""
-
-    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return which rules of its platform this section breaks; by default none.
-
-        Args:
-            field: path of the section, e.g. `trainingService`.
-            trial_gpu_number: GPUs of one trial; `None` if not given.
-
-        Returns:
-            One problem per broken rule; empty if the section is valid.
-        """
-        _ = field, trial_gpu_number
-        return []
 
 
 class LocalConfig(TrainingServiceConfig):
@@ -85,29 +60,6 @@ class LocalConfig(TrainingServiceConfig):
             rule = "must be true or false when trialGpuNumber is larger than 0"
             remedy = "true on a desktop, where the screen occupies the GPU; else false"
             return [Problem(f"{field}.useActiveGpu", rule, None, remedy)]
-        return []
-
-
-class _AgentPoolConfig(TrainingServiceConfig):
-    """Base of platforms whose agents come and go with the demand."""
-
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-    slots: PositiveInt | None = None
-    """Trials at once of one agent; not given: `trialConcurrency` is shared out evenly among
-    machines that are listed, and 1 elsewhere."""
-    min_agents: Annotated[Integer, Field(ge=0)] | None = None
-    """Agents that stay even if no trial waits; not given: 0."""
-    max_agents: PositiveInt | None = None
-    """Most agents at once; not given: as many as the platform has."""
-    idle_time: DurationText | None = None
-    """Time after which an agent without trials ends; not given: `60s`."""
-
-    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem if fewer agents are allowed than shall stay."""
-        _ = trial_gpu_number
-        if self.max_agents is not None and (self.min_agents or 0) > self.max_agents:
-            return [Problem(f"{field}.maxAgents", "must be >= minAgents", self.max_agents)]
         return []
 
 
@@ -151,7 +103,7 @@ class RemoteMachineConfig(ConfigModel):
     """Folder of NNI on the machine; not given: `~/.nni`."""
 
 
-class RemoteConfig(_AgentPoolConfig):
+class RemoteConfig(AgentPoolConfig):
     """Configuration of machines that are reached over SSH.
 
     Examples:
@@ -183,7 +135,7 @@ class RemoteConfig(_AgentPoolConfig):
         return problems
 
 
-class SlurmConfig(_AgentPoolConfig):
+class SlurmConfig(AgentPoolConfig):
     """Configuration of a Slurm cluster, whose jobs run agents for several trials each.
 
     Slurm's commands run on this machine, or over SSH on the login node that `host` names.
@@ -285,93 +237,6 @@ class SlurmConfig(_AgentPoolConfig):
         if self.image is not None and self.python_version is None:
             rule = "must be given with image"
             problems.append(Problem(f"{field}.pythonVersion", rule, None, "for example: '3.11'"))
-        return problems
-
-
-class KubernetesConfig(_AgentPoolConfig):
-    """Configuration of a Kubernetes cluster, whose Jobs run agents for several trials each.
-
-    Examples:
-        >>> from nni.experiment import KubernetesConfig
-        >>> service = KubernetesConfig(namespace="tuning", cpus=4, memory="16Gi", gpus=1)
-        >>> service.to_dict()["cpus"]
-        '4'
-    """
-
-    platform: Literal["kubernetes"] = "kubernetes"
-    """Name of the platform."""
-    context: Text | None = None
-    """Context of the kubeconfig; not given: its current one."""
-    namespace: Text | None = None
-    """Namespace of the Jobs; not given: that of the context."""
-    kubeconfig: AbsolutePath | None = None
-    """File with the access to the cluster; not given: `~/.kube/config`."""
-    in_cluster: Flag | None = None
-    """True if NNI's services run in the cluster and use the account of their pod; not given: if
-    there is no kubeconfig."""
-    image: Text | None = None
-    """Image with NNI's trial-runner and the packages of the trials; not given: the trial-runner of
-    this version, `nni/trial-runner`."""
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the image is fetched; not given: as the cluster does."""
-    image_pull_secrets: list[Text] | None = None
-    """Names of Secrets with the login of the image's registry."""
-    cpus: QuantityText | None = None
-    """CPUs of an agent: `4` or `500m`."""
-    memory: QuantityText | None = None
-    """Memory of an agent: `16Gi`."""
-    ephemeral_storage: QuantityText | None = None
-    """Room on the disk of the node for an agent: `20Gi`."""
-    gpus: Annotated[Integer, Field(ge=0)] | None = None
-    """GPUs of an agent; not given: as many as its trials ask for."""
-    gpu_resource: Text | None = None
-    """Name of a GPU as a resource; not given: `nvidia.com/gpu`."""
-    volumes: list[dict[str, Any]] | None = None
-    """Volumes in the form of Kubernetes (`nfs`, `persistentVolumeClaim`, `hostPath`, `emptyDir`,
-    `configMap`, `secret`), each with `mountPath`."""
-    secrets: list[dict[str, Any]] | None = None
-    """Secrets of the namespace for the trials: `name` with `mountPath`, with `key` and `env`, or
-    alone."""
-    node_selector: dict[str, Any] | None = None
-    """Labels of the nodes that may run agents."""
-    tolerations: list[dict[str, Any]] | None = None
-    """Taints of nodes that agents tolerate, in the form of Kubernetes."""
-    priority_class: Text | None = None
-    """Priority class of the pods."""
-    queue: Text | None = None
-    """LocalQueue of Kueue that the Jobs wait in."""
-    service_account: Text | None = None
-    """Service account of the pods; they do not get its token."""
-    pod_security: Literal["restricted", "none"] | None = None
-    """`restricted`: pods keep that standard of Kubernetes; not given: `restricted`."""
-    run_as_user: Annotated[Integer, Field(ge=0)] | None = None
-    """Number of the user in the container; not given: 65532."""
-    pod_template: dict[str, Any] | None = None
-    """Further fields of the pod's template, merged in; the container is called `agent`."""
-    labels: dict[str, Text] | None = None
-    """Further labels of Jobs and pods."""
-    annotations: dict[str, Text] | None = None
-    """Annotations of Jobs and pods."""
-    ttl_seconds_after_finished: Annotated[Integer, Field(ge=0)] | None = None
-    """Time after which Kubernetes removes a Job that has ended; not given: a day."""
-    grace_seconds: PositiveInt | None = None
-    """Time from TERM to KILL of a pod, in which trials are handed over; not given: 30."""
-    python: Text | None = None
-    """Interpreter of the agent in the image; not given: `python3`."""
-    python_path: Text | None = None
-    """Put first on the trial's PATH."""
-    setup_lines: list[Text] | None = None
-    """Lines of bash that run before the trials."""
-
-    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of two ways to log in, and of GPUs that an agent does not have."""
-        problems = super().problems(field, trial_gpu_number)
-        if self.in_cluster and (self.context or self.kubeconfig):
-            rule = "must not be true with context or kubeconfig"
-            problems.append(Problem(f"{field}.inCluster", rule, self.in_cluster))
-        if self.gpus is not None and (trial_gpu_number or 0) > self.gpus:
-            rule = "must be >= trialGpuNumber: trials run in the pod of an agent"
-            problems.append(Problem(f"{field}.gpus", rule, self.gpus))
         return problems
 
 
@@ -477,64 +342,12 @@ class DlcConfig(TrainingServiceConfig):
     """Folder at which trials mount the data source."""
 
 
-class KubeflowConfig(TrainingServiceConfig):
-    """Configuration of a Kubernetes cluster with Kubeflow.
-
-    Examples:
-        >>> from nni.experiment import KubeflowConfig
-        >>> KubeflowConfig(operator="tf-operator", worker={"replicas": 2}).worker
-        {'replicas': 2}
-    """
-
-    platform: Literal["kubeflow"] = "kubeflow"
-    """Name of the platform."""
-    operator: Text | None = None
-    """`tf-operator` or `pytorch-operator`."""
-    api_version: Text | None = None
-    """API version of the operator."""
-    storage: dict[str, Any] | None = None
-    """Settings of the storage that carries code and outputs."""
-    worker: dict[str, Any] | None = None
-    """Replicas, command, image and resources of the workers."""
-    ps: dict[str, Any] | None = None
-    """The same of the parameter servers; `tf-operator` only."""
-    master: dict[str, Any] | None = None
-    """The same of the master; `pytorch-operator` only."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-
-
-class FrameworkControllerConfig(TrainingServiceConfig):
-    """Configuration of a Kubernetes cluster with FrameworkController.
-
-    Examples:
-        >>> from nni.experiment import FrameworkControllerConfig
-        >>> role = {"name": "worker", "taskNumber": 2}
-        >>> FrameworkControllerConfig(namespace="tuning", task_roles=[role]).task_roles[0]["name"]
-        'worker'
-    """
-
-    platform: Literal["frameworkcontroller"] = "frameworkcontroller"
-    """Name of the platform."""
-    storage: dict[str, Any] | None = None
-    """Settings of the storage that carries code and outputs."""
-    service_account_name: Text | None = None
-    """Kubernetes service account of the controller."""
-    namespace: Text | None = None
-    """Kubernetes namespace of the jobs."""
-    config_path: AbsolutePath | None = None
-    """File with the job configuration in FrameworkController's own form."""
-    task_roles: list[dict[str, Any]] = Field(default_factory=list)
-    """Name, task number, command, image and resources of each role."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-
-
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "local": LocalConfig,
     "remote": RemoteConfig,
     "slurm": SlurmConfig,
     "kubernetes": KubernetesConfig,
+    "pool": PoolConfig,
     "openpai": OpenpaiConfig,
     "aml": AmlConfig,
     "dlc": DlcConfig,
@@ -543,7 +356,7 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
 }
 """The class of each platform's section."""
 
-AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm", "kubernetes"})
+AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm", "kubernetes", "pool"})
 """Platforms on which trials can run today."""
 
 REMOVED_PLATFORMS: Final = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from nni.experiment.config import (
-    KubernetesConfig,
     LocalConfig,
     RemoteConfig,
     RemoteMachineConfig,
@@ -93,7 +92,6 @@ def test_cluster_is_loaded_by_the_names_of_its_fields() -> None:
         (SlurmConfig(host="login"), r"trainingService\.user must be given with host"),
         (SlurmConfig(image="a.sif"), r"trainingService\.pythonVersion must be given with image"),
         (SlurmConfig(min_agents=3, max_agents=2), r"maxAgents must be >= minAgents"),
-        (KubernetesConfig(in_cluster=True, context="lab"), r"inCluster must not be true"),
         (
             RemoteConfig(
                 machine_list=[RemoteMachineConfig(host="h", user="u", python_path="C:\\a;C:\\b")]
@@ -115,20 +113,3 @@ def test_platform_is_refused_until_it_is_available() -> None:
     with pytest.raises(ConfigError, match="platform slurm is not available yet"):
         check_available(config, {"local"})
     check_available(config, {"local", "slurm"})
-
-
-def test_quantities_of_kubernetes_may_be_numbers() -> None:
-    assert KubernetesConfig(cpus=4, memory="16Gi").to_dict()["cpus"] == "4"
-
-
-@pytest.mark.parametrize("value", ["16GB", "four", "-1", ""])
-def test_other_units_are_no_quantities_of_kubernetes(value: str) -> None:
-    with pytest.raises(ConfigError, match="such as 2, 500m or 16Gi"):
-        KubernetesConfig(memory=value)
-
-
-def test_pod_has_the_gpus_that_a_trial_asks_for() -> None:
-    service = KubernetesConfig(gpus=1)
-
-    assert [one.field for one in service.problems("trainingService", 2)] == ["trainingService.gpus"]
-    assert service.problems("trainingService", 1) == []
