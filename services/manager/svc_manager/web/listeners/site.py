@@ -18,6 +18,7 @@ from svc_common.access.roles import READER
 from svc_common.errors import ServiceError
 from svc_common.telemetry.metrics import CONTENT_TYPE
 from svc_manager.telemetry.metrics import Instruments
+from svc_manager.web.listeners.compression import CompressionMiddleware
 from svc_manager.web.listeners.connection_limits import ConnectionLimits
 from svc_manager.web.listeners.endpoints import EndpointContext, head_of, http_routes
 from svc_manager.web.listeners.error_page import http_error, refusal
@@ -44,7 +45,7 @@ def create_site(context: EndpointContext, url_prefix: str = "") -> ASGIApp:
     if url_prefix:
         routes.append(Mount(f"/{url_prefix}", routes=list(routes)))
     site = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
-    return AccessMiddleware(site, context.policy, context.limits)
+    return AccessMiddleware(CompressionMiddleware(site), context.policy, context.limits)
 
 
 def _metrics_routes(instruments: Instruments | None) -> list[BaseRoute]:

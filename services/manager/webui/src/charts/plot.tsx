@@ -16,7 +16,7 @@ export interface PlotSeries {
   /** A custom property of the style sheet (`--accent`) or a colour. */
   colour: string;
   kind: "points" | "line" | "step" | "bars";
-  /** Shape of points: a disc, or a ring, a cross or a square, told apart without colour. */
+  /** Shape of points: a disc, or a ring, a cross or a square that differ without colour. */
   symbol?: "ring" | "cross" | "square";
   /** True: its points lie at the lower edge, whatever the values: those of trials without one. */
   edge?: boolean;
