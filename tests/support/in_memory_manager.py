@@ -29,6 +29,7 @@ from nni_proto.experiment.v1 import (
     history_service_pb2_grpc,
 )
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from nni_proto.runner.v1 import invitation_service_pb2, invitation_service_pb2_grpc
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2, trial_service_pb2_grpc
 from nni_wire.values import from_value, to_value
 from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
@@ -86,6 +87,37 @@ class InMemoryHistories(history_service_pb2_grpc.HistoryServiceServicer):
         return history_service_pb2.LoadExperimentResponse(experiment=loaded)
 
 
+class InMemoryInvitations(invitation_service_pb2_grpc.InvitationServiceServicer):
+    """Invitations that are remembered."""
+
+    def __init__(self) -> None:
+        self.made: list[invitation_service_pb2.InviteRunnerRequest] = []
+        self.revoked: list[invitation_service_pb2.RevokeInvitationsRequest] = []
+
+    def InviteRunner(
+        self, request: invitation_service_pb2.InviteRunnerRequest, context: Any
+    ) -> invitation_service_pb2.InviteRunnerResponse:
+        self.made.append(request)
+        return invitation_service_pb2.InviteRunnerResponse(
+            word="nni1.secret.fingerprint",
+            address="10.0.0.1:8081",
+            invitation=invitation_service_pb2.Invitation(id="ab12", use_limit=request.use_limit),
+        )
+
+    def ListInvitations(
+        self, request: invitation_service_pb2.ListInvitationsRequest, context: Any
+    ) -> invitation_service_pb2.ListInvitationsResponse:
+        one = invitation_service_pb2.Invitation(id="ab12", use_limit=3)
+        return invitation_service_pb2.ListInvitationsResponse(invitations=[one])
+
+    def RevokeInvitations(
+        self, request: invitation_service_pb2.RevokeInvitationsRequest, context: Any
+    ) -> invitation_service_pb2.RevokeInvitationsResponse:
+        self.revoked.append(request)
+        ended = [invitation_service_pb2.Invitation(id=one) for one in request.ids or ("ab12",)]
+        return invitation_service_pb2.RevokeInvitationsResponse(invitations=ended)
+
+
 class InMemoryManager(
     experiment_service_pb2_grpc.ExperimentServiceServicer,
     trial_service_pb2_grpc.TrialServiceServicer,
@@ -104,6 +136,7 @@ class InMemoryManager(
         self.explanations: dict[str, trial_service_pb2.ExplainTrialResponse] = {}
         self.agents: list[pb.RunnerSummary] = []
         self.drained: list[str] = []
+        self.invitations = InMemoryInvitations()
         self.imported: list[Any] = []
         self.documents: dict[str, Any] = {}
         """REST responses by path."""
@@ -182,7 +215,8 @@ class InMemoryManager(
 
     def CreateExperiment(self, request: Any, context: Any) -> Any:
         self.created.append(request)
-        new = self.add_experiment(f"new0000{len(self.created)}", port=request.port)
+        drawn = f"new0000{len(self.created)}"
+        new = self.add_experiment(request.experiment_id or drawn, port=request.port)
         new.config.CopyFrom(request.config)
         return pb.CreateExperimentResponse(experiment=new, urls=self._urls(new))
 
@@ -367,6 +401,9 @@ class InMemoryManager(
         trial_service_pb2_grpc.add_TrialServiceServicer_to_server(self, server)
         byte_service_pb2_grpc.add_ByteServiceServicer_to_server(store, server)
         histories = InMemoryHistories(self)  # type: ignore[abstract]  # as above
+        invitation_service_pb2_grpc.add_InvitationServiceServicer_to_server(
+            self.invitations, server
+        )
         history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, server)
         self.grpc = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         web = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +14,9 @@ from nni.cli.output import Messages, echo, local_time, table, write_json
 
 if TYPE_CHECKING:
     from nni_proto.experiment.v1 import experiment_service_pb2
+    from nni_proto.runner.v1 import invitation_service_pb2
 
-app = typer.Typer(help="Show and drain the agents that run trials.", no_args_is_help=True)
+app = typer.Typer(help="Show, invite and drain the agents that run trials.", no_args_is_help=True)
 
 _HEADERS = (
     *("Id", "Pool", "Platform", "State", "Machine", "Slots", "GPUs", "Trials", "LastSeen"),
@@ -22,6 +26,12 @@ _HEADERS = (
 RunnerId = Annotated[
     str, typer.Argument(metavar="RUNNER", show_default=False, help="Id or the start of it.")
 ]
+
+
+Pool = Annotated[
+    str, typer.Option(help="exp-<id> of a running experiment, or a pool of the installation.")
+]
+_AGENT_PACKAGE = "svc_trial_runner"
 
 
 @app.command("list")
@@ -73,6 +83,114 @@ def drain(runner: RunnerId) -> None:
         found = _find(runner, client.runners())
         client.drain_runner(found.runner_id)
     Messages().info(f"Runner {found.runner_id} takes no more trials.")
+
+
+@app.command("invite")
+def invite(
+    *,
+    pool: Pool,
+    uses: Annotated[int, typer.Option(help="Machines that may join.")] = 1,
+    valid: Annotated[str, typer.Option(help="For how long, such as 30m or 2d.")] = "1h",
+    as_json: Json = False,
+) -> None:
+    """Print the word by which other machines join a pool, and the line to run there.
+
+    The word is shown once, and is a secret: whoever has it may run trials of the pool.
+    """
+    from nni.cli.session import manager
+
+    try:
+        from nni.experiment.config.quantities import duration_seconds
+
+        seconds = duration_seconds(valid)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--valid") from error
+    with manager() as client:
+        made = client.invite_runner(pool, uses, seconds)
+    record = {**_invitation(made.invitation), "address": made.address, "word": made.word}
+    if as_json:
+        write_json(record)
+        return
+    echo(made.word)
+    Messages().info(
+        f"Run on the other machine, and paste the word there:\n"
+        f"  nnictl runner join https://{made.address} --pool {pool}\n"
+        f"The word is valid until {local_time(record['expiresAt'])}, for {uses} machine(s); "
+        f"revoke it by: nnictl runner revoke {made.invitation.id} --pool {pool}"
+    )
+
+
+@app.command("invitations")
+def invitations(*, pool: Pool, as_json: Json = False) -> None:
+    """List the invitations to a pool that are valid; their words are not known any more."""
+    from nni.cli.session import manager
+
+    with manager() as client:
+        records = [_invitation(one) for one in client.invitations(pool)]
+    if as_json:
+        write_json(records)
+        return
+    rows = [(one["id"], one["uses"], local_time(one["expiresAt"])) for one in records]
+    echo(table(("Id", "Uses", "ValidUntil"), rows))
+
+
+@app.command("revoke")
+def revoke(
+    *,
+    pool: Pool,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Invitations; none: all.")
+    ] = None,
+) -> None:
+    """End invitations to a pool; agents that have joined by them stay."""
+    from nni.cli.session import manager
+
+    with manager() as client:
+        ended = client.revoke_invitations(pool, ids or ())
+    Messages().info(f"Invitations ended: {', '.join(one.id for one in ended) or 'none'}.")
+
+
+@app.command("join")
+def join(
+    *,
+    address: Annotated[str, typer.Argument(metavar="https://HOST:PORT", show_default=False)],
+    pool: Pool,
+    word_file: Annotated[
+        str, typer.Option(help="File with the word; - is the standard input.")
+    ] = "-",
+    slots: Annotated[int, typer.Option(min=1, help="Trials at once.")] = 1,
+    gpu_indices: Annotated[str, typer.Option(help="GPUs for trials, such as 0,2.")] = "",
+    folder: Annotated[str, typer.Option(help="Folder of the agent.")] = "",
+) -> None:
+    """Turn this machine into an agent of a pool, until Ctrl-C.
+
+    Ctrl-C lets it end after its last trial; a second one ends it at once. The word is read from the
+    terminal, the standard input or a file.
+    """
+    if importlib.util.find_spec(_AGENT_PACKAGE) is None:
+        from nni.experiment.errors import RefusedError
+
+        raise RefusedError("this machine has no agent: pip install nni-svc-trial-runner")
+    command = join_command(address, pool, word_file, slots, gpu_indices, folder)
+    os.execv(command[0], command)  # noqa: S606 - the agent takes this process's place
+
+
+def join_command(
+    address: str, pool: str, word_file: str, slots: int, gpu_indices: str, folder: str
+) -> list[str]:
+    """Return the command of the agent; the word is not in it."""
+    # -P: a file of the working directory must never be imported in place of a package.
+    command = [sys.executable, "-P", "-m", f"{_AGENT_PACKAGE}.joining", address, "--pool", pool]
+    command += ["--word-file", word_file, "--slots", str(slots)]
+    command += ["--gpu-indices", gpu_indices] if gpu_indices else []
+    command += ["--folder", folder] if folder else []
+    return command
+
+
+def _invitation(one: invitation_service_pb2.Invitation) -> dict[str, Any]:
+    from nni.experiment.records import milliseconds
+
+    return {"id": one.id, "uses": one.use_limit, "expiresAt": milliseconds(one.expires_at)}
 
 
 def _runners() -> list[experiment_service_pb2.RunnerSummary]:

@@ -55,6 +55,8 @@ class PoolRemover:
                 await self._wait_cleaned(pool, sequence)
             await self._last_values.delete(need_subject)
             await self._last_values.delete(state_subject)
+            await self._last_values.delete(subjects.pool_invitations_subject(pool))
+            await self._last_values.delete(subjects.pool_front_subject(pool))
             await self._tasks.close_pool(pool)
         await self._secrets.remove_pool(pool)
 

@@ -112,7 +112,7 @@ class Enrolments:
                 pool = self._handle(value)
                 if pool:
                     self._changed(pool)
-                    self._tasks.start(self._publish_front(pool), f"front of {pool}")
+                    self._tasks.start(self.publish_front(pool), f"front of {pool}")
 
     async def aclose(self) -> None:
         """End all tasks. May be called twice."""
@@ -190,7 +190,7 @@ class Enrolments:
             return ""
         return pool
 
-    async def _publish_front(self, pool: str) -> None:
+    async def publish_front(self, pool: str) -> None:
         """Open the front for a pool; publish its address, or why it cannot be opened."""
         shared = self._dependencies
         endpoint: FrontEndpoint | PlatformError

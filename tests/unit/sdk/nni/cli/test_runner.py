@@ -3,6 +3,7 @@ import json
 import pytest
 
 from nni.cli.main import DONE, FAILED, main
+from nni.cli.runner import join_command
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.runner.v1 import pool_pb2, runner_service_pb2
 from tests.support.in_memory_manager import InMemoryManager
@@ -87,4 +88,49 @@ def test_list_shows_agents_that_a_platform_is_asked_for(
         "0",
         "0",
         "Resources",
+    ]
+
+
+def test_invitation_prints_the_word_and_the_line_to_run(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runner", "invite", "--pool", "desks", "--uses", "3", "--valid", "30m"]) == DONE
+
+    [request] = manager.invitations.made
+    assert (request.pool, request.use_limit, request.validity.seconds) == ("desks", 3, 1800)
+    printed = capsys.readouterr()
+    assert "nni1.secret.fingerprint" in printed.out
+    both = printed.out + printed.err
+    assert "nnictl runner join https://10.0.0.1:8081 --pool desks" in both
+    assert both.count("nni1.secret.fingerprint") == 1
+
+
+def test_validity_that_is_no_duration_is_refused(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runner", "invite", "--pool", "desks", "--valid", "soon"]) != DONE
+
+    assert "10m" in capsys.readouterr().err
+    assert manager.invitations.made == []
+
+
+def test_invitations_are_listed_and_revoked(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runner", "invitations", "--pool", "desks", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)[0]["uses"] == 3
+    assert main(["runner", "invitations", "--pool", "desks"]) == DONE
+    assert "ab12" in capsys.readouterr().out
+
+    assert main(["runner", "revoke", "ab12", "--pool", "desks"]) == DONE
+
+    assert [list(one.ids) for one in manager.invitations.revoked] == [["ab12"]]
+
+
+def test_command_of_an_agent_has_no_word() -> None:
+    command = join_command("https://h:1", "desks", "-", 2, "0,1", "/agents")
+
+    assert command[1:] == [
+        *("-P", "-m", "svc_trial_runner.joining", "https://h:1", "--pool", "desks"),
+        *("--word-file", "-", "--slots", "2", "--gpu-indices", "0,1", "--folder", "/agents"),
     ]

@@ -1,0 +1,49 @@
+"""gRPC servicer of invitations to pools."""
+
+from typing import Any, TypeAlias
+
+import grpc.aio
+
+from nni_proto.runner.v1 import invitation_service_pb2 as pb
+from nni_proto.runner.v1 import invitation_service_pb2_grpc as pb_grpc
+from svc_manager.usecases.invitations import VALIDITY, Invitations
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class InvitationServicer(pb_grpc.InvitationServiceServicer):
+    """gRPC servicer that makes, lists and revokes invitations.
+
+    Args:
+        invitations: use cases.
+    """
+
+    def __init__(self, invitations: Invitations) -> None:
+        self._invitations = invitations
+
+    async def InviteRunner(
+        self, request: pb.InviteRunnerRequest, context: Context
+    ) -> pb.InviteRunnerResponse:
+        """See the proto."""
+        timed = request.HasField("validity")
+        made = await self._invitations.invite(
+            request.pool,
+            request.use_limit or 1,
+            request.validity.ToTimedelta() if timed else VALIDITY,
+        )
+        return pb.InviteRunnerResponse(
+            word=made.word, address=made.address, invitation=made.invitation
+        )
+
+    async def ListInvitations(
+        self, request: pb.ListInvitationsRequest, context: Context
+    ) -> pb.ListInvitationsResponse:
+        """See the proto."""
+        return pb.ListInvitationsResponse(invitations=await self._invitations.valid(request.pool))
+
+    async def RevokeInvitations(
+        self, request: pb.RevokeInvitationsRequest, context: Context
+    ) -> pb.RevokeInvitationsResponse:
+        """See the proto."""
+        ended = await self._invitations.revoke(request.pool, list(request.ids))
+        return pb.RevokeInvitationsResponse(invitations=ended)

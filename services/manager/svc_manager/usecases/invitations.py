@@ -1,0 +1,193 @@
+"""Use cases: invitations, by which people turn machines into agents of a pool."""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
+from svc_common import subjects
+from svc_common.clock import Clock
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from svc_common.messaging.ports import LastValues
+
+USE_LIMIT: Final = 1_000
+"""Most machines of one invitation."""
+VALIDITY: Final = timedelta(hours=1)
+VALIDITY_LIMIT: Final = timedelta(days=30)
+INVITATIONS_LIMIT: Final = 100
+"""Most invitations of one pool."""
+FRONT_LIMIT: Final = timedelta(seconds=30)
+"""Longest wait for the fleet to open its TLS front: the fleet may have to be started."""
+_SECRET_BYTES: Final = 24
+_ID_DIGITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """Invitation with the word that is stored nowhere."""
+
+    word: str = field(repr=False)
+    address: str
+    """`host:port` of the TLS front."""
+    invitation: invitation_service_pb2.Invitation
+
+
+class Invitations:
+    """Use cases that make, list and revoke invitations to pools.
+
+    Args:
+        last_values: needs, invitations and fronts of pools.
+        clock: for the validity of invitations.
+        front_limit: longest wait for the front.
+    """
+
+    def __init__(
+        self, last_values: LastValues, clock: Clock, front_limit: timedelta = FRONT_LIMIT
+    ) -> None:
+        self._last_values = last_values
+        self._clock = clock
+        self._front_limit = front_limit
+        self._changing = asyncio.Lock()
+
+    async def invite(
+        self, pool: str, use_limit: int = 1, validity: timedelta = VALIDITY
+    ) -> NewInvitation:
+        """Make an invitation; return its word once machines can enrol with it.
+
+        Args:
+            pool: that agents join.
+            use_limit: machines that may enrol.
+            validity: for how long.
+
+        Raises:
+            InvalidArgumentError: a number is out of range.
+            NotFoundError: there is no such pool.
+            FailedPreconditionError: the pool is closed, or the front cannot be opened.
+            UnavailableError: the fleet does not answer.
+        """
+        if not 1 <= use_limit <= USE_LIMIT:
+            raise InvalidArgumentError("use_limit", f"must be 1 to {USE_LIMIT}", use_limit)
+        if not timedelta(seconds=1) <= validity <= VALIDITY_LIMIT:
+            raise InvalidArgumentError("validity", "must be from 1 s to 30 days", str(validity))
+        await self._check_open(pool)
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        digest = hashlib.sha256(secret.encode()).hexdigest()
+        invitation = invitation_service_pb2.Invitation(
+            id=digest[:_ID_DIGITS], sha256=digest, use_limit=use_limit
+        )
+        invitation.expires_at.FromDatetime(self._clock.now() + validity)
+        async with self._changing:
+            present = await self._valid(pool)
+            if len(present) >= INVITATIONS_LIMIT:
+                raise FailedPreconditionError(
+                    f"pool {pool} has {INVITATIONS_LIMIT} invitations; revoke some of them"
+                )
+            await self._publish(pool, [*present, invitation])
+        try:
+            front = await self._front(pool, invitation.id)
+        except (FailedPreconditionError, UnavailableError):
+            await self.revoke(pool, [invitation.id])
+            raise
+        word = f"nni1.{secret}.{front.authority_sha256}"
+        return NewInvitation(word, front.address, _shown(invitation))
+
+    async def valid(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+        """Return the invitations of a pool that are valid, without their hashes."""
+        subjects.check_id("pool", pool)
+        return [_shown(one) for one in await self._valid(pool)]
+
+    async def revoke(
+        self, pool: str, ids: Sequence[str] = ()
+    ) -> list[invitation_service_pb2.Invitation]:
+        """End invitations of a pool; return those that were valid until now.
+
+        Agents that have enrolled with them stay.
+
+        Args:
+            pool: whose invitations these are.
+            ids: of the invitations; none: all.
+
+        Raises:
+            NotFoundError: an id is none of a valid invitation.
+        """
+        async with self._changing:
+            present = await self._valid(pool)
+            known = {one.id for one in present}
+            for wanted in ids:
+                if wanted not in known:
+                    raise NotFoundError("invitation", wanted)
+            ended = [one for one in present if not ids or one.id in ids]
+            if ended:
+                await self._publish(pool, [one for one in present if one not in ended])
+        return [_shown(one) for one in ended]
+
+    async def _check_open(self, pool: str) -> None:
+        needs = await self._last_values.read(subjects.pool_need_subject(pool))
+        definitions = await self._last_values.read(subjects.pool_definition_subject(pool))
+        if definitions:
+            return
+        if not needs:
+            raise NotFoundError("pool", pool)
+        if pool_pb2.PoolNeed.FromString(needs[-1].payload).closed:
+            raise FailedPreconditionError(f"the experiment of pool {pool} has ended")
+
+    async def _valid(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+        """Return the invitations that have not expired, as the bus has them."""
+        values = await self._last_values.read(subjects.pool_invitations_subject(pool))
+        if not values:
+            return []
+        message = invitation_service_pb2.PoolInvitations.FromString(values[-1].payload)
+        now_s = self._clock.now().timestamp()
+        return [one for one in message.invitations if one.expires_at.ToSeconds() > now_s]
+
+    async def _publish(
+        self, pool: str, invitations: list[invitation_service_pb2.Invitation]
+    ) -> None:
+        message = invitation_service_pb2.PoolInvitations(pool=pool, invitations=invitations)
+        subject = subjects.pool_invitations_subject(pool)
+        await self._last_values.publish(subject, message.SerializeToString(deterministic=True))
+
+    async def _front(self, pool: str, invitation_id: str) -> invitation_service_pb2.PoolFront:
+        """Wait until the fleet has read an invitation; return where machines enrol.
+
+        Raises:
+            FailedPreconditionError: the front cannot be opened.
+            UnavailableError: the fleet does not answer in time.
+        """
+        try:
+            async with (
+                asyncio.timeout(self._front_limit.total_seconds()),
+                aclosing(self._last_values.follow(subjects.pool_front_subject(pool))) as values,
+            ):
+                async for value in values:
+                    front = invitation_service_pb2.PoolFront.FromString(value.payload)
+                    if invitation_id in front.invitation_ids:
+                        break
+        except (TimeoutError, DecodeError) as error:
+            raise UnavailableError(
+                f"the fleet has not opened its TLS front within "
+                f"{self._front_limit.total_seconds():g} s; see the log of the fleet"
+            ) from error
+        if front.reason:
+            remedy = f"; {front.remedy}" if front.remedy else ""
+            raise FailedPreconditionError(f"{front.reason}{remedy}")
+        return front
+
+
+def _shown(one: invitation_service_pb2.Invitation) -> invitation_service_pb2.Invitation:
+    """Return a copy without the hash, which clients do not need."""
+    return invitation_service_pb2.Invitation(
+        id=one.id, use_limit=one.use_limit, expires_at=one.expires_at
+    )

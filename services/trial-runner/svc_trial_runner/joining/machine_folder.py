@@ -1,0 +1,82 @@
+"""Folder of a machine that joins a pool: its id, and the folders of its agents."""
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from svc_common.durable_files import write_private
+from svc_common.errors import FailedPreconditionError
+from svc_common.storage.own_files import private_folder
+
+DEFAULT: Final = "~/.nni/joined"
+"""Folder below which each pool of each installation has a folder."""
+_ID_FILE: Final = "machine-id"
+_AGENTS: Final = "agents"
+_LOCK: Final = "agent.lock"
+_ID: Final = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class MachineFolder:
+    """Private folder of this machine for one pool of one installation.
+
+    Args:
+        folder: created if missing.
+
+    Raises:
+        FailedPreconditionError: it cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            for each in (folder, folder / _AGENTS):
+                private_folder(each)
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"the folder {folder} cannot be used: {error.strerror}; name another one by "
+                "--folder"
+            ) from error
+
+    def machine_id(self) -> str:
+        """Return the secret id of this machine in the pool, drawn at the first call."""
+        file = self._folder / _ID_FILE
+        try:
+            with suppress(FileNotFoundError):
+                known = file.read_text("ascii").strip()
+                if _ID.match(known):
+                    return known
+            drawn = secrets.token_hex(32)
+            write_private(file, f"{drawn}\n")
+        except (OSError, ValueError) as error:
+            raise FailedPreconditionError(f"the file {file} cannot be used: {error}") from error
+        return drawn
+
+    def agent(self, name: str) -> Path:
+        """Return the folder of an agent; those of agents that were killed are removed."""
+        agents = self._folder / _AGENTS
+        for other in agents.iterdir():
+            if other.name != name and not _is_used(other):
+                shutil.rmtree(other, ignore_errors=True)
+        return agents / name
+
+
+def _is_used(folder: Path) -> bool:
+    """Return whether a process has the lock of an agent's folder."""
+    try:
+        file = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -1,0 +1,70 @@
+"""Tests of the file of machines that have enrolled."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.joined.machines import DirectoryJoinedMachines, MachineFile
+from svc_trial_runner.fleet.domain.invitations import JoinedMachine
+from svc_trial_runner.fleet.ports import PlatformError
+
+ONE = JoinedMachine("machine-1", 1, 2, "host-1", "id-1")
+TWO = JoinedMachine("machine-2", 2, 1, "host-2", "id-1")
+
+
+def test_new_pool_has_no_machines(tmp_path: Path) -> None:
+    assert MachineFile(tmp_path / "joined").read() == []
+
+
+def test_machines_are_read_by_another_process(tmp_path: Path) -> None:
+    MachineFile(tmp_path / "joined").put(ONE)
+    MachineFile(tmp_path / "joined").put(TWO)
+
+    assert MachineFile(tmp_path / "joined").read() == [ONE, TWO]
+    assert stat.S_IMODE((tmp_path / "joined/machines.json").stat().st_mode) == 0o600
+
+
+def test_machine_that_enrols_again_has_one_record(tmp_path: Path) -> None:
+    file = MachineFile(tmp_path / "joined")
+    file.put(ONE)
+    again = JoinedMachine("machine-1", 3, 1, "host-1", "id-2")
+
+    file.put(again)
+
+    assert file.read() == [again]
+
+
+def test_ended_machines_stay_in_the_file(tmp_path: Path) -> None:
+    file = MachineFile(tmp_path / "joined")
+    file.put(ONE)
+    file.put(TWO)
+
+    file.end([1, 9])
+
+    assert [(one.number, one.ended) for one in file.read()] == [(1, True), (2, False)]
+
+
+def test_damaged_file_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "joined").mkdir()
+    (tmp_path / "joined/machines.json").write_text('[{"machine": 1}]')
+
+    assert MachineFile(tmp_path / "joined").read() == []
+    assert list((tmp_path / "joined").glob("machines.json.damaged-*"))
+
+
+def test_folder_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(PlatformError, match=r"machines\.json"):
+        MachineFile(tmp_path / "file" / "pool" / "joined").put(ONE)
+
+
+async def test_pools_have_files_of_their_own(tmp_path: Path) -> None:
+    machines = DirectoryJoinedMachines(tmp_path)
+
+    await machines.put("a", ONE)
+
+    assert await machines.of_pool("a") == [ONE]
+    assert await machines.of_pool("b") == []
+    assert MachineFile(tmp_path / "a" / "joined").read() == [ONE]

@@ -1,0 +1,57 @@
+"""Tests of who may enrol in a pool."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from svc_common.errors import PermissionDeniedError
+from svc_trial_runner.fleet.domain.invitations import (
+    Invitation,
+    JoinedMachine,
+    admit,
+    machine_of,
+)
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+INVITATION = Invitation("id-1", "hash-1", 1, NOW + timedelta(hours=1))
+MACHINE = JoinedMachine("machine-1", 7, 2, "host", "id-1")
+
+
+def test_known_word_admits() -> None:
+    assert admit("desks", [INVITATION], [], "hash-1", "machine-1", NOW) == INVITATION
+
+
+def test_unknown_word_is_refused() -> None:
+    with pytest.raises(PermissionDeniedError, match="no valid invitation to pool desks"):
+        admit("desks", [INVITATION], [], "hash-2", "machine-1", NOW)
+
+
+def test_word_is_refused_from_its_end_on() -> None:
+    with pytest.raises(PermissionDeniedError, match="was valid until 2026-11-27 13:00 UTC"):
+        admit("desks", [INVITATION], [], "hash-1", "machine-1", INVITATION.expires_at)
+
+
+def test_word_that_is_used_up_is_refused_to_another_machine() -> None:
+    with pytest.raises(PermissionDeniedError, match="for 1 machines"):
+        admit("desks", [INVITATION], [MACHINE], "hash-1", "machine-2", NOW)
+
+
+def test_ended_machine_counts_as_a_use() -> None:
+    with pytest.raises(PermissionDeniedError, match="for 1 machines"):
+        admit("desks", [INVITATION], [replace(MACHINE, ended=True)], "hash-1", "machine-2", NOW)
+
+
+def test_machine_may_enrol_again_without_another_use() -> None:
+    assert admit("desks", [INVITATION], [MACHINE], "hash-1", "machine-1", NOW) == INVITATION
+
+
+def test_uses_of_another_invitation_do_not_count() -> None:
+    other = replace(MACHINE, invitation_id="id-2")
+
+    assert admit("desks", [INVITATION], [other], "hash-1", "machine-2", NOW) == INVITATION
+
+
+def test_machine_is_found_by_the_hash_of_its_id() -> None:
+    assert machine_of([MACHINE], "machine-1") == MACHINE
+    assert machine_of([MACHINE], "machine-2") is None

@@ -1,0 +1,172 @@
+"""Tests of enrolments: who is admitted, and what is written down."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from nni_proto.runner.v1 import invitation_service_pb2
+from svc_common.access.failure_limit import FAILURES_ALLOWED
+from svc_common.subjects import pool_front_subject
+from svc_trial_runner.enrolment import (
+    Enrolled,
+    EnrolmentWord,
+    Refused,
+    authority_fingerprint,
+)
+from svc_trial_runner.fleet.domain.agents import AgentName
+from tests.support.enrolment_stage import (
+    INSTALLATION,
+    POOL,
+    enrolment_request,
+    enrolment_stage,
+)
+
+pytest.importorskip("cryptography")
+
+ADDRESS = "203.0.113.7"
+
+
+def name(number: int) -> AgentName:
+    return AgentName(INSTALLATION, POOL, number)
+
+
+async def test_invited_machine_gets_a_name_and_credentials(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Enrolled)
+        assert answer.name == str(name(1))
+        assert answer.bus_password
+        assert stage.pool.enrolled == [(2, "host-one", None)]
+        assert [one.number for one in await stage.machines.of_pool(POOL)] == [1]
+
+
+async def test_second_enrolment_of_a_machine_revokes_the_first(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        second = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(second, Enrolled)
+        assert second.name == str(name(2))
+        assert stage.pool.enrolled[1] == (2, "host-one", 1)
+        assert set(stage.credentials.valid) == {name(2)}
+        assert [one.number for one in await stage.machines.of_pool(POOL)] == [2]
+
+
+async def test_wrong_word_is_refused(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite()
+        wrong = EnrolmentWord.new(authority_fingerprint(stage.endpoint.authority))
+
+        answer = await stage.enrolments.enrol(enrolment_request(wrong), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "no valid invitation" in answer.reason
+        assert wrong.secret not in answer.reason
+        assert stage.pool.enrolled == []
+
+
+async def test_word_of_another_pool_is_refused(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(pool="others")
+
+        for pool in (POOL, "others"):  # the pool `others` is not served
+            answer = await stage.enrolments.enrol(enrolment_request(word, pool=pool), ADDRESS)
+            assert isinstance(answer, Refused)
+
+
+async def test_expired_word_is_refused(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        stage.clock.advance(300)
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "was valid until" in answer.reason
+
+
+async def test_revoked_word_is_refused(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        await stage.publish(invitation_service_pb2.PoolInvitations(pool=POOL))
+
+        assert isinstance(await stage.enrolments.enrol(enrolment_request(word), ADDRESS), Refused)
+
+
+async def test_guesses_of_one_address_are_limited_and_others_served(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        wrong = replace(enrolment_request(word), secret="guess")
+        for _ in range(FAILURES_ALLOWED):
+            await stage.enrolments.enrol(wrong, ADDRESS)
+
+        blocked = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+        other = await stage.enrolments.enrol(enrolment_request(word), "203.0.113.8")
+
+        assert isinstance(blocked, Refused)
+        assert "too many wrong credentials" in blocked.reason
+        assert isinstance(other, Enrolled)
+
+
+async def test_machine_of_another_version_is_refused_or_warned(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+
+        old = await stage.enrolments.enrol(enrolment_request(word, version="3.0.1"), ADDRESS)
+        near = await stage.enrolments.enrol(enrolment_request(word, version="4.2.9"), ADDRESS)
+
+        assert isinstance(old, Refused)
+        assert "NNI 3.0.1" in old.reason
+        assert isinstance(near, Enrolled)
+        assert "NNI 4.2.9" in near.warning
+
+
+@pytest.mark.parametrize("field", ["closed", "draining"])
+async def test_pool_that_ends_takes_no_more_machines(tmp_path: Path, field: str) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        stage.pool.need = replace(stage.pool.need, **{field: True})  # type: ignore[arg-type] # a flag
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "being closed" in answer.reason
+
+
+async def test_damaged_invitations_are_logged_and_leave_the_others(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        await stage.bus.last_values.publish("nni.pool.other.invitations", b"\xff")
+        await stage.enrolments.restore()
+
+        assert isinstance(await stage.enrolments.enrol(enrolment_request(word), ADDRESS), Enrolled)
+        assert not stage.enrolments.is_joinable("other")
+
+
+async def test_address_of_the_front_is_published_with_what_was_read(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite()
+        await stage.enrolments.publish_front(POOL)
+        values = await stage.bus.last_values.read(pool_front_subject(POOL))
+        front = invitation_service_pb2.PoolFront.FromString(values[-1].payload)
+
+        assert front.address == stage.endpoint.address
+        assert front.authority_sha256 == authority_fingerprint(stage.endpoint.authority)
+        assert len(front.invitation_ids) == 1
+
+
+async def test_forgotten_pool_is_not_joinable(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite()
+        assert stage.enrolments.is_joinable(POOL)
+
+        stage.enrolments.forget(POOL)
+
+        assert not stage.enrolments.is_joinable(POOL)

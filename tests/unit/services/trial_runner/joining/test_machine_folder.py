@@ -1,0 +1,49 @@
+"""Tests of the folder of a machine that joins a pool."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from svc_common.errors import FailedPreconditionError
+from svc_trial_runner.adapters.agent_home import AgentHome
+from svc_trial_runner.joining.machine_folder import MachineFolder
+
+
+def test_id_of_a_machine_stays_and_is_private(tmp_path: Path) -> None:
+    first = MachineFolder(tmp_path / "pool").machine_id()
+
+    assert MachineFolder(tmp_path / "pool").machine_id() == first
+    assert stat.S_IMODE((tmp_path / "pool/machine-id").stat().st_mode) == 0o600
+
+
+def test_damaged_id_is_drawn_again(tmp_path: Path) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    (tmp_path / "pool/machine-id").write_text("me")
+
+    assert len(folder.machine_id()) == 64
+
+
+def test_folders_of_killed_agents_are_removed_and_those_of_running_ones_stay(
+    tmp_path: Path,
+) -> None:
+    folder = MachineFolder(tmp_path / "pool")
+    killed, running = folder.agent("killed"), folder.agent("running")
+    killed.mkdir()
+    home = AgentHome(running)
+    home.open()
+    try:
+        new = folder.agent("new")
+    finally:
+        home.close(remove=False)
+
+    assert not killed.exists()
+    assert running.exists()
+    assert new == tmp_path / "pool/agents/new"
+
+
+def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(FailedPreconditionError, match="--folder"):
+        MachineFolder(tmp_path / "file" / "pool")
