@@ -75,7 +75,11 @@ async def run_command(
 async def _converse(
     process: "asyncssh.SSHClientProcess[bytes]", content: Iterable[bytes]
 ) -> CommandResult:
-    """Write the input of a process while its output is read."""
+    """Write the input of a process while its output is read.
+
+    Raises:
+        asyncssh.Error: the connection is cut.
+    """
 
     async def write() -> None:
         try:
@@ -86,10 +90,13 @@ async def _converse(
         except OSError:
             return  # it ended without reading all; its output says why
 
-    async with asyncio.TaskGroup() as group:
-        group.create_task(write(), name="input of a worker's command")
-        output = group.create_task(process.stdout.read(), name="output of a worker's command")
-        errors = group.create_task(process.stderr.read(), name="errors of a worker's command")
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write(), name="input of a worker's command")
+            output = group.create_task(process.stdout.read(), name="output of a worker's command")
+            errors = group.create_task(process.stderr.read(), name="errors of a worker's command")
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures  # a cut connection fails all of them alike
     await process.wait_closed()
     return CommandResult(output.result(), errors.result(), process.exit_status)
 

@@ -23,6 +23,7 @@ from svc_trial_runner.fleet.adapters.remote.connections import open_connection
 from svc_trial_runner.fleet.adapters.remote.errors import MachineError
 from svc_trial_runner.fleet.adapters.remote.machines import Machine
 from tests.support.remote_machines import PASSWORD, USER, Machines
+from tests.support.wait import until
 
 T = TypeVar("T")
 
@@ -122,3 +123,25 @@ def test_program_of_the_sockets_fails_with_its_reason(world: Machines, machine: 
 
 def test_path_of_python_is_one_word() -> None:
     assert channel_line("/a b/python3", "open", "k").startswith("exec '/a b/python3' -I -S -c ")
+
+
+def test_connection_that_is_cut_in_a_command_is_an_error_of_the_machine(
+    world: Machines, machine: Machine
+) -> None:
+    begun = world.homes[0] / "begun"
+
+    async def work(connection: asyncssh.SSHClientConnection) -> BaseException | None:
+        line = f"touch {begun}; exec tail -f {begun}"
+        command = asyncio.create_task(run_command(machine, connection, line, []), name="command")
+        await asyncio.to_thread(until, begun.exists, 20, "the command")
+        world.servers[0].kill()
+        await asyncio.wait({command})
+        return command.exception()
+
+    try:
+        error = over(world, machine, work)
+    finally:
+        world.servers[0].start()
+
+    assert isinstance(error, MachineError)
+    assert not error.permanent
