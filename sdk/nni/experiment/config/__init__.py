@@ -9,6 +9,7 @@ from nni.experiment.config.kubernetes_services import (
     KubernetesConfig,
 )
 from nni.experiment.config.pool_services import PoolConfig
+from nni.experiment.config.ray_service import RayConfig
 from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, SharedStorageConfig
 from nni.experiment.config.training_service_base import TrainingServiceConfig
 from nni.experiment.config.training_services import (
@@ -37,6 +38,7 @@ __all__ = [
     "ObjectiveConfig",
     "OpenpaiConfig",
     "PoolConfig",
+    "RayConfig",
     "RemoteConfig",
     "RemoteMachineConfig",
     "SharedStorageConfig",

@@ -10,6 +10,7 @@ from typing import Final
 
 from nni.experiment.config.algorithm import AlgorithmConfig
 from nni.experiment.config.experiment_fields import ExperimentFields
+from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.shared_storage import SharedStorageConfig
 from nni.experiment.config.training_services import AVAILABLE_PLATFORMS
 from nni.experiment.errors import ConfigError, Problem
@@ -76,7 +77,7 @@ def check_available(
             f"platform {service.platform} is not available yet",
         )
         for service in config.training_services()
-        if service.platform not in platforms
+        if service.platform not in platforms and own_platform_class(service.platform) is None
     ]
     if problems:
         raise ConfigError(problems)

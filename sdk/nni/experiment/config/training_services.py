@@ -28,7 +28,9 @@ from nni.experiment.config.kubernetes_services import (
     KubeflowConfig,
     KubernetesConfig,
 )
+from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.pool_services import PoolConfig
+from nni.experiment.config.ray_service import RayConfig
 from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
 from nni.experiment.errors import ConfigError, Problem
 
@@ -346,6 +348,7 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "local": LocalConfig,
     "remote": RemoteConfig,
     "slurm": SlurmConfig,
+    "ray": RayConfig,
     "kubernetes": KubernetesConfig,
     "pool": PoolConfig,
     "openpai": OpenpaiConfig,
@@ -356,7 +359,7 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
 }
 """The class of each platform's section."""
 
-AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm", "kubernetes", "pool"})
+AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm", "kubernetes", "ray", "pool"})
 """Platforms on which trials can run today."""
 
 REMOVED_PLATFORMS: Final = {
@@ -383,6 +386,9 @@ def _class_of(platform: object) -> type[TrainingServiceConfig]:
     name = _ALIASES.get(platform, platform) if isinstance(platform, str) else platform
     if isinstance(name, str) and name in PLATFORMS:
         return PLATFORMS[name]
+    own = own_platform_class(name) if isinstance(name, str) else None
+    if own is not None:
+        return own
     close = difflib.get_close_matches(str(platform), PLATFORMS, n=1)
     remedy = REMOVED_PLATFORMS.get(str(platform), f"did you mean {close[0]}?" if close else "")
     rule = "must be one of " + ", ".join(PLATFORMS)

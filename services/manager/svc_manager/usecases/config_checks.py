@@ -10,6 +10,7 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 
 from nni_proto.experiment.v1 import config_pb2
+from nni_wire.own_platforms import own_platform_names
 from nni_wire.pools import POOL_PLATFORM
 from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
@@ -17,8 +18,8 @@ from svc_manager.usecases.compression_config import complete_job
 from svc_manager.usecases.exploration_config import complete_exploration
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
-PLATFORMS: Final = ("local", "remote", "slurm", "kubernetes", POOL_PLATFORM)
-"""Platforms on which this version runs trials."""
+PLATFORMS: Final = ("local", "remote", "slurm", "kubernetes", "ray", POOL_PLATFORM)
+"""Platforms on which this version runs trials; other packages may add some."""
 DEFAULT_TUNER: Final = "auto"
 """Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""
 
@@ -67,7 +68,7 @@ def check_config(
             "put the platforms into the file of the pool: nnictl pool update",
         )
     for service in config.training_services:
-        if service.platform not in platforms:
+        if service.platform not in platforms and service.platform not in own_platform_names():
             raise InvalidArgumentError(
                 "training_service.platform",
                 f"must be one of {', '.join(platforms)} in this version",

@@ -1,20 +1,19 @@
 """Registry of platforms by name: those of this distribution, and those of other packages.
 
-A package adds a platform by an entry point of the group `nni.platforms`: its name, and a factory
-that takes an `AdapterContext`. Adapters are imported when a pool needs them. Those with heavy or
-fragile dependencies run in a child process of the fleet: `ISOLATED`, and factories of other
-packages with an attribute `isolated` that is true.
+A package adds a platform by an entry point of the group `nni.platforms`: its name, and a
+`PlatformEntry`, or the factory of the adapter alone. Adapters are imported when a pool needs them.
+Those with heavy or fragile dependencies run in a child process of the fleet: `ISOLATED`, and
+entries or factories with an attribute `isolated` that is true.
 """
 
 import asyncio
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from nni_wire.own_platforms import GROUP, PlatformEntry, load_own_platform, load_reference
 from svc_common.errors import InvalidArgumentError
 from svc_common.pool_secrets import PoolSecrets
 from svc_common.storage.own_files import private_folder
@@ -30,8 +29,6 @@ from svc_trial_runner.fleet.ports import (
     PlatformError,
 )
 
-GROUP: Final = "nni.platforms"
-"""Group of entry points."""
 BUILT_IN: Final[Mapping[str, str]] = {
     "joined": "svc_trial_runner.fleet.adapters.joined.adapter:JoinedAdapter",
     "local": "svc_trial_runner.fleet.adapters.local_agents:LocalAgentsAdapter",
@@ -44,6 +41,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
 ISOLATED: Final = frozenset({"kubernetes", "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
 _PACKAGES: Final[Mapping[str, str]] = {
+    "ray": "nni-svc-trial-runner[ray]",
     "remote": "nni-svc-trial-runner[remote]",
     "kubernetes": "nni-svc-trial-runner[kubernetes]",
 }
@@ -117,8 +115,9 @@ def fleet_factory(platform: str) -> AdapterFactory:
     """
     if platform in ISOLATED:
         return IsolatedAdapter
-    factory = load_platform(platform)
-    return IsolatedAdapter if getattr(factory, "isolated", False) else factory
+    if platform not in BUILT_IN and getattr(_own_platform(platform), "isolated", False):
+        return IsolatedAdapter
+    return load_platform(platform)
 
 
 def load_platform(platform: str) -> AdapterFactory:
@@ -129,23 +128,41 @@ def load_platform(platform: str) -> AdapterFactory:
     """
     try:
         if platform in BUILT_IN:
-            module, _, name = BUILT_IN[platform].partition(":")
-            factory: AdapterFactory = getattr(import_module(module), name)
+            factory: AdapterFactory = load_reference(BUILT_IN[platform])
             return factory
-        found = entry_points(group=GROUP, name=platform)
-        if not found:
-            raise PlatformError(
-                f"there is no platform {platform}",
-                f"install the package that adds it (entry point {GROUP}), or write one of "
-                f"{', '.join(sorted(BUILT_IN))}",
-                permanent=True,
-            )
-        loaded: AdapterFactory = next(iter(found)).load()
+        found = _own_platform(platform)
+        loaded: AdapterFactory = (
+            load_reference(found.adapter) if isinstance(found, PlatformEntry) else found
+        )
     except ImportError as error:
-        requirement = _PACKAGES.get(platform, error.name or platform)
-        raise PlatformError(
-            f"platform {platform} needs a package that is not installed: {error}",
-            f"pip install '{requirement}' where NNI's services are installed",
-            permanent=True,
-        ) from error
+        raise _import_error(platform, error) from error
     return loaded
+
+
+def _own_platform(platform: str) -> Any:  # noqa: ANN401 - an object of another package
+    """Return the object of a platform's entry point.
+
+    Raises:
+        PlatformError: it is not installed, or cannot be imported.
+    """
+    try:
+        found = load_own_platform(platform)
+    except ImportError as error:
+        raise _import_error(platform, error) from error
+    if found is None:
+        raise PlatformError(
+            f"there is no platform {platform}",
+            f"install the package that adds it (entry point {GROUP}), or write one of "
+            f"{', '.join(sorted(BUILT_IN))}",
+            permanent=True,
+        )
+    return found
+
+
+def _import_error(platform: str, error: ImportError) -> PlatformError:
+    requirement = _PACKAGES.get(platform, error.name or platform)
+    return PlatformError(
+        f"platform {platform} needs a package that is not installed: {error}",
+        f"pip install '{requirement}' where NNI's services are installed",
+        permanent=True,
+    )

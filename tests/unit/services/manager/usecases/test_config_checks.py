@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from nni_proto.experiment.v1 import config_pb2
@@ -121,3 +123,21 @@ def test_several_objectives_have_no_stopping_rules() -> None:
     made.objectives.add(metric="b")
 
     assert refused(made) == "search.stop"
+
+
+def test_platform_that_another_package_adds_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "queues-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queues\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[nni.platforms]\nqueue = queues:entry\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    given = config()
+    given.training_services.add(platform="queue")
+
+    check_config(given)
+
+    given.training_services[0].platform = "queue-2"
+    with pytest.raises(InvalidArgumentError, match="must be one of"):
+        check_config(given)

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
+from nni_wire.own_platforms import GROUP
 from svc_common.pool_secrets import PoolSecrets
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
 from svc_trial_runner.fleet.adapters.local_agents import LocalAgentsAdapter
 from svc_trial_runner.fleet.adapters.platform_registry import (
     BUILT_IN,
-    GROUP,
     ISOLATED,
     InstalledPlatforms,
     PlatformDependencies,
@@ -29,6 +29,11 @@ def fragile(context):
     raise AssertionError("opened in the fleet")
 
 fragile.isolated = True
+
+from nni_wire.own_platforms import PlatformEntry
+
+entry = PlatformEntry("queue_platform:no_config", "queue_platform:adapter")
+heavy = PlatformEntry("queue_platform:no_config", "queue_platform:missing", isolated=True)
 """
 
 
@@ -56,7 +61,8 @@ def own_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queues\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\nqueue = queue_platform:adapter\nbroken = queue_platform_missing:adapter\n"
-        "fragile = queue_platform:fragile\n"
+        "fragile = queue_platform:fragile\nheavy = queue_platform:heavy\n"
+        "declared = queue_platform:entry\n"
     )
     (site / "queue_platform.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(site))
@@ -78,7 +84,7 @@ async def test_adapter_is_opened_with_section_secrets_and_a_private_folder(
     assert context.folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("platform", [*sorted(ISOLATED), "fragile"])
+@pytest.mark.parametrize("platform", [*sorted(ISOLATED), "fragile", "heavy"])
 async def test_platform_with_heavy_dependencies_gets_a_child_process(
     platforms: InstalledPlatforms, own_platform: str, platform: str
 ) -> None:
@@ -86,6 +92,21 @@ async def test_platform_with_heavy_dependencies_gets_a_child_process(
 
     assert isinstance(adapter, IsolatedAdapter)
     assert adapter.child_pid is None  # it starts with the first call
+
+
+async def test_entry_names_the_factory_of_its_adapter(
+    platforms: InstalledPlatforms, own_platform: str
+) -> None:
+    context = await platforms.open(POOL, own_platform, "declared", {}, "")
+
+    assert isinstance(context, AdapterContext)
+
+
+def test_entry_whose_adapter_is_missing_is_a_permanent_error(own_platform: str) -> None:
+    with pytest.raises(PlatformError, match="queue_platform has no missing") as caught:
+        load_platform("heavy")
+
+    assert caught.value.permanent
 
 
 async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None:
