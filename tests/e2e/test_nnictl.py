@@ -292,9 +292,12 @@ def test_foreground_shows_log_and_progress_and_ends_with_the_experiment(
     until(ended, 60, "the end of all processes of the experiment")
 
 
-def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("on_exit", "running"), [("stop", []), ("leave", ["RUNNING"])])
+def test_term_in_the_foreground_stops_the_experiment_unless_it_is_to_be_left(
+    nnictl: Nnictl, tmp_path: Path, on_exit: str, running: list[str]
+) -> None:
     config = write_experiment(tmp_path, PATIENT)
-    process = nnictl.start("create", "-c", config, "-p", free_port(), "--foreground")
+    process = nnictl.start("create", "-c", config, "--foreground", "--on-exit", on_exit)
     assert process.stdout is not None
     for line in process.stdout:
         if "is RUNNING on" in line:
@@ -304,7 +307,7 @@ def test_term_ends_the_foreground_and_not_the_experiment(nnictl: Nnictl, tmp_pat
 
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert [one["status"] for one in nnictl.json("experiment", "list", "--json")] == ["RUNNING"]
+    assert [one["status"] for one in nnictl.json("experiment", "list", "--json")] == running
 
 
 def _command(process: psutil.Process) -> str:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from nni.cli.options import Debug, ExperimentDir, Foreground, Port, RequiredId, UrlPrefix
-from nni.cli.output import RULE, Messages
+from nni.cli.options import (
+    Debug,
+    ExperimentDir,
+    Foreground,
+    Json,
+    OnExitOption,
+    Port,
+    RequiredId,
+    UrlPrefix,
+)
+from nni.cli.output import INTERRUPTED, RULE, Messages, write_json
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
     from nni.experiment.endpoint import Endpoint
+    from nni.experiment.exit_signals import OnExit
     from nni_proto.experiment.v1 import experiment_pb2
+    from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 
-DEFAULT_PORT: Final = 8080
+    _Opened: TypeAlias = (
+        pb.CreateExperimentResponse | pb.ResumeExperimentResponse | pb.ViewExperimentResponse
+    )
 
 _HINTS: Final = (
     ("nnictl experiment show", "show the information of experiments"),
@@ -48,10 +60,12 @@ def create(
             "--config", "-c", show_default=False, help="YAML file; one of NNI 1.x is converted."
         ),
     ],
-    port: Port = DEFAULT_PORT,
+    port: Port = None,
     debug: Debug = False,
     foreground: Foreground = False,
+    on_exit: OnExitOption = "stop",
     url_prefix: UrlPrefix = "",
+    as_json: Json = False,
 ) -> None:
     """Create an experiment and start it."""
     from nni.experiment.annotated_code import converted_code
@@ -59,13 +73,17 @@ def create(
     from nni.experiment.config import ExperimentConfig
     from nni.experiment.conversion import config_to_proto
     from nni.experiment.environment import experiment_environment
-    from nni.experiment.preflight import check_start, secret_in_code
+    from nni.experiment.errors import RefusedError
+    from nni.experiment.exit_signals import deferred_interrupt
+    from nni.experiment.preflight import check_start, on_free_port, secret_in_code
 
-    messages = Messages()
+    if as_json and foreground:
+        raise RefusedError("--json and --foreground exclude each other; give one of them")
+    messages = Messages(quiet=as_json)
     experiment_config = ExperimentConfig.load(config, warn=messages.warning)
     if debug:
         experiment_config.debug = True
-    check_start(experiment_config, port)
+    check_start(experiment_config, port or 0)
     if warning := secret_in_code(experiment_config, config):
         messages.warning(warning)
     with ExitStack() as stack:
@@ -76,74 +94,118 @@ def create(
             environment = experiment_environment()
             messages.info("Successfully set local config!")
             messages.info("Starting experiment...")
-            answer = client.create(
-                message,
-                port=port,
-                url_prefix=url_prefix.strip("/"),
-                environment=environment,
-                interpreter=sys.executable,
-            )
+            with deferred_interrupt() as interruption:
+                answer = on_free_port(
+                    port,
+                    lambda number: client.create(
+                        message,
+                        port=number,
+                        url_prefix=url_prefix.strip("/"),
+                        environment=environment,
+                        interpreter=sys.executable,
+                    ),
+                )
+                if interruption.came:
+                    raise typer.Exit(_stop_new(messages, client, answer.experiment.id))
+                if as_json:
+                    _write_json(client, answer)
+                _name(messages, client, answer)
         for warning in answer.warnings:
             messages.warning(warning)
-        _started(messages, client, answer.experiment, answer.urls, foreground=foreground)
+        _started(messages, client, answer.experiment, foreground=foreground, on_exit=on_exit)
+
+
+def _write_json(client: ManagerClient, answer: pb.CreateExperimentResponse) -> None:
+    """Write id, addresses, port, folder and warnings of a new experiment as JSON."""
+    experiment = answer.experiment
+    write_json(
+        {
+            "id": experiment.id,
+            "urls": client.page_urls(answer.urls, experiment.id),
+            "port": experiment.port or None,
+            "directory": experiment.directory,
+            "warnings": list(answer.warnings),
+        }
+    )
+
+
+def _stop_new(messages: Messages, client: ManagerClient, experiment_id: str) -> int:
+    """Stop an experiment whose creation was interrupted, and return the exit code."""
+    messages.warning(
+        f"Interrupted. Experiment {experiment_id}, just created, is stopped; to delete it: "
+        f"nnictl experiment delete {experiment_id}"
+    )
+    client.stop(experiment_id)
+    return INTERRUPTED
 
 
 def resume(
     *,
     id: RequiredId,  # noqa: A002 - the documented name of the argument
-    port: Port = DEFAULT_PORT,
+    port: Port = None,
     debug: Debug = False,
     foreground: Foreground = False,
+    on_exit: OnExitOption = "stop",
     experiment_dir: ExperimentDir = None,
 ) -> None:
     """Resume a stopped experiment."""
     from nni.experiment.client import ManagerClient
     from nni.experiment.environment import experiment_environment
-    from nni.experiment.preflight import check_port
+    from nni.experiment.preflight import check_port, on_free_port
     from nni_proto.experiment.v1 import experiment_service_pb2
 
     messages = Messages()
-    check_port(port)
+    check_port(port or 0)
     with ManagerClient(_services_up(messages)) as client:
         messages.info("Starting experiment...")
-        answer = client.resume(
-            experiment_service_pb2.ResumeExperimentRequest(
-                experiment_id=_stopped_id(client, id, experiment_dir),
-                port=port,
-                experiment_directory=_absolute(experiment_dir),
-                environment=experiment_environment(),
-                interpreter=sys.executable,
-                debug=debug,
-            )
+        request = experiment_service_pb2.ResumeExperimentRequest(
+            experiment_id=_stopped_id(client, id, experiment_dir),
+            experiment_directory=_absolute(experiment_dir),
+            environment=experiment_environment(),
+            interpreter=sys.executable,
+            debug=debug,
         )
+
+        def resume_on(number: int) -> experiment_service_pb2.ResumeExperimentResponse:
+            attempt = experiment_service_pb2.ResumeExperimentRequest()
+            attempt.CopyFrom(request)  # each gets a request id of its own
+            attempt.port = number
+            return client.resume(attempt)
+
+        answer = on_free_port(port, resume_on)
         for warning in answer.warnings:
             messages.warning(warning)
-        _started(messages, client, answer.experiment, answer.urls, foreground=foreground)
+        _name(messages, client, answer)
+        _started(messages, client, answer.experiment, foreground=foreground, on_exit=on_exit)
 
 
 def view(
     *,
     id: RequiredId,  # noqa: A002 - the documented name of the argument
-    port: Port = DEFAULT_PORT,
+    port: Port = None,
     foreground: Foreground = False,
+    on_exit: OnExitOption = "stop",
     experiment_dir: ExperimentDir = None,
 ) -> None:
     """Open a stopped experiment for reading; close it with `nnictl stop`."""
     from nni.experiment.client import ManagerClient
-    from nni.experiment.preflight import check_port
+    from nni.experiment.preflight import check_port, on_free_port
 
     messages = Messages()
-    check_port(port)
+    check_port(port or 0)
     with ManagerClient(_services_up(messages)) as client:
         messages.info("Opening experiment...")
-        answer = client.view(
-            _stopped_id(client, id, experiment_dir),
-            port=port,
-            experiment_directory=_absolute(experiment_dir),
+        chosen = _stopped_id(client, id, experiment_dir)
+        answer = on_free_port(
+            port,
+            lambda number: client.view(
+                chosen, port=number, experiment_directory=_absolute(experiment_dir)
+            ),
         )
         for warning in answer.warnings:
             messages.warning(warning)
-        _started(messages, client, answer.experiment, answer.urls, foreground=foreground)
+        _name(messages, client, answer)
+        _started(messages, client, answer.experiment, foreground=foreground, on_exit=on_exit)
 
 
 def _services_up(messages: Messages) -> Endpoint:
@@ -193,19 +255,24 @@ def _note_on_privacy(messages: Messages) -> None:
         )
 
 
+def _name(messages: Messages, client: ManagerClient, answer: _Opened) -> None:
+    """Print id and addresses of an experiment that is open now."""
+    messages.info("Successfully started experiment!")
+    messages.line(RULE)
+    messages.line(f"The experiment id is {answer.experiment.id}")
+    urls = client.page_urls(answer.urls, answer.experiment.id)
+    messages.line("The Web UI urls are: " + "   ".join(urls))
+    messages.line(RULE)
+
+
 def _started(
     messages: Messages,
     client: ManagerClient,
     experiment: experiment_pb2.Experiment,
-    urls: Sequence[str],
     *,
     foreground: bool,
+    on_exit: OnExit,
 ) -> None:
-    messages.info("Successfully started experiment!")
-    messages.line(RULE)
-    messages.line(f"The experiment id is {experiment.id}")
-    messages.line("The Web UI urls are: " + "   ".join(urls))
-    messages.line(RULE)
     _note_on_privacy(messages)
     messages.line("")
     messages.line("You can use these commands to get more information about the experiment")
@@ -220,4 +287,4 @@ def _started(
     if foreground:
         from nni.cli.foreground import stay
 
-        raise typer.Exit(stay(client, experiment.id))
+        raise typer.Exit(stay(client, experiment.id, on_exit))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType
 from typing import Final
 
 from nni.cli.output import Messages
 from nni.experiment.client import ManagerClient
 from nni.experiment.endpoint import Endpoint
 from nni.experiment.errors import ExperimentError
+from nni.experiment.exit_signals import OnExit, signals_as_exit
 from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
 
@@ -26,13 +24,12 @@ _LAST_LINES_S: Final = 2.0
 """Time-out for the last lines of the log after the end."""
 
 
-def stay(client: ManagerClient, experiment_id: str) -> int:
+def stay(client: ManagerClient, experiment_id: str, on_exit: OnExit = "stop") -> int:
     """Show log and progress until the experiment is over; return the exit code.
 
-    Ctrl-C stops the experiment, which is a success. TERM ends only this command: a machine that
-    shuts down sends it to all processes, and the experiment goes on when its services are up again.
-    An experiment that is DONE stays open, like its page; one in ERROR is stopped and its errors are
-    printed.
+    Ctrl-C stops the experiment, which is a success; TERM and HUP stop it, too. With ``on_exit``
+    `leave` they end only this command. An experiment that is DONE stays open, like its page; one in
+    ERROR is stopped and its errors are printed.
     """
     messages = Messages()
     display = display_for(sys.stdout)
@@ -40,14 +37,19 @@ def stay(client: ManagerClient, experiment_id: str) -> int:
         target=_show_log, args=(client.endpoint, experiment_id, display), daemon=True, name="log"
     )
     try:
-        with _term_as_exit():
+        with signals_as_exit():
             follower.start()  # only now: what it prints may be what a signal answers
             ended = _watch(client, experiment_id, display)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as interruption:
         display.close()
+        if on_exit == "leave":
+            messages.info(f"Experiment {experiment_id} goes on; see: nnictl stop {experiment_id}")
+            raise
         messages.info("Stopping experiment, please wait...")
         ended = client.stop(experiment_id)
         messages.info(f"Experiment {experiment_id} stopped.")
+        if isinstance(interruption, SystemExit):
+            raise
     if ended.state == experiment_pb2.EXPERIMENT_STATE_ERROR:
         for error in ended.errors:
             messages.error(error)
@@ -78,21 +80,8 @@ def _watch(
         display.close()
 
 
-@contextlib.contextmanager
-def _term_as_exit() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, _exit)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _show_log(endpoint: Endpoint, experiment_id: str, display: ProgressDisplay) -> None:
     source = experiment_service_pb2.LOG_SOURCE_MANAGER
     with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
         for piece in client.follow_logs(experiment_id, source, follow=True):
             display.note(piece.decode("utf-8", "replace"))
-
-
-def _exit(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)  # as a shell reports the signal; the display is closed first

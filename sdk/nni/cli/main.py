@@ -1,6 +1,7 @@
 """Entry point of `nnictl`: runs a command, and turns every error into a message and a code.
 
-Exit codes: 0 done; 2 refused before anything was started; 1 everything else.
+Exit codes: 0 done; 2 refused before anything was started; 130 interrupted by Ctrl-C; 1 everything
+else.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nni.cli.output import complain
+from nni.cli.output import INTERRUPTED, complain
 from nni.cli.quick import quick_answer
 
 DONE: Final = 0
@@ -54,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return DONE
         return _run(words)
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
-        return FAILED
+        complain("Interrupted.")
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has closed the pipe
         return FAILED
@@ -71,7 +72,9 @@ def _run(words: list[str]) -> int:
     usage_error = typer.BadParameter.__mro__[1]
     try:
         code = app(words, standalone_mode=False, prog_name="nnictl")
-    except typer.Abort:
+    except typer.Abort as abort:
+        if isinstance(abort.__cause__, KeyboardInterrupt):
+            raise abort.__cause__ from None  # typer has turned it into an error
         return FAILED
     except ExperimentError as error:
         return _report(error)

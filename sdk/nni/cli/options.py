@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -20,13 +20,29 @@ RequiredId: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Port: TypeAlias = Annotated[
-    int, typer.Option("--port", "-p", min=1, max=65535, help="Port of the experiment's page.")
+    int | None,
+    typer.Option(
+        "--port",
+        "-p",
+        min=1,
+        max=65535,
+        show_default=False,
+        help="Port of the experiment's page. Default: 8080, or the next free one.",
+    ),
 ]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", "-d", help="Log more.")]
 Foreground: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--foreground", "-f", help="Stay and print log and progress; Ctrl-C stops the experiment."
+    ),
+]
+OnExitOption: TypeAlias = Annotated[
+    Literal["stop", "leave"],
+    typer.Option(
+        "--on-exit",
+        "--on_exit",
+        help="Fate of the experiment when Ctrl-C, TERM or HUP ends --foreground.",
     ),
 ]
 UrlPrefix: TypeAlias = Annotated[

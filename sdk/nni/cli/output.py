@@ -23,18 +23,27 @@ RULE: Final = "-" * 71
 """Line that sets a block apart."""
 _INDENT: Final = 2
 
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as a shell reports the signal."""
+
 
 class Messages:
-    """Printer of a command's messages that can save them in the experiment's log files."""
+    """Printer of a command's messages that can save them in the experiment's log files.
 
-    def __init__(self) -> None:
+    Args:
+        quiet: whether lines to stdout are only saved, as with `--json`.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._out: list[str] = []
         self._err: list[str] = []
 
     def line(self, text: str) -> None:
         """Write a line to stdout."""
         self._out.append(text)
-        echo(text)
+        if not self._quiet:
+            echo(text)
 
     def info(self, text: str) -> None:
         """Print an INFO message."""

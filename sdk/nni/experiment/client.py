@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -62,13 +62,24 @@ class ManagerClient(Connection):
         url_prefix: str,
         environment: Mapping[str, str],
         interpreter: str,
+        experiment_id: str = "",
     ) -> pb.CreateExperimentResponse:
-        """Create and start an experiment; a refusal leaves nothing behind."""
+        """Create and start an experiment; a refusal leaves nothing behind.
+
+        Args:
+            config: a checked configuration.
+            port: of its page; 0: none.
+            url_prefix: path below which page and REST are served.
+            environment: of the trials.
+            interpreter: of the trials.
+            experiment_id: its id; empty: one is drawn.
+        """
         request = pb.CreateExperimentRequest(
             request_id=new_request_id(),
             config=config,
             port=self._listener_port(port),
             url_prefix=url_prefix,
+            experiment_id=experiment_id,
         )
         elsewhere = self.store().code_travels
         if elsewhere or any(
@@ -125,6 +136,10 @@ class ManagerClient(Connection):
         if self.endpoint.remote is not None:
             del answer.urls[:]
             answer.urls.append(f"{self.endpoint.http.rstrip('/')}/?id={answer.experiment.id}")
+
+    def page_urls(self, urls: Sequence[str], experiment_id: str) -> list[str]:
+        """Return the addresses of an experiment's page; without a port the page of all."""
+        return list(urls) or [f"{self.endpoint.http.rstrip('/')}/?id={experiment_id}"]
 
     def stop(self, experiment_id: str) -> experiment_pb2.Experiment:
         """Stop an experiment; returns when it is STOPPED."""

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 from nni.experiment.annotated_code import converted_code
 from nni.experiment.client import ManagerClient
@@ -15,13 +15,16 @@ from nni.experiment.config import ExperimentConfig
 from nni.experiment.config.training_services import new_training_service
 from nni.experiment.conversion import config_from_proto, config_to_proto
 from nni.experiment.environment import experiment_environment
-from nni.experiment.errors import (
-    UnreachableError,
-    WrongStateError,
+from nni.experiment.errors import NotFoundError, UnreachableError, WrongStateError
+from nni.experiment.exit_signals import (
+    OnExit,
+    check_on_exit,
+    deferred_interrupt,
+    signals_as_exit,
 )
 from nni.experiment.handle import ExperimentHandle, announce
 from nni.experiment.local_shape import ensure_local_shape, running_endpoint
-from nni.experiment.preflight import check_port, check_start
+from nni.experiment.preflight import check_port, check_start, on_free_port
 from nni.experiment.records import experiment_metadata
 from nni.experiment.rest import get_json
 from nni.experiment.run_mode import RunMode, apply_run_mode
@@ -29,7 +32,12 @@ from nni_proto.experiment.v1 import experiment_service_pb2
 
 _logger = logging.getLogger(__name__)
 
-DEFAULT_PORT: Final = 8080
+_PORT: Final = "port="
+"""Argument that a message about a port names."""
+
+_Opened: TypeAlias = (
+    experiment_service_pb2.ResumeExperimentResponse | experiment_service_pb2.ViewExperimentResponse
+)
 
 
 class Experiment(ExperimentHandle):
@@ -38,6 +46,8 @@ class Experiment(ExperimentHandle):
     Args:
         config: a platform name such as `"local"`, several of them, or a ready configuration.
             With names, fill in `config` before starting.
+        id: of the experiment, 4 to 32 of a-z and 0-9: that of one to `resume` or `view`, or of
+            a new one for `start` and `run`; `None`: one is drawn.
 
     Attributes:
         config: the configuration; changes after the start have no effect, see the `update_...`
@@ -62,8 +72,12 @@ class Experiment(ExperimentHandle):
         ```
     """
 
-    def __init__(self, config: ExperimentConfig | str | Sequence[str] = "local") -> None:
-        super().__init__()
+    def __init__(
+        self,
+        config: ExperimentConfig | str | Sequence[str] = "local",
+        id: str | None = None,  # noqa: A002 - the documented name of the argument
+    ) -> None:
+        super().__init__(id)
         self.config = _configuration(config)
         self._forget_exit: Callable[[], None] = lambda: None
 
@@ -71,7 +85,7 @@ class Experiment(ExperimentHandle):
 
     def start(
         self,
-        port: int = DEFAULT_PORT,
+        port: int | None = None,
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
         run_mode: RunMode = RunMode.Background,
     ) -> None:
@@ -81,56 +95,64 @@ class Experiment(ExperimentHandle):
         algorithm to be loaded. Call `stop` when you are done.
 
         Args:
-            port: of the experiment's page; 0: none.
+            port: of the experiment's page; `None`: 8080, or the next free one; 0: none, the page of
+                all experiments has it, too.
             debug: log more.
             run_mode: what happens when this process ends.
 
         Raises:
             ConfigError: the configuration breaks a rule; nothing was started.
             RefusedError: port, disk or folder stands against it; nothing was started.
-            WrongStateError: this object has been started already.
+            WrongStateError: this object has been started already, or another experiment has its id.
         """
-        if self._client is not None:
-            raise WrongStateError(f"the experiment has been started already, its id is {self.id}")
+        self._check_not_open()
         if debug:
             self.config.debug = True
-        check_start(self.config, port)
-        with converted_code(self.config) as runnable_config:
+        check_start(self.config, port or 0, _PORT)
+        with converted_code(self.config) as runnable_config, deferred_interrupt():
             client = ManagerClient(ensure_local_shape())
             try:
-                answer = client.create(
-                    config_to_proto(runnable_config),
-                    port=port,
-                    url_prefix="",
-                    environment=experiment_environment(),
-                    interpreter=sys.executable,
+                answer = on_free_port(
+                    port,
+                    lambda number: client.create(
+                        config_to_proto(runnable_config),
+                        port=number,
+                        url_prefix="",
+                        environment=experiment_environment(),
+                        interpreter=sys.executable,
+                        experiment_id=self._id or "",
+                    ),
                 )
             except BaseException:
                 client.close()
                 raise
+            self._attach(client, answer.experiment)
+            self._set_run_mode(run_mode)
+            announce("Creating experiment, Experiment ID: %s", self.id)
         for warning in answer.warnings:
             _logger.warning("%s", warning)
-        self._attach(client, answer.experiment)
-        self._set_run_mode(run_mode)
-        announce("Creating experiment, Experiment ID: %s", self.id)
-        announce("Web UI URLs: %s", " ".join(answer.urls))
+        announce("Web UI URLs: %s", " ".join(client.page_urls(answer.urls, self.id)))
         self._wait_for_algorithm()
 
     def run(
         self,
-        port: int = DEFAULT_PORT,
+        port: int | None = None,
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+        *,
+        on_exit: OnExit = "stop",
     ) -> bool | None:
         """Start the experiment, show its progress until it is done, and stop it.
 
-        Ctrl-C stops it too.
+        Its results can be read afterwards. Ctrl-C, TERM and HUP stop it, too.
 
         Args:
-            port: of the experiment's page.
+            port: of the experiment's page, see `start`.
             wait_completion: false: return at once; the experiment is stopped when this process
                 ends.
             debug: log more.
+            on_exit: `stop`, or `leave` for an experiment that goes on when Ctrl-C, TERM or HUP ends
+                the waiting.
 
         Returns:
             True if it ended as DONE or STOPPED, false if as ERROR, `None` without waiting.
@@ -139,29 +161,78 @@ class Experiment(ExperimentHandle):
             ConfigError: see `start`.
             RefusedError: see `start`.
         """
-        self.start(port, debug)
-        if not wait_completion:
-            return None
-        return self._run_to_end()
+        check_on_exit(on_exit)
+        mode = RunMode.Detach if on_exit == "leave" else RunMode.Background
+        with signals_as_exit():
+            self.start(port, debug, mode)
+            return self._run_to_end(on_exit) if wait_completion else None
 
-    def _run_to_end(self) -> bool:
+    def run_or_resume(
+        self,
+        port: int | None = None,
+        wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
+        debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
+    ) -> bool | None:
+        """Resume the experiment if one with its id exists, else run it.
+
+        Args:
+            port: see `run`.
+            wait_completion: see `run`.
+            debug: see `run`.
+
+        Returns:
+            See `run`.
+        """
+        if self.has_checkpoint():
+            return self._resume(port, wait_completion=wait_completion, debug=debug)
+        return self.run(port, wait_completion, debug)
+
+    def has_checkpoint(self) -> bool:
+        """Return whether an experiment with the id of this object exists, to be resumed.
+
+        Returns:
+            False without an id, too.
+        """
+        if self._id is None:
+            return False
+        with self._any_client() as client, contextlib.suppress(NotFoundError):
+            client.get(self._id)
+            return True
+        return False
+
+    def _check_not_open(self) -> None:
+        """Raise WrongStateError if this object has an experiment that is open."""
+        if self._is_open:
+            raise WrongStateError(f"the experiment has been started already, its id is {self.id}")
+
+    def _run_to_end(self, on_exit: OnExit = "stop") -> bool:
+        done, interrupted = False, True
         try:
-            return self.wait_completion()
+            done = self.wait_completion()
+            interrupted = False
         except KeyboardInterrupt:
             _logger.warning("KeyboardInterrupt detected")
-            return False
         finally:
-            self.stop()
+            if interrupted and on_exit == "leave":
+                self._leave()
+            else:
+                self.stop()
+        return done
+
+    def _leave(self) -> None:
+        """Let the experiment go on without this process."""
+        self._forget_exit()
+        self._detach()
+        announce("Experiment %s goes on; to stop it: nnictl stop %s", self.id, self.id)
 
     def stop(self) -> None:
         """Stop the experiment and release its port; does nothing if it has been stopped."""
-        client = self._client
-        if client is None:
+        if self._client is None or not self._is_open:
             return
         announce("Stopping experiment, please wait...")
         self._forget_exit()
         try:
-            client.stop(self.id)
+            self._client.stop(self.id)
         except UnreachableError as error:
             _logger.warning("the experiment ended with its services: %s", error)
         finally:
@@ -212,88 +283,93 @@ class Experiment(ExperimentHandle):
         return experiment
 
     @overload
-    @staticmethod
     def resume(
-        experiment_id: str, port: int = ..., *, wait_completion: Literal[False], debug: bool = ...
+        experiment_id: Experiment,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
+        wait_completion: bool = ...,  # noqa: FBT001 - documented signature
+        debug: bool = ...,  # noqa: FBT001 - documented signature
+    ) -> bool | None: ...
+
+    @overload
+    def resume(  # type: ignore[misc] # called on the class, with an id
+        experiment_id: str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
+        *,
+        wait_completion: Literal[False],
+        debug: bool = ...,
     ) -> Experiment: ...
 
     @overload
-    @staticmethod
-    def resume(
-        experiment_id: str,
-        port: int = ...,
+    def resume(  # type: ignore[misc] # called on the class, with an id
+        experiment_id: str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
         wait_completion: bool = ...,  # noqa: FBT001 - documented signature
         debug: bool = ...,  # noqa: FBT001 - documented signature
     ) -> Experiment | None: ...
 
-    @staticmethod
     def resume(
-        experiment_id: str,
-        port: int = DEFAULT_PORT,
+        experiment_id: Experiment | str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = None,
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
-    ) -> Experiment | None:
-        """Resume a stopped experiment.
+    ) -> Experiment | bool | None:
+        """Resume a stopped experiment: `Experiment.resume("id")`, or `resume()` of an object.
 
         Args:
-            experiment_id: the experiment.
-            port: of its page; 0: none.
+            experiment_id: the experiment; left out on an object, which has its id.
+            port: of its page, see `start`.
             wait_completion: whether to show progress until it is done, and stop it then.
             debug: log more.
 
         Returns:
-            With ``wait_completion`` false the experiment, at once; else `None`, once it is done
-            and stopped again.
+            On the class with ``wait_completion`` false the experiment, at once; else `None`, once
+            it is done and stopped again. On an object the result of `run`.
 
         Raises:
             NotFoundError: no experiment has this id.
             WrongStateError: it is running.
         """
-        check_port(port)
-        client = ManagerClient(ensure_local_shape())
-        request = experiment_service_pb2.ResumeExperimentRequest(
-            experiment_id=experiment_id,
-            port=port,
-            environment=experiment_environment(),
-            interpreter=sys.executable,
-            debug=debug,
-        )
-        answer = client.resume(request)
-        experiment = Experiment._opened(client, experiment_id)
-        experiment._set_run_mode(RunMode.Background)  # noqa: SLF001 - an object of this class
-        announce("Experiment %s resumed, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
-        if not wait_completion:
-            return experiment
-        experiment._run_to_end()  # noqa: SLF001 - an object of this class
-        return None
+        if isinstance(experiment_id, Experiment):
+            return experiment_id._resume(port, wait_completion=wait_completion, debug=debug)
+        experiment = Experiment("local", experiment_id)
+        experiment._resume(port, wait_completion=wait_completion, debug=debug)
+        return None if wait_completion else experiment
 
     @overload
-    @staticmethod
     def view(
-        experiment_id: str, port: int = ..., *, wait_completion: Literal[False]
-    ) -> Experiment: ...
-
-    @overload
-    @staticmethod
-    def view(
-        experiment_id: str,
-        port: int = ...,
+        experiment_id: Experiment,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
         wait_completion: bool = ...,  # noqa: FBT001 - documented signature
         non_blocking: bool | None = ...,  # noqa: FBT001 - documented signature
     ) -> Experiment | None: ...
 
-    @staticmethod
+    @overload
+    def view(  # type: ignore[misc] # called on the class, with an id
+        experiment_id: str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
+        *,
+        wait_completion: Literal[False],
+    ) -> Experiment: ...
+
+    @overload
+    def view(  # type: ignore[misc] # called on the class, with an id
+        experiment_id: str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = ...,
+        wait_completion: bool = ...,  # noqa: FBT001 - documented signature
+        non_blocking: bool | None = ...,  # noqa: FBT001 - documented signature
+    ) -> Experiment | None: ...
+
     def view(
-        experiment_id: str,
-        port: int = DEFAULT_PORT,
+        experiment_id: Experiment | str,  # noqa: N805 - an id where the method is called on the class
+        port: int | None = None,
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         non_blocking: bool | None = None,  # noqa: FBT001 - documented signature
     ) -> Experiment | None:
-        """Open a stopped experiment for reading only.
+        """Open a stopped experiment for reading only; on the class, or on an object with an id.
 
         Args:
-            experiment_id: the experiment.
-            port: of its page.
+            experiment_id: the experiment; left out on an object, which has its id.
+            port: of its page, see `start`.
             wait_completion: true: return only after Ctrl-C or Enter, and close it then.
             non_blocking: older spelling of ``wait_completion=False``.
 
@@ -304,12 +380,12 @@ class Experiment(ExperimentHandle):
             NotFoundError: no experiment has this id.
             WrongStateError: it is running.
         """
-        check_port(port)
-        client = ManagerClient(ensure_local_shape())
-        answer = client.view(experiment_id, port=port)
-        experiment = Experiment._opened(client, experiment_id)
-        experiment._set_run_mode(RunMode.Background)  # noqa: SLF001 - an object of this class
-        announce("Experiment %s opened, Web UI URLs: %s", experiment_id, " ".join(answer.urls))
+        experiment = (
+            experiment_id
+            if isinstance(experiment_id, Experiment)
+            else Experiment("local", experiment_id)
+        )
+        experiment._view(port)  # noqa: SLF001 - an object of this class
         if non_blocking or not wait_completion:
             return experiment
         try:
@@ -318,6 +394,50 @@ class Experiment(ExperimentHandle):
         finally:
             experiment.stop()
         return None
+
+    def _resume(self, port: int | None, *, wait_completion: bool, debug: bool) -> bool | None:
+        def resume_on(client: ManagerClient, number: int) -> _Opened:
+            return client.resume(
+                experiment_service_pb2.ResumeExperimentRequest(
+                    experiment_id=self.id,
+                    port=number,
+                    environment=experiment_environment(),
+                    interpreter=sys.executable,
+                    debug=debug,
+                )
+            )
+
+        with signals_as_exit():
+            self._reopen(port, "resumed", resume_on)
+            return self._run_to_end() if wait_completion else None
+
+    def _view(self, port: int | None) -> None:
+        self._reopen(port, "opened", lambda client, number: client.view(self.id, port=number))
+
+    def _reopen(
+        self, port: int | None, done: str, call: Callable[[ManagerClient, int], _Opened]
+    ) -> None:
+        """Resume or view the experiment of this object, and attach to it.
+
+        Raises:
+            WrongStateError: the object has no id, or its experiment is open.
+        """
+        if self._id is None:
+            raise WrongStateError("give the id of the experiment: Experiment(config, id='...')")
+        self._check_not_open()
+        check_port(port or 0, _PORT)
+        with deferred_interrupt():
+            client = ManagerClient(ensure_local_shape())
+            try:
+                answer = on_free_port(port, lambda number: call(client, number))
+            except BaseException:
+                client.close()
+                raise
+            self.config = config_from_proto(answer.experiment.config)
+            self._attach(client, answer.experiment)
+            self._set_run_mode(RunMode.Background)
+            urls = " ".join(client.page_urls(answer.urls, self.id))
+            announce("Experiment %s %s, Web UI URLs: %s", self.id, done, urls)
 
     @staticmethod
     def load(

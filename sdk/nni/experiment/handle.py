@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
+from weakref import finalize
 
 from nni.experiment.client import ManagerClient
 from nni.experiment.config.quantities import duration_seconds
@@ -70,14 +71,17 @@ def announce(message: str, *arguments: object) -> None:
 class ExperimentHandle:
     """Handle of an open experiment: queries and changes.
 
-    Every method may raise `UnreachableError` when the services are gone, and `WrongStateError`
-    before the experiment is started or after it was stopped.
+    Results can be read after the experiment was stopped, too. Every method may raise
+    `UnreachableError` when the services are gone, and `WrongStateError` before the experiment is
+    started; those that change it also after it was stopped.
     """
 
-    def __init__(self) -> None:
-        self._id: str | None = None
+    def __init__(self, id_: str | None = None) -> None:
+        self._id = id_
+        self._is_open = False
         self._port: int | None = None
         self._client: ManagerClient | None = None
+        self._close_client: Callable[[], object] = lambda: None
 
     @property
     def id(self) -> str:
@@ -96,25 +100,31 @@ class ExperimentHandle:
         return self._port
 
     def _attach(self, client: ManagerClient, experiment: experiment_pb2.Experiment) -> None:
-        self._client = client
+        self._detach()
+        self._hold(client)
+        self._is_open = True
         self._id = experiment.id
         self._port = experiment.port or None
 
+    def _hold(self, client: ManagerClient) -> ManagerClient:
+        """Use a client until `_detach`, or until this object is deleted: it has threads."""
+        self._client = client
+        self._close_client = finalize(self, client.close)
+        return client
+
     def _detach(self) -> None:
-        if self._client is not None:
-            self._client.close()
-        self._client = None
-        self._port = None
+        self._close_client()
+        self._client, self._port, self._is_open = None, None, False
 
     def _message(self) -> experiment_pb2.Experiment:
         return self._connected().get(self.id).experiment
 
     def _connected(self) -> ManagerClient:
-        if self._client is None:
+        if self._client is None and self._id is None:
             raise WrongStateError(
                 "the experiment is not running; call start() or run(), or Experiment.connect(port)"
             )
-        return self._client
+        return self._client or self._hold(ManagerClient(ensure_local_shape()))
 
     # Watching
 
@@ -219,6 +229,12 @@ class ExperimentHandle:
         for message in self._connected().metrics(self.id, trial_job_id or ""):
             metrics.setdefault(message.trial_id, []).append(metric_record(message))
         return metrics
+
+    @property
+    def best_trial(self) -> TrialJob | None:
+        """The trial with the best value of the first objective; `None` if none has a result."""
+        trial_id = self._message().best_trial_id
+        return self.get_trial_job(trial_id) if trial_id else None
 
     def export_data(self) -> list[TrialResult]:
         """Return parameters and final result of the trials that have one.

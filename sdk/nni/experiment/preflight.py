@@ -7,19 +7,27 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import psutil
 
 from nni.experiment.config import ExperimentConfig
 from nni.experiment.config.checks import check_available
 from nni.experiment.environment import nni_home, services_are_elsewhere
-from nni.experiment.errors import ConfigError, ExperimentError, Problem, RefusedError
+from nni.experiment.errors import (
+    ConfigError,
+    ExperimentError,
+    Problem,
+    RefusedError,
+    WrongStateError,
+)
 from nni.experiment.rest import get_json
 from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES
 from nni_wire.pools import LOCAL_PLATFORM
+
+_Answer = TypeVar("_Answer")
 
 LEAST_FREE_BYTES: Final = 100 * 1024 * 1024
 """Below this an experiment would run into a full disk at once."""
@@ -28,8 +36,39 @@ _PORT_MAX: Final = 65535
 _HOLDER_TIMEOUT_S: Final = 1.0
 
 
-def check_start(config: ExperimentConfig, port: int) -> None:
+DEFAULT_PORT: Final = 8080
+"""Port of the first experiment's page."""
+_PORTS_TRIED: Final = 100
+
+
+def on_free_port(port: int | None, call: Callable[[int], _Answer]) -> _Answer:
+    """Call a function with a port, and return its result.
+
+    Args:
+        port: to call it with; `None`: the first free one from 8080 on, or 0, none, if a hundred are
+            taken.
+        call: is called again with the next port if another process has taken the one before.
+    """
+    if port is not None:
+        return call(port)
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):
+        if not _is_free(candidate):
+            continue
+        try:
+            return call(candidate)
+        except WrongStateError as error:
+            if error.facts.get("field") != "port":
+                raise
+    return call(0)
+
+
+def check_start(config: ExperimentConfig, port: int, option: str = "--port") -> None:
     """Check configuration, platform, port, folders and disk space before an experiment starts.
+
+    Args:
+        config: the configuration.
+        port: of its page; 0: none.
+        option: name of the port's argument, for errors.
 
     Raises:
         ConfigError: the configuration breaks a rule, or needs what is not there yet.
@@ -40,7 +79,7 @@ def check_start(config: ExperimentConfig, port: int) -> None:
     check_code(config)
     if services_are_elsewhere():
         return  # ports and disks of this machine do not matter
-    check_port(port)
+    check_port(port, option)
     check_folders([config.experiment_working_directory, nni_home(), Path(tempfile.gettempdir())])
     # Usually on the disk of the folder above it.
     check_folders([nni_home() / BUS_FOLDER], least_free_bytes=BUS_ROOM_BYTES)
@@ -79,33 +118,38 @@ def secret_in_code(config: ExperimentConfig, file: Path) -> str:
     )
 
 
-def check_port(port: int) -> None:
+def check_port(port: int, option: str = "--port") -> None:
     """Check that an experiment's listener can be opened; 0 stands for none.
+
+    Args:
+        port: the number.
+        option: name of the argument, for errors.
 
     Raises:
         ConfigError: it is no port number.
         RefusedError: another process holds it; names the holder.
     """
     if not 0 <= port <= _PORT_MAX:
-        raise ConfigError([Problem("--port", f"must be an integer from 1 to {_PORT_MAX}", port)])
-    if port == 0 or _is_free(port):
+        rule = f"must be an integer from 1 to {_PORT_MAX}"
+        raise ConfigError([Problem(option.rstrip("="), rule, port)])
+    if port == 0 or _is_free(port, option):
         return
     holder = port_holder(port)
     by = f" by {holder}" if holder else ""
     raise RefusedError(
-        f"port {port} is in use{by}; choose another one with --port",
+        f"port {port} is in use{by}; choose another one with {option}",
         {"field": "port", "value": str(port), "holder": holder},
     )
 
 
-def _is_free(port: int) -> bool:
+def _is_free(port: int, option: str = "--port") -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except PermissionError as error:
             rule = "must be one that you may use; those below 1024 are for administrators"
-            raise ConfigError([Problem("--port", rule, port)]) from error
+            raise ConfigError([Problem(option.rstrip("="), rule, port)]) from error
         except OSError:
             return False
     return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nni.compression.experiment.interface import AbstractAutoCompressionModule
 from nni.experiment.errors import ConfigError, Problem
-from nni.experiment.experiment import DEFAULT_PORT, Experiment
+from nni.experiment.experiment import Experiment
 from nni.experiment.run_mode import RunMode
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class AutoCompressionExperiment(Experiment):
 
     def start(  # noqa: D102 - see the base
         self,
-        port: int = DEFAULT_PORT,
+        port: int | None = None,
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
         run_mode: RunMode = RunMode.Background,
     ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from nni.cli.foreground import stay
 from nni.cli.main import DONE, FAILED
 from nni.experiment.client import ManagerClient
+from nni.experiment.exit_signals import OnExit
 from nni.experiment.local_shape import running_endpoint
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
@@ -44,21 +45,35 @@ def test_experiment_that_was_stopped_elsewhere_ends_it(
     assert "INFO: trial aBcDe started" in capsys.readouterr().out
 
 
-def test_term_ends_only_the_command(client: ManagerClient, manager: InMemoryManager) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("on_exit", "state"),
+    [
+        ("stop", experiment_pb2.EXPERIMENT_STATE_STOPPED),
+        ("leave", experiment_pb2.EXPERIMENT_STATE_RUNNING),
+    ],
+)
+def test_signal_stops_the_experiment_or_leaves_it(
+    number: signal.Signals,
+    on_exit: OnExit,
+    state: experiment_pb2.ExperimentState.ValueType,
+    client: ManagerClient,
+    manager: InMemoryManager,
+) -> None:
     waits = threading.Event()
     manager.on_wait = waits.set
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
 
     def terminate() -> None:
         waits.wait()
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=terminate)
     thread.start()
     with pytest.raises(SystemExit) as ended:
-        stay(client, "abcd1234")
+        stay(client, "abcd1234", on_exit)
     thread.join()
 
-    assert ended.value.code == 128 + signal.SIGTERM
-    assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_RUNNING
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert ended.value.code == 128 + number
+    assert manager.known["abcd1234"].state == state
+    assert signal.getsignal(number) is before

@@ -14,12 +14,14 @@ from nni.experiment.config import (
     RemoteConfig,
     RemoteMachineConfig,
 )
-from nni.experiment.errors import ConfigError, RefusedError
+from nni.experiment.errors import ConfigError, RefusedError, WrongStateError
 from nni.experiment.preflight import (
+    DEFAULT_PORT,
     check_code,
     check_folders,
     check_port,
     check_start,
+    on_free_port,
     secret_in_code,
 )
 from tests.support.ports import free_port
@@ -39,6 +41,32 @@ def test_taken_port_is_refused_with_its_holder(taken_port: int) -> None:
         check_port(taken_port)
 
     assert f"pid {os.getpid()}" in raised.value.facts["holder"]
+
+
+def test_next_port_is_tried_when_another_process_has_taken_one() -> None:
+    tried: list[int] = []
+
+    def call(port: int) -> int:
+        tried.append(port)
+        if len(tried) < 3:
+            raise WrongStateError("in use", {"field": "port"})
+        return port
+
+    assert on_free_port(None, call) == tried[2]
+    assert sorted(set(tried)) == tried
+    assert min(tried) >= DEFAULT_PORT
+
+
+def test_given_port_is_the_only_one() -> None:
+    assert on_free_port(9, lambda port: port) == 9
+
+
+def test_other_refusal_is_not_tried_again() -> None:
+    def refuse(_port: int) -> None:
+        raise WrongStateError("it is running")
+
+    with pytest.raises(WrongStateError, match="it is running"):
+        on_free_port(None, refuse)
 
 
 def test_free_port_and_no_port_pass() -> None:

@@ -15,7 +15,12 @@ from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.runner.v1 import task_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from svc_common.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.pool_secrets import POOL_SECRETS_FOLDER, PoolSecrets
 from svc_manager.ports import PortTakenError
@@ -365,3 +370,38 @@ async def test_refused_creation_leaves_no_secrets(remote_world: World) -> None:
 
     assert SECRET not in str(raised.value)
     assert not (remote_world.folder / "nni" / POOL_SECRETS_FOLDER).exists()
+
+
+@pytest.mark.parametrize("request_id", ["", "call"])
+async def test_experiment_has_the_id_that_was_chosen(world: World, request_id: str) -> None:
+    new = NewExperiment(world.config(), request_id, experiment_id="mine0001")
+
+    opened = await world.experiments.create(new)
+
+    assert opened.experiment.id == "mine0001"
+
+
+@pytest.mark.parametrize("request_id", ["", "another"])
+async def test_chosen_id_that_another_experiment_has_is_refused(
+    world: World, request_id: str
+) -> None:
+    await world.experiments.create(NewExperiment(world.config(), "first", experiment_id="mine0001"))
+
+    with pytest.raises(AlreadyExistsError, match="mine0001"):
+        await world.experiments.create(
+            NewExperiment(world.config(), request_id, experiment_id="mine0001")
+        )
+
+
+async def test_repeated_creation_with_a_chosen_id_returns_the_experiment(world: World) -> None:
+    new = NewExperiment(world.config(), "call", experiment_id="mine0001")
+
+    opened = [await world.experiments.create(new) for _ in range(2)]
+
+    assert [one.experiment.id for one in opened] == ["mine0001", "mine0001"]
+
+
+@pytest.mark.parametrize("chosen", ["abc", "Mine0001", "a.b.c", "../mine0001", "x" * 33])
+async def test_id_that_no_subject_or_folder_can_have_is_refused(world: World, chosen: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="experiment_id must be 4 to 32"):
+        await world.experiments.create(NewExperiment(world.config(), experiment_id=chosen))

@@ -1,0 +1,92 @@
+"""Signals that end a process while it starts, or waits for, an experiment.
+
+In other threads than the main one, which handles signals in Python, all of this does nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final, Literal, TypeAlias
+
+OnExit: TypeAlias = Literal["stop", "leave"]
+"""Fate of an experiment when a signal ends the process that waits for it."""
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a process to end, besides SIGINT."""
+
+
+class Interruption:
+    """Record of an interrupt that came while interrupts were deferred."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+
+def check_on_exit(on_exit: str) -> None:
+    """Raise ValueError unless the text is one of `OnExit`.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    if on_exit not in {"stop", "leave"}:
+        raise ValueError(f"on_exit must be 'stop' or 'leave', got {on_exit!r}")
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Interruption]:
+    """Defer Ctrl-C while a call runs whose outcome must be known; raise it afterwards.
+
+    The second Ctrl-C is not deferred.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came meanwhile, and the block has not set `came` back to false.
+    """
+    interruption = Interruption()
+
+    def defer(_number: int, _frame: FrameType | None) -> None:
+        if interruption.came:
+            raise KeyboardInterrupt
+        interruption.came = True
+
+    with _handlers({signal.SIGINT: defer}):
+        yield interruption
+    if interruption.came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def signals_as_exit() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit; a signal that is ignored, as by nohup, stays so.
+
+    Raises:
+        SystemExit: with the code by which a shell reports the signal.
+    """
+    with _handlers(dict.fromkeys(_ENDING, _exit)):
+        yield
+
+
+@contextmanager
+def _handlers(
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], Any]],
+) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in handlers}
+    for number, handler in handlers.items():
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            # None: set by other code than Python's, which cannot be set again.
+            signal.signal(number, signal.SIG_DFL if former is None else former)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
