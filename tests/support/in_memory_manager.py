@@ -29,10 +29,15 @@ from nni_proto.experiment.v1 import (
     history_service_pb2_grpc,
 )
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
-from nni_proto.runner.v1 import invitation_service_pb2, invitation_service_pb2_grpc
+from nni_proto.runner.v1 import (
+    invitation_service_pb2,
+    invitation_service_pb2_grpc,
+    pool_service_pb2_grpc,
+)
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2, trial_service_pb2_grpc
 from nni_wire.values import from_value, to_value
 from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
+from tests.support.in_memory_pools import InMemoryPools
 
 LIVE = (trial_pb2.TRIAL_STATE_WAITING, trial_pb2.TRIAL_STATE_RUNNING)
 STOPPED = (experiment_pb2.EXPERIMENT_STATE_STOPPED, experiment_pb2.EXPERIMENT_STATE_VIEWED)
@@ -137,6 +142,7 @@ class InMemoryManager(
         self.agents: list[pb.RunnerSummary] = []
         self.drained: list[str] = []
         self.invitations = InMemoryInvitations()
+        self.pools = InMemoryPools()
         self.imported: list[Any] = []
         self.documents: dict[str, Any] = {}
         """REST responses by path."""
@@ -405,6 +411,7 @@ class InMemoryManager(
             self.invitations, server
         )
         history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, server)
+        pool_service_pb2_grpc.add_PoolServiceServicer_to_server(self.pools, server)
         self.grpc = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         web = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.http = f"http://127.0.0.1:{web.server_address[1]}"

@@ -19,6 +19,7 @@ from nni.cli import (
     logs,
     machine,
     nas,
+    pool,
     replay,
     runner,
     save,
@@ -111,6 +112,7 @@ convert.register(show.config_app)
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(compress.app, name="compress")
 app.add_typer(nas.app, name="nas")
+app.add_typer(pool.app, name="pool")
 app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")
 app.add_typer(algo.app, name="algo")

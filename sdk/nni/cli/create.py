@@ -66,6 +66,10 @@ def create(
     on_exit: OnExitOption = "stop",
     url_prefix: UrlPrefix = "",
     as_json: Json = False,
+    no_check: Annotated[
+        bool,
+        typer.Option("--no-check", help="Start without asking the platforms whether they accept."),
+    ] = False,
 ) -> None:
     """Create an experiment and start it."""
     from nni.experiment.annotated_code import converted_code
@@ -103,6 +107,7 @@ def create(
                         url_prefix=url_prefix.strip("/"),
                         environment=environment,
                         interpreter=sys.executable,
+                        skip_platform_check=no_check,
                     ),
                 )
                 if interruption.came:

@@ -13,7 +13,8 @@ import grpc
 from google.protobuf import duration_pb2
 
 from nni.experiment.client_errors import translated
-from nni.experiment.connection import CALL_TIMEOUT_S, Connection
+from nni.experiment.connection import CALL_TIMEOUT_S
+from nni.experiment.pool_calls import PoolCalls
 from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
@@ -25,6 +26,7 @@ from nni_proto.experiment.v1 import (
 from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
 )
+from nni_proto.runner.v1 import invitation_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.pools import LOCAL_PLATFORM
 
@@ -49,7 +51,7 @@ def new_request_id() -> str:
     return uuid.uuid4().hex
 
 
-class ManagerClient(Connection):
+class ManagerClient(PoolCalls):
     """The manager of this installation, call by call."""
 
     # Experiments
@@ -62,6 +64,7 @@ class ManagerClient(Connection):
         url_prefix: str,
         environment: Mapping[str, str],
         interpreter: str,
+        skip_platform_check: bool = False,
         experiment_id: str = "",
     ) -> pb.CreateExperimentResponse:
         """Create and start an experiment; a refusal leaves nothing behind.
@@ -72,6 +75,7 @@ class ManagerClient(Connection):
             url_prefix: path below which page and REST are served.
             environment: of the trials.
             interpreter: of the trials.
+            skip_platform_check: platforms are not asked whether they accept their sections.
             experiment_id: its id; empty: one is drawn.
         """
         request = pb.CreateExperimentRequest(
@@ -79,6 +83,7 @@ class ManagerClient(Connection):
             config=config,
             port=self._listener_port(port),
             url_prefix=url_prefix,
+            skip_platform_check=skip_platform_check,
             experiment_id=experiment_id,
         )
         elsewhere = self.store().code_travels
@@ -584,6 +589,31 @@ class ManagerClient(Connection):
             lambda: self._experiments.DiagnoseServices, pb.DiagnoseServicesRequest()
         )
         return list(answer.findings)
+
+    def invite_runner(
+        self, pool: str, use_limit: int, validity_s: float
+    ) -> invitation_service_pb2.InviteRunnerResponse:
+        """Make an invitation to a pool; the response has the word that is stored nowhere."""
+        request = invitation_service_pb2.InviteRunnerRequest(pool=pool, use_limit=use_limit)
+        request.validity.FromMilliseconds(round(validity_s * 1000))
+        answer: invitation_service_pb2.InviteRunnerResponse = self._call(
+            lambda: self._invitations.InviteRunner, request, SLOW_CALL_TIMEOUT_S
+        )
+        return answer
+
+    def invitations(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+        """Return the invitations of a pool that are valid, without their words."""
+        request = invitation_service_pb2.ListInvitationsRequest(pool=pool)
+        answer = self._call(lambda: self._invitations.ListInvitations, request)
+        return list(answer.invitations)
+
+    def revoke_invitations(
+        self, pool: str, ids: Sequence[str] = ()
+    ) -> list[invitation_service_pb2.Invitation]:
+        """End invitations of a pool, all if none is named; return those that were valid."""
+        request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
+        answer = self._call(lambda: self._invitations.RevokeInvitations, request)
+        return list(answer.invitations)
 
     def drain_runner(self, runner_id: str) -> None:
         """Drain an agent: it takes no new trial and ends after its last one."""

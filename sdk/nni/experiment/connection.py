@@ -20,6 +20,7 @@ from nni.experiment.errors import RefusedError, UnreachableError
 from nni.experiment.local_shape import recovered_endpoint
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
+from nni_proto.runner.v1 import invitation_service_pb2_grpc, pool_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
 from nni_wire.local_peers import ForeignOwnerError, check_owner, is_loopback
@@ -66,6 +67,8 @@ class Connection:
         self._channel = _channel(endpoint)
         self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(self._channel)
         self._bytes: Any = byte_service_pb2_grpc.ByteServiceStub(self._channel)
+        self._invitations: Any = invitation_service_pb2_grpc.InvitationServiceStub(self._channel)
+        self._pools: Any = pool_service_pb2_grpc.PoolServiceStub(self._channel)
         self._histories: Any = history_service_pb2_grpc.HistoryServiceStub(self._channel)
         self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(self._channel)
 
