@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nni_wire.access import AGENT, AccessEntry, dump_entries, fingerprint, new_token
+from nni_wire.pools import broken_name_rule, experiment_of_pool
 from svc_common.credential_channel import IssuedCredentials
 from svc_common.durable_files import write_private
 from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
@@ -75,13 +76,18 @@ class AgentUsers:
         """Return new credentials of an agent in place of its earlier ones; `save` stores them.
 
         Raises:
-            InvalidArgumentError: it is no name of an agent of this pool.
+            InvalidArgumentError: it is no name of an agent of this pool, or the fleet has no such
+                pool: agents of `local` are a part of the installation, with rights of their own.
             ResourceExhaustedError: there are too many agents.
         """
         match = _NAME.match(name)
         if match is None or match[1] != pool:
             raise InvalidArgumentError(
                 "name", f"must be nni-<installation>-{pool[:80]}-<number>", name[:80]
+            )
+        if experiment_of_pool(pool) is None and broken_name_rule(pool):
+            raise InvalidArgumentError(
+                "pool", "must be that of an experiment, or of the installation", pool[:80]
             )
         runner_user(name, pool, name)  # raises for a name that is no part of a subject
         if name not in self._users and len(self._users) >= self._limit:

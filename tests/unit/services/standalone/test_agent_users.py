@@ -144,3 +144,13 @@ def test_damaged_file_revokes_all_agents(tmp_path: Path, damaged: str) -> None:
 
     assert names(users) == []
     assert AgentUsers(tmp_path).issue(NAME, POOL).user == NAME
+
+
+@pytest.mark.parametrize("pool", ["local", "check-1"])
+def test_pool_that_is_none_of_the_fleet_is_refused(pool: str, tmp_path: Path) -> None:
+    users = AgentUsers(tmp_path)
+
+    with pytest.raises(InvalidArgumentError, match="pool must be that of an experiment"):
+        users.issue(f"nni-0123abcd-{pool}-1", pool)
+
+    assert users.issue("nni-0123abcd-gpus-1", "gpus").user == "nni-0123abcd-gpus-1"
