@@ -176,7 +176,7 @@ class FrontRegistry(Protocol):
 
 
 class JoinedMachines(Protocol):
-    """Interface of the record of machines that have enrolled; calls for a pool must not overlap."""
+    """Interface of the record of machines that have enrolled."""
 
     async def of_pool(self, pool: str) -> list[JoinedMachine]:
         """Return the machines of a pool, ended ones included.

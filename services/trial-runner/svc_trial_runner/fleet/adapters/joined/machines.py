@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,10 +15,12 @@ from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM
 from svc_trial_runner.fleet.ports import PlatformError
 
 _FILE: Final = "machines.json"
+_changing: Final = threading.Lock()
+"""Held while a file is read and replaced: an enrolment and the end of an agent may coincide."""
 
 
 class MachineFile:
-    """File of the machines of one pool; calls must not overlap.
+    """File of the machines of one pool; calls may come from several threads.
 
     Args:
         folder: private folder of the platform `joined` of the pool.
@@ -50,7 +53,9 @@ class MachineFile:
         Raises:
             PlatformError: it cannot be written.
         """
-        self._write([*(one for one in self.read() if one.machine != machine.machine), machine])
+        with _changing:
+            others = [one for one in self.read() if one.machine != machine.machine]
+            self._write([*others, machine])
 
     def end(self, numbers: Iterable[int]) -> None:
         """Note that agents are over; unknown numbers are ignored.
@@ -58,9 +63,12 @@ class MachineFile:
         Raises:
             PlatformError: it cannot be written.
         """
-        over, machines = set(numbers), self.read()
-        if any(one.number in over and not one.ended for one in machines):
-            self._write([replace(one, ended=one.ended or one.number in over) for one in machines])
+        over = set(numbers)
+        with _changing:
+            machines = self.read()
+            if any(one.number in over and not one.ended for one in machines):
+                ended = [replace(one, ended=one.ended or one.number in over) for one in machines]
+                self._write(ended)
 
     def _write(self, machines: Sequence[JoinedMachine]) -> None:
         try:

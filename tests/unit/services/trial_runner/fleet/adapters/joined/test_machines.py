@@ -1,6 +1,8 @@
 """Tests of the file of machines that have enrolled."""
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,19 @@ async def test_pools_have_files_of_their_own(tmp_path: Path) -> None:
     assert await machines.of_pool("a") == [ONE]
     assert await machines.of_pool("b") == []
     assert MachineFile(tmp_path / "a" / "joined").read() == [ONE]
+
+
+def test_changes_of_several_threads_do_not_get_lost(tmp_path: Path) -> None:
+    for number in range(20):
+        MachineFile(tmp_path / "joined").put(replace(ONE, machine=f"old-{number}", number=number))
+
+    def change(number: int) -> None:
+        file = MachineFile(tmp_path / "joined")
+        file.put(replace(ONE, machine=f"new-{number}", number=100 + number))
+        file.end([number])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(change, range(20)))
+
+    ended = {one.number: one.ended for one in MachineFile(tmp_path / "joined").read()}
+    assert ended == dict.fromkeys(range(20), True) | {100 + n: False for n in range(20)}
