@@ -1,8 +1,13 @@
+import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nni.cli.main import DONE, FAILED, REFUSED, main
+from nni.cli.output import INTERRUPTED
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
 from tests.support.endpoint_files import write_endpoint
@@ -145,3 +150,43 @@ def test_view_opens_a_stopped_experiment(manager: InMemoryManager) -> None:
     assert main(["view", "abcd1234", "--port", str(free_port())]) == DONE
 
     assert manager.known["abcd1234"].state == experiment_pb2.EXPERIMENT_STATE_VIEWED
+
+
+def test_json_names_the_new_experiment_and_nothing_else(
+    config: Path, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+
+    assert main(["create", "-c", str(config), "--port", str(port), "--json"]) == DONE
+
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["id"] == "new00001"
+    assert shown["urls"] == [f"http://127.0.0.1:{port}"]
+    assert shown["port"] == port
+
+
+def test_json_and_foreground_exclude_each_other(config: Path, manager: InMemoryManager) -> None:
+    assert main(["create", "-c", str(config), "--json", "--foreground"]) == REFUSED
+
+    assert not manager.created
+
+
+class _Interrupting(list[Any]):
+    """List whose growth sends Ctrl-C to this process."""
+
+    def append(self, item: Any) -> None:
+        super().append(item)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_interrupted_creation_leaves_no_experiment_that_runs(
+    config: Path, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.created = _Interrupting()
+
+    assert main(["create", "-c", str(config)]) == INTERRUPTED
+
+    assert manager.known["new00001"].state == STOPPED
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "Interrupted. Experiment new00001" in shown
