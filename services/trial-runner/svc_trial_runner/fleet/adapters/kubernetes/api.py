@@ -142,12 +142,11 @@ class KubernetesApi:
         try:
             if closed or is_over():
                 return False
+            if response.status == GONE:
+                return True
             if response.status >= 400:  # noqa: PLR2004 - errors of HTTP
                 text = response.data.decode("utf-8", "replace")
-                refusal = parse_refusal(response.status, _parsed(text), text)
-                if refusal.status != GONE:
-                    raise KubernetesRefusalError(refusal)
-                return True
+                raise KubernetesRefusalError(parse_refusal(response.status, _parsed(text), text))
             return any(_is_change(line) for line in _lines(response))
         except (urllib3.exceptions.HTTPError, OSError) as error:
             if is_over() or self._closed:

@@ -21,9 +21,14 @@ HOME_PATH: Final = "/nni/home"
 """Home of the container's user: folder of the agent and of its trials."""
 SETTINGS_PATH: Final = "/nni/settings"
 """Folder in memory from which the agent reads and removes its settings."""
+SETTINGS_FILE: Final = f"{SETTINGS_PATH}/{SETTINGS_KEY}"
 SECRET_PATH: Final = "/nni/secret"  # noqa: S105 - a path
 """The mounted secret; only the first container has it, so that no trial can read it."""
 
+_OWN_MOUNTS: Final = (
+    {"name": "nni-home", "mountPath": HOME_PATH},
+    {"name": "nni-settings", "mountPath": SETTINGS_PATH},
+)
 COPY_SETTINGS: Final = 'umask 077 && cat "$1" >"$2" && mkdir -p "$3"'
 """Script of the first container. A mounted secret cannot be removed and belongs to root."""
 RUN_AGENT: Final = """\
@@ -144,50 +149,61 @@ def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> di
         {"name": "nni-settings", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         {"name": "nni-secret", "secret": {"secretName": str(order.name), "defaultMode": 0o400}},
     ]
-    shared = [
-        {"name": "nni-home", "mountPath": HOME_PATH},
-        {"name": "nni-settings", "mountPath": SETTINGS_PATH},
-    ]
-    secret = {"name": "nni-secret", "mountPath": SECRET_PATH, "readOnly": True}
-    resources = _resources(options, order)
-    first = {**_container(options, version), "name": "settings", "volumeMounts": [*shared, secret]}
-    first["command"] = [
-        "/bin/sh", "-c", COPY_SETTINGS, "settings",
-        f"{SECRET_PATH}/{SETTINGS_KEY}", f"{SETTINGS_PATH}/{SETTINGS_KEY}", f"{HOME_PATH}/agent",
-    ]  # fmt: skip
-    # A quota of a namespace may ask for requests and limits of each container.
-    first["resources"] = {
-        kind: {name: each for name, each in amounts.items() if name in {"cpu", "memory"}}
-        for kind, amounts in resources.items()
-    }
-    agent = {
-        **_container(options, version),
-        "name": CONTAINER,
-        "volumeMounts": [*shared, *mounts],
-        "command": [
-            "/bin/sh", "-c", RUN_AGENT, "agent",
-            options.python, "-P", "-m", "svc_trial_runner",
-            "--settings", f"{SETTINGS_PATH}/{SETTINGS_KEY}",
-        ],
-        "resources": resources,
-    }  # fmt: skip
-    agent["env"] = [*agent["env"], *_variables(options)]
-    agent["envFrom"] = [
-        {"secretRef": {"name": one["name"]}}
-        for one in options.secrets
-        if "env" not in one and "mountPath" not in one
-    ]
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": options.grace_seconds,
-        "initContainers": [first],
-        "containers": [agent],
+        "initContainers": [_first_container(options, order, version)],
+        "containers": [_agent_container(options, order, version, mounts)],
         "volumes": [*own, *volumes],
         **_pod_security(options),
         **_scheduling(options),
     }
+
+
+def _first_container(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
+    """Return the container that copies the settings, as it has the secret."""
+    # A quota of a namespace may ask for requests and limits of each container.
+    resources = {
+        kind: {name: each for name, each in amounts.items() if name in {"cpu", "memory"}}
+        for kind, amounts in _resources(options, order).items()
+    }
+    secret = {"name": "nni-secret", "mountPath": SECRET_PATH, "readOnly": True}
+    return {
+        **_container(options, version),
+        "name": "settings",
+        "volumeMounts": [*_OWN_MOUNTS, secret],
+        "command": [
+            "/bin/sh", "-c", COPY_SETTINGS, "settings",
+            f"{SECRET_PATH}/{SETTINGS_KEY}", SETTINGS_FILE, f"{HOME_PATH}/agent",
+        ],
+        "resources": resources,
+    }  # fmt: skip
+
+
+def _agent_container(
+    options: KubernetesOptions, order: AgentOrder, version: str, mounts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the container of agent and trials."""
+    common = _container(options, version)
+    return {
+        **common,
+        "name": CONTAINER,
+        "volumeMounts": [*_OWN_MOUNTS, *mounts],
+        "command": [
+            "/bin/sh", "-c", RUN_AGENT, "agent",
+            options.python, "-P", "-m", "svc_trial_runner",
+            "--settings", SETTINGS_FILE,
+        ],
+        "resources": _resources(options, order),
+        "env": [*common["env"], *_variables(options)],
+        "envFrom": [
+            {"secretRef": {"name": one["name"]}}
+            for one in options.secrets
+            if "env" not in one and "mountPath" not in one
+        ],
+    }  # fmt: skip
 
 
 def _container(options: KubernetesOptions, version: str) -> dict[str, Any]:
