@@ -24,6 +24,7 @@ PUBLIC_MODULES: Final = (
     "nni.experiment.config",
     "nni.feature_engineering",
     "nni.mutable",
+    "nni.plot",
     "nni.nas",
     "nni.nas.evaluator",
     "nni.nas.hub.pytorch",

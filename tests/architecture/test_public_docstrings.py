@@ -49,6 +49,7 @@ MODULES = (
     "nni.nas.strategy.utils",
     "nni.nas.utils",
     "nni.experiment",
+    "nni.plot",
 )
 OURS = "nni"
 CONSTRUCTORS = ("__init__", "__post_init__", "__new__")

@@ -1,0 +1,116 @@
+"""Drawing of charts with matplotlib, where plotly is missing or a file for a paper is wanted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from matplotlib import cm, colors
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from nni.plot.charts import Axis, Bars, Chart, Mark, Panel, ParallelChart, Series, Surface
+
+_FAINT: Final = 0.35
+_DAY_S: Final = 86_400
+"""matplotlib counts dates in days since 1970."""
+_PANEL_WIDTH: Final = 4.0
+_HEIGHT: Final = 4.5
+_DRAW_STYLES: Final = {"steps": "steps-post", "line": "default"}
+
+
+def draw(chart: Chart | ParallelChart) -> Figure:
+    """Return a chart as a figure of matplotlib, without a window of its own."""
+    if isinstance(chart, ParallelChart):
+        return _parallel(chart)
+    count = len(chart.panels)
+    width = max(7.0, _PANEL_WIDTH * count)
+    figure = Figure(figsize=(width, _HEIGHT), layout="constrained")
+    places = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    shaded = None
+    for place, panel in zip(places, chart.panels, strict=True):
+        for mark in panel.marks:
+            shaded = _add(place, mark, panel, figure) or shaded
+        _set_axis(place, "x", panel.x)
+    _set_axis(places[0], "y", chart.panels[0].y)
+    if shaded is not None:
+        figure.colorbar(shaded, ax=places, label=chart.shade_title)
+    if count == 1 and len(chart.panels[0].marks) > 1:
+        places[0].legend()
+    figure.suptitle(chart.title)
+    return figure
+
+
+def _set_axis(place: Any, name: str, axis: Axis) -> None:  # noqa: ANN401 - axes of matplotlib
+    getattr(place, f"set_{name}label")(axis.title)
+    if axis.scale == "log":
+        getattr(place, f"set_{name}scale")("log")
+    elif axis.scale == "date":
+        place.xaxis_date()
+    if axis.categories:
+        ticks = range(len(axis.categories))
+        getattr(place, f"set_{name}ticks")(list(ticks), list(axis.categories))
+
+
+def _add(place: Any, mark: Mark, panel: Panel, figure: Figure) -> Any:  # noqa: ANN401 - axes of matplotlib
+    """Draw a mark; return what a scale of colours is made for, or None."""
+    match mark:
+        case Series():
+            x, y = _places(mark.x, panel.x), _places(mark.y, panel.y)
+            alpha = _FAINT if mark.faint else 0.8
+            if mark.style != "points":
+                style = _DRAW_STYLES[mark.style]
+                place.plot(x, y, label=mark.name, alpha=alpha, drawstyle=style)
+                return None
+            shades = list(mark.shades) or None
+            drawn = place.scatter(x, y, c=shades, label=mark.name, alpha=alpha, s=16)
+            return drawn if shades else None
+        case Bars():
+            begins = _places(mark.begins, panel.x)
+            lengths = [
+                end - begin for begin, end in zip(begins, _places(mark.ends, panel.x), strict=True)
+            ]
+            place.barh(list(mark.rows), lengths, left=begins, label=mark.name)
+        case Surface():
+            grid = np.array(mark.z, dtype=float)
+            drawn = place.contourf(mark.x, mark.y, np.ma.masked_invalid(grid), 16, alpha=0.8)
+            figure.colorbar(drawn, ax=place, label=mark.title)
+    return None
+
+
+def _places(values: Any, axis: Axis) -> list[Any]:  # noqa: ANN401 - numbers or names
+    if axis.categories:
+        numbers = {name: number for number, name in enumerate(axis.categories)}
+        return [numbers.get(str(value), math.nan) for value in values]
+    if axis.scale == "date":
+        return [one / _DAY_S for one in values]
+    return list(values)
+
+
+def _parallel(chart: ParallelChart) -> Figure:
+    figure = Figure(figsize=(max(7.0, 1.6 * len(chart.axes)), _HEIGHT), layout="constrained")
+    place = figure.subplots()
+    lines = np.array(chart.lines, dtype=float).reshape(-1, len(chart.axes))
+    low, high = np.nanmin(lines, axis=0), np.nanmax(lines, axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    scaled = (lines - low) / span
+    norm = colors.Normalize(min(chart.shades), max(chart.shades))
+    across = np.arange(len(chart.axes))
+    segments = np.stack([np.broadcast_to(across, scaled.shape), scaled], axis=-1)
+    drawn = LineCollection(list(segments), cmap="viridis", norm=norm, alpha=0.5)
+    drawn.set_array(np.array(chart.shades))
+    place.add_collection(drawn)
+    place.set_xlim(0, max(1, len(chart.axes) - 1))
+    place.set_ylim(-0.05, 1.05)
+    place.set_xticks(across, [axis.title for axis in chart.axes])
+    place.set_yticks([])
+    for number, ticks in enumerate(chart.ticks):
+        shown = ticks or [(float(low[number]), ""), (float(high[number]), "")]
+        for position, label in shown:
+            height = (position - low[number]) / span[number]
+            place.annotate(label or f"{position:g}", (number, height), fontsize=8)
+        place.axvline(number, color="0.7", linewidth=0.8)
+    figure.colorbar(cm.ScalarMappable(norm, "viridis"), ax=place, label=chart.shade_title)
+    figure.suptitle(chart.title)
+    return figure

@@ -1,0 +1,222 @@
+"""Charts of a search over time: results, curves, distribution of results, hypervolume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from nni.plot.backends import Backend, draw
+from nni.plot.charts import Axis, Bars, Chart, Panel, Series
+from nni.plot.trials import DEFAULT_METRIC, PlottedTrial, finished, trials_of
+
+Mode: TypeAlias = Literal["minimize", "maximize"]
+_POSITIVE_DECADES: Final = 3
+"""All results positive and over so many powers of ten: the axis is logarithmic."""
+
+
+def history(
+    source: Any,  # noqa: ANN401 - see trials_of
+    *,
+    metric: str = DEFAULT_METRIC,
+    optimize_mode: Mode = "minimize",
+    backend: Backend | None = None,
+) -> Any:  # noqa: ANN401 - a figure of a library
+    """Draw the result of each trial and the best one so far.
+
+    Args:
+        source: see `trials_of`.
+        metric: which one.
+        optimize_mode: what is best: `minimize` or `maximize`.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial has reported the metric.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, history
+        >>> trials = [PlottedTrial(n, {"x": n}, {"default": 1 / (n + 1)}) for n in range(3)]
+        >>> figure = history(trials, backend="matplotlib")
+    """
+    sign = sign_of(optimize_mode)
+    trials = finished(trials_of(source), metric)
+    values = [trial.values[metric] for trial in trials]
+    best = [sign * value for value in _running_minimum([sign * value for value in values])]
+    numbers = [trial.number for trial in trials]
+    marks = [
+        Series("trial", numbers, values, texts=[describe(trial) for trial in trials]),
+        Series("best so far", numbers, best, style="steps"),
+    ]
+    panel = Panel(Axis("trial"), Axis(metric, scale_of(values)), marks)
+    return draw(Chart(f"Results of {len(trials)} trials", [panel]), backend)
+
+
+def intermediate_results(
+    source: Any,  # noqa: ANN401 - see trials_of
+    *,
+    metric: str = DEFAULT_METRIC,
+    backend: Backend | None = None,
+) -> Any:  # noqa: ANN401 - a figure of a library
+    """Draw the intermediate results of each trial over its steps.
+
+    Early-stopped and failed trials are among them; each state has its colour.
+
+    Args:
+        source: see `trials_of`.
+        metric: which one.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial has intermediate results of the metric.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, intermediate_results
+        >>> trials = [PlottedTrial(0, {"x": 1}, {}, (0.3, 0.2, 0.1))]
+        >>> figure = intermediate_results(trials, backend="matplotlib")
+    """
+    by_status: dict[str, tuple[list[float], list[float]]] = {}
+    count = 0
+    for trial in trials_of(source):
+        curve = trial.curve(metric)
+        if not curve:
+            continue
+        count += 1
+        steps, values = by_status.setdefault(trial.status, ([], []))
+        steps += [*map(float, range(len(curve))), math.nan]
+        values += [*curve, math.nan]  # the gap between two curves
+    if not count:
+        raise ValueError(f"metric must have intermediate results, got {metric!r}")
+    marks = [
+        Series(status.lower().replace("_", " "), steps, values, style="line", faint=True)
+        for status, (steps, values) in sorted(by_status.items())
+    ]
+    panel = Panel(Axis("step"), Axis(metric), marks)
+    return draw(Chart(f"Intermediate results of {count} trials", [panel]), backend)
+
+
+def edf(
+    sources: Any,  # noqa: ANN401 - a source, or several by name
+    *,
+    metric: str = DEFAULT_METRIC,
+    backend: Backend | None = None,
+) -> Any:  # noqa: ANN401 - a figure of a library
+    """Draw the share of trials whose result is at most a value, of one or several searches.
+
+    Args:
+        sources: a source, see `trials_of`, or a mapping of a name to each.
+        metric: which one.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial of a source has reported the metric.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, edf
+        >>> trials = [PlottedTrial(n, {"x": n}, {"default": float(n)}) for n in range(3)]
+        >>> figure = edf({"first": trials, "second": trials[:2]}, backend="matplotlib")
+    """
+    named = sources if isinstance(sources, Mapping) else {"trials": sources}
+    marks, everything = [], []
+    for name, source in named.items():
+        values = sorted(trial.values[metric] for trial in finished(trials_of(source), metric))
+        everything += values
+        shares = [(rank + 1) / len(values) for rank in range(len(values))]
+        marks.append(Series(str(name), values, shares, style="steps"))
+    panel = Panel(Axis(metric, scale_of(everything)), Axis("share of trials"), marks)
+    return draw(Chart("Distribution of results", [panel]), backend)
+
+
+def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: ANN401 - see trials_of; a figure
+    """Draw when each trial ran, in a row for each machine and place on it.
+
+    Args:
+        source: see `trials_of`; an experiment knows the times.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial has a start and an end.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, timeline
+        >>> trials = [PlottedTrial(0, {}, started_s=0.0, ended_s=5.0, machine="gpu-1")]
+        >>> figure = timeline(trials, backend="matplotlib")
+    """
+    rows = list(_rows(trials_of(source)))
+    if not rows:
+        raise ValueError("source must have trials with a start and an end, as an experiment has")
+    by_status: dict[str, list[tuple[str, PlottedTrial]]] = {}
+    for row, trial in rows:
+        by_status.setdefault(trial.status, []).append((row, trial))
+    marks = [
+        Bars(
+            status.lower().replace("_", " "),
+            [row for row, _ in found],
+            [trial.started_s or 0.0 for _, trial in found],
+            [trial.ended_s or 0.0 for _, trial in found],
+            [describe(trial) for _, trial in found],
+        )
+        for status, found in sorted(by_status.items())
+    ]
+    names = tuple(dict.fromkeys(row for row, _ in sorted(rows, key=lambda one: one[0])))
+    panel = Panel(Axis("time (UTC)", "date"), Axis("machine", categories=names), marks)
+    return draw(Chart("Trials over time", [panel]), backend)
+
+
+def _rows(trials: Sequence[PlottedTrial]) -> Iterator[tuple[str, PlottedTrial]]:
+    """Yield each trial with its row: of those of a machine the first one that is free."""
+    free: dict[str, list[float]] = {}
+    timed = [one for one in trials if one.started_s is not None and one.ended_s is not None]
+    for trial in sorted(timed, key=lambda one: one.started_s or 0.0):
+        machine = trial.machine or "trials"
+        ends = free.setdefault(machine, [])
+        begin, end = trial.started_s or 0.0, trial.ended_s or 0.0
+        place = next((number for number, until in enumerate(ends) if until <= begin), len(ends))
+        ends[place : place + 1] = [end]
+        yield f"{machine} {place + 1}", trial
+
+
+def sign_of(optimize_mode: str) -> int:
+    """Return 1 for `minimize` and -1 for `maximize`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if optimize_mode not in {"minimize", "maximize"}:
+        raise ValueError(f"optimize_mode must be minimize or maximize, got {optimize_mode!r}")
+    return 1 if optimize_mode == "minimize" else -1
+
+
+def scale_of(values: Sequence[float]) -> Literal["linear", "log"]:
+    """Return the scale of an axis: logarithmic for positive values over powers of ten."""
+    if not values or min(values) <= 0:
+        return "linear"
+    return "log" if math.log10(max(values) / min(values)) >= _POSITIVE_DECADES else "linear"
+
+
+def describe(trial: PlottedTrial) -> str:
+    """Return a trial in one line: number, id, parameters."""
+    given = ", ".join(f"{name}={_short(value)}" for name, value in trial.parameters.items())
+    return f"trial {trial.number} {trial.id}: {given}".replace(" :", ":")
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _running_minimum(values: Sequence[float]) -> Iterator[float]:
+    best = math.inf
+    for value in values:
+        best = min(best, value)
+        yield best
