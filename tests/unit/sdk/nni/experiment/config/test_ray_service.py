@@ -54,7 +54,7 @@ def test_section_that_the_platform_cannot_serve_is_refused(
         complete(section).validate()
 
 
-@pytest.mark.parametrize("name", ["num_cpus", "num_gpus"])
+@pytest.mark.parametrize("name", ["numCpus", "numGpus"])
 def test_negative_amounts_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="greater than or equal to 0"):
-        RayConfig(**{name: -1})
+        ExperimentConfig(training_service={"platform": "ray", name: -1})
