@@ -29,19 +29,17 @@ def notifications_from(payload: bytes, source: str | None = None) -> list[inputs
     kind = message.WhichOneof("kind")
     if kind is None:
         return []
-    runner_id = message.runner_reports.runner_id if kind == "runner_reports" else ""
+    reports = message.runner_reports if kind == "runner_reports" else None
+    runner_id = reports.runner_id if reports is not None else ""
     if source is not None and not _may_send(source, runner_id):
         raise PermissionDeniedError(
             f"{source} may not send {kind} of {runner_id or 'an algorithm'}"
         )
-    if kind == "runner_reports":
-        reports = message.runner_reports
-        return [
-            report
-            for item in reports.reports
-            if (report := report_from(reports.runner_id, item)) is not None
-        ]
-    return [_notification_of(message)]
+    if reports is None:
+        return [_notification_of(message, kind)]
+    return [
+        report for item in reports.reports if (report := report_from(runner_id, item)) is not None
+    ]
 
 
 def _may_send(source: str, runner_id: str) -> bool:
@@ -50,8 +48,8 @@ def _may_send(source: str, runner_id: str) -> bool:
     return source in subjects.ALGORITHM_SOURCES
 
 
-def _notification_of(message: inbox_pb2.InboxMessage) -> inputs.Notification:
-    match message.WhichOneof("kind"):
+def _notification_of(message: inbox_pb2.InboxMessage, kind: str) -> inputs.Notification:
+    match kind:
         case "stop_advice":
             advice = message.stop_advice
             return inputs.StopAdvice(advice.trial_id, advice.reason[:TEXT_LIMIT])
