@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import wait
 from tests.support.axe import violations
 from tests.support.browser import Browser, Page
+from tests.support.experiments import write_experiment
 from tests.support.local_shape import running_shape
 from tests.support.page_experiment import Shown, browser
 from tests.support.servers import require_binary
@@ -122,4 +124,55 @@ def test_address_holds_search_order_selection_and_comparison_and_back_leads_out(
 
     assert again == order
     assert page.run("location.search.includes('q=succeeded')")
+    assert page.problems() == []
+
+
+REPORTS = 150
+REPORTING = f"""\
+import signal
+import time
+
+import nni
+
+slope = nni.get_next_parameter()["x"]
+for step in range({REPORTS}):
+    nni.report_intermediate_result(step * slope)
+    time.sleep(0.02)
+signal.pause()
+"""
+MOST_REQUESTS = 20
+"""Both paces admit 8 requests at once, for trials and, by three, for the status; then few."""
+
+
+def test_live_results_keep_the_zoom_and_need_few_requests(
+    browser: Browser, varied: Shown, tmp_path: Path
+) -> None:
+    config = write_experiment(tmp_path / "code", REPORTING, maxTrialNumber=2)
+    live = Shown(varied.shape, varied.shape.create(config))
+    page = live.visit(browser, "charts", width=1400, height=800)
+    page.click("[role=tab]", "Intermediate results")
+    page.until("document.querySelector('.u-over')")
+    page.until_text("2 trials")
+    for kind, x, y in (
+        ("mousePressed", 500, 300), ("mouseMoved", 700, 500), ("mouseReleased", 700, 500),
+    ):  # fmt: skip
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    page.until("document.querySelector('.plot-reset')")
+    browser.poll()
+    before = len(browser.events)
+
+    counts = wait.until(
+        lambda: [n for n in live.rest("trial-jobs") if n["intermediateCount"] == REPORTS], 60
+    )
+    page.until("[...document.querySelectorAll('.plot-canvas')][0].ariaLabel.includes('150 interm')")
+    browser.poll()
+    requests = [
+        one for one in browser.events[before:] if one["method"] == "Network.requestWillBeSent"
+    ]
+    varied.shape.nnictl("stop", live.experiment)
+
+    assert counts
+    assert len(requests) <= MOST_REQUESTS, [one["params"]["request"]["url"] for one in requests]
+    assert page.run("document.querySelector('.plot-reset') !== null")
+    page.until_text("stopped", "header")
     assert page.problems() == []

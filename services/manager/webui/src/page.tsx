@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Version } from "./api/records";
+import { ConnectionBanner } from "./components/connection_banner";
 import { Icon } from "./components/icon";
 import { StatePill } from "./components/state_pill";
 import { isArchitectureSpace } from "./state/architectures";
@@ -127,6 +128,7 @@ export function Page({ first }: { first: Version }) {
         </div>
       ) : null}
       <VersionWarnings version={version} />
+      {bound ? <ConnectionBanner own={version.experimentId} /> : null}
       <main
         class={place.view === "detail" || place.view === "experiment" ? "content wide" : "content"}
         id="main"

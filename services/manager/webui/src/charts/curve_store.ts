@@ -3,6 +3,7 @@
 import { isAbort, errorMessage } from "../api/client";
 import type { Json, Metric } from "../api/records";
 import type { Store } from "../state/store";
+import { Throttle } from "../state/throttle";
 import { numbersOf } from "../state/trial";
 import type { Curves } from "./series";
 
@@ -21,13 +22,20 @@ export class CurveStore {
   truncated = false;
   version = 0;
   private total = 0;
-  private notification: ReturnType<typeof setTimeout> | null = null;
+  /** Curves of the key that was requested last, kept up to date. */
+  private cached: { key: string; curves: Map<string, number[]> } | null = null;
+  private readonly drawing: Throttle;
 
-  /** Calls `changed` after changes, at most four times a second. */
+  /** Calls `changed` after changes, at most four times a second, less often if that is costly. */
   constructor(
     private readonly store: Store,
     private readonly changed: () => void,
-  ) {}
+  ) {
+    this.drawing = new Throttle(() => {
+      this.version += 1;
+      this.changed();
+    }, 250);
+  }
 
   /** Load all reports and follow new ones; returns a function that stops this. */
   open(): () => void {
@@ -39,25 +47,27 @@ export class CurveStore {
       if (isAbort(error)) return;
       this.state = "failed";
       this.problem = errorMessage(error);
-      this.notify();
+      this.drawing.request();
     });
     return () => {
       stop.abort();
       end();
-      if (this.notification) clearTimeout(this.notification);
+      this.drawing.cancel();
     };
   }
 
   /** Return the numbers under `key` by trial. */
   curves(key: string): Curves {
-    const found: Curves = new Map();
-    for (const [id, reports] of this.reports) {
-      found.set(
-        id,
-        Array.from(reports, (data) => numbersOf(data)[key] ?? NaN),
-      );
+    if (this.cached?.key !== key) {
+      const curves = new Map<string, number[]>();
+      for (const [id, reports] of this.reports)
+        curves.set(
+          id,
+          Array.from(reports, (data) => numbersOf(data)[key] ?? NaN),
+        );
+      this.cached = { key, curves };
     }
-    return found;
+    return new Map(this.cached.curves); // another one, so that the chart is drawn anew
   }
 
   private async load(signal: AbortSignal): Promise<void> {
@@ -72,7 +82,7 @@ export class CurveStore {
       path = this.truncated ? null : page.next;
     }
     this.state = "complete";
-    this.notify();
+    this.drawing.request();
   }
 
   private put(trial: string, sequence: number, data: Json): void {
@@ -80,15 +90,15 @@ export class CurveStore {
     if (!reports) this.reports.set(trial, (reports = []));
     if (!(sequence in reports)) this.total += 1;
     reports[sequence] = data;
-    for (const key in numbersOf(data)) this.keys.add(key);
-    this.notify();
-  }
-
-  private notify(): void {
-    this.notification ??= setTimeout(() => {
-      this.notification = null;
-      this.version += 1;
-      this.changed();
-    }, 250);
+    const numbers = numbersOf(data);
+    for (const key in numbers) this.keys.add(key);
+    if (this.cached) {
+      const curves = this.cached.curves;
+      const curve = curves.get(trial) ?? [];
+      while (curve.length < sequence) curve.push(NaN); // an earlier report is still to come
+      curve[sequence] = numbers[this.cached.key] ?? NaN;
+      curves.set(trial, curve);
+    }
+    this.drawing.request();
   }
 }

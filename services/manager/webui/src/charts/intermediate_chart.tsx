@@ -25,7 +25,7 @@ type Selection = "best" | "latest";
 export function useCurves(store: Store): CurveStore {
   const [, again] = useReducer((number: number) => number + 1, 0);
   const curves = useMemo(() => new CurveStore(store, () => again(null)), [store]);
-  useEffect(() => curves.open(), [curves]);
+  useEffect(() => curves.open(), [curves, store.loads]);
   return curves;
 }
 

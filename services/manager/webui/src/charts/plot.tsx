@@ -50,6 +50,12 @@ interface Props {
   onPick?: (series: number, index: number) => void;
 }
 
+/** Smallest and largest value of both axes. */
+interface Ranges {
+  x: { min: number; max: number };
+  y: { min: number; max: number };
+}
+
 interface Pick {
   series: number;
   index: number;
@@ -69,24 +75,33 @@ export function Plot(props: Props) {
   latest.current = props;
   const [pick, setPick] = useState<Pick | null>(null);
   const [zoomed, setZoomed] = useState(false);
+  // Names and colours may change without another plot.
   const shape = series
-    .map((one) => `${one.name} ${one.colour} ${one.kind} ${one.width} ${one.size} ${one.symbol}`)
+    .map((one) => `${one.kind} ${one.width} ${one.size} ${one.symbol} ${one.edge}`)
     .join("|");
+  /** Ranges of a zoomed plot, for the one that replaces it. */
+  const view = useRef<Ranges | null>(null);
   const lines = JSON.stringify(props.limits ?? {});
   const isZoomed = useRef(false);
-  isZoomed.current = zoomed;
+  const zoom = (on: boolean) => {
+    isZoomed.current = on; // at once: the plot asks for its ranges before the next rendering
+    setZoomed(on);
+  };
 
   useLayoutEffect(() => {
     const element = box.current!;
     const made = new uPlot(
-      options(element, latest.current, {
+      options(element, latest, {
         move: (one) => setPick((before) => (same(before, one) ? before : one)),
-        zoom: setZoomed,
+        zoom,
+        isZoomed: () => isZoomed.current,
       }),
       dataOf(latest.current),
       element,
     );
     plot.current = made;
+    const before = view.current;
+    if (isZoomed.current && before) made.batch(() => setRanges(made, before));
     const observer = new ResizeObserver(() => {
       const width = element.clientWidth;
       if (width > 0 && width !== made.width) made.setSize({ width, height });
@@ -94,16 +109,21 @@ export function Plot(props: Props) {
     observer.observe(element);
     return () => {
       observer.disconnect();
+      view.current = rangesOf(made);
       made.destroy();
       plot.current = null;
       setPick(null);
-      setZoomed(false);
     };
   }, [shape, theme, logY, height, xTitle, yTitle, lines]);
 
   useEffect(() => {
-    plot.current?.setData(dataOf(latest.current), !isZoomed.current);
-    if (isZoomed.current) plot.current?.redraw();
+    const current = plot.current;
+    if (!current) return;
+    const ranges = rangesOf(current);
+    current.batch(() => {
+      current.setData(dataOf(latest.current), !isZoomed.current);
+      if (isZoomed.current) setRanges(current, ranges);
+    });
   }, [x, series]);
 
   const onClick = () => {
@@ -124,7 +144,7 @@ export function Plot(props: Props) {
           type="button"
           class="plain plot-reset"
           onClick={() => {
-            setZoomed(false);
+            zoom(false);
             plot.current?.setData(dataOf(latest.current), true);
           }}
         >
@@ -172,6 +192,16 @@ function same(a: Pick | null, b: Pick | null): boolean {
 /** Height of marks at the lower edge, as a share of the chart. */
 const EDGE = 0.02;
 
+function rangesOf({ scales }: uPlot): Ranges {
+  const range = (name: string) => ({ min: scales[name]!.min!, max: scales[name]!.max! });
+  return { x: range("x"), y: range("y") };
+}
+
+function setRanges(plot: uPlot, { x, y }: Ranges): void {
+  plot.setScale("x", x);
+  plot.setScale("y", y);
+}
+
 function dataOf({ x, series, logY }: Props): uPlot.AlignedData {
   const shown = (one: PlotSeries) => {
     if (one.edge) return one.y.map((value) => (value === null ? null : EDGE));
@@ -191,12 +221,24 @@ export function colourOf(element: Element, colour: string): string {
 interface PlotListener {
   move: (pick: Pick | null) => void;
   zoom: (zoomed: boolean) => void;
+  isZoomed: () => boolean;
 }
 
-function options(element: HTMLElement, props: Props, listener: PlotListener): uPlot.Options {
+/** Return the options of a plot; `latest` holds the properties of the last rendering. */
+function options(
+  element: HTMLElement,
+  latest: { current: Props },
+  listener: PlotListener,
+): uPlot.Options {
+  const props = latest.current;
   const ink = colourOf(element, "--muted");
   const line = colourOf(element, "--grid");
   const font = `12px ${getComputedStyle(element).fontFamily}`;
+  // A zoomed plot keeps its ranges, to which these functions would add a margin at each drawing.
+  const kept =
+    (range: (low: number | null, high: number | null) => [number, number]) =>
+    (_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax =>
+      listener.isZoomed() && low !== null && high !== null ? [low, high] : range(low, high);
   const axis = (title: string): uPlot.Axis => ({
     stroke: ink,
     font,
@@ -216,14 +258,15 @@ function options(element: HTMLElement, props: Props, listener: PlotListener): uP
       x: {
         time: false,
         range: props.fractions
-          ? (_plot, low, high) => valueRange(...withLines(low, high, props.limits?.x ?? []))
-          : spread,
+          ? kept((low, high) => valueRange(...withLines(low, high, props.limits?.x ?? [])))
+          : kept(spread),
       },
       y: props.logY
         ? { distr: 3 }
         : {
-            range: (_plot, low, high) =>
+            range: kept((low, high) =>
               valueRange(...withLines(low, high, props.limits?.y ?? []), props.fromZero),
+            ),
           },
       // Marks of trials without a value: at the lower edge, at every zoom.
       edge: { range: [0, 1] },
@@ -249,17 +292,14 @@ function options(element: HTMLElement, props: Props, listener: PlotListener): uP
         values: (_plot, all) => all.map((one) => (one === null ? "" : formatShort(one))),
       },
     ],
-    series: [{}, ...props.series.map((one) => seriesOf(element, one))],
+    series: [
+      {},
+      ...props.series.map((one, i) =>
+        seriesOf(one, () => colourOf(element, latest.current.series[i]?.colour ?? one.colour)),
+      ),
+    ],
     hooks: {
-      setCursor: [
-        (plot) =>
-          listener.move(
-            nearest(
-              plot,
-              props.series.map((one) => one.pickable !== false),
-            ),
-          ),
-      ],
+      setCursor: [(plot) => listener.move(nearest(plot, latest.current.series))],
       setSelect: [
         (plot) => {
           if (plot.select.width > 0 || plot.select.height > 0) listener.zoom(true);
@@ -268,7 +308,8 @@ function options(element: HTMLElement, props: Props, listener: PlotListener): uP
       draw: [(plot) => drawLimits(plot, props.limits ?? {}, colourOf(element, "--s-failed"))],
       init: [
         (plot) => {
-          plot.over.addEventListener("dblclick", () => listener.zoom(false));
+          // Before uPlot's own listener, which asks for the ranges.
+          plot.over.addEventListener("dblclick", () => listener.zoom(false), true);
           plot.over.addEventListener("mouseleave", () => listener.move(null));
         },
       ],
@@ -282,7 +323,7 @@ const WHOLE_STEPS = [
 ];
 
 /** Return a range with margins, so that the first and last points are not clipped. */
-function spread(_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax {
+function spread(low: number | null, high: number | null): [number, number] {
   if (low === null || high === null) return [0, 1];
   const room = Math.max((high - low) * 0.015, 0.5);
   return [low - room, high + room];
@@ -312,8 +353,7 @@ function drawLimits(plot: uPlot, limits: { x?: number[]; y?: number[] }, colour:
   context.restore();
 }
 
-function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
-  const stroke = colourOf(element, one.colour);
+function seriesOf(one: PlotSeries, stroke: () => string): uPlot.Series {
   if (one.kind === "points") {
     return {
       stroke,
@@ -340,7 +380,7 @@ function seriesOf(element: HTMLElement, one: PlotSeries): uPlot.Series {
   };
 }
 
-function pointsOf(one: PlotSeries, stroke: string): uPlot.Series.Points {
+function pointsOf(one: PlotSeries, stroke: () => string): uPlot.Series.Points {
   const size = one.size ?? 6;
   if (!one.symbol) return { show: true, size, fill: stroke, width: 0 };
   if (one.symbol === "ring")
@@ -374,7 +414,7 @@ function pointsOf(one: PlotSeries, stroke: string): uPlot.Series.Points {
 }
 
 /** Return the point nearest to the pointer, within `REACH_PX`. */
-function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
+function nearest(plot: uPlot, series: PlotSeries[]): Pick | null {
   const { left = -1, top = -1 } = plot.cursor;
   const xs = plot.data[0];
   if (left < 0 || top < 0 || xs.length === 0) return null;
@@ -385,10 +425,11 @@ function nearest(plot: uPlot, pickable: boolean[]): Pick | null {
   for (let index = from; index <= to; index += 1) {
     const x = plot.valToPos(xs[index]!, "x");
     for (let s = 1; s < plot.data.length; s += 1) {
-      const value = pickable[s - 1] ? plot.data[s]![index] : null;
+      const one = series[s - 1];
+      const value = one && one.pickable !== false ? plot.data[s]![index] : null;
       if (value === null || value === undefined) continue;
       const y = plot.valToPos(value, plot.series[s]!.scale ?? "y");
-      const bar = plot.series[s]!.fill && y < top ? 0 : (y - top) ** 2; // a bar is picked anywhere on it
+      const bar = one!.kind === "bars" && y < top ? 0 : (y - top) ** 2; // a bar is picked anywhere on it
       const distance = (x - left) ** 2 + bar;
       if (distance < least) {
         least = distance;

@@ -8,11 +8,16 @@ import type {
   Status,
   Trial as TrialRecord,
 } from "../api/records";
+import { type EventData, changedRecord, needsRecord } from "./deltas";
+import { Pace } from "./pace";
 import { dimensionsOf } from "./space";
-import { type Ranges, type Trial, extendRanges, trialOf } from "./trial";
+import { Throttle } from "./throttle";
+import { type Ranges, type Trial, countStates, extendRanges, trialOf } from "./trial";
 
-/** Time over which changes are collected before they are fetched, in ms. */
+/** Time over which changes are collected before they are fetched or drawn, in ms. */
 const BATCH_MS = 250;
+/** Time after which the status is requested at the latest while trials change, in ms. */
+const STATUS_MS = 20_000;
 /** Maximum number of trials that one request names. */
 const MAX_IDS = 200;
 const PAGE = 1_000;
@@ -41,8 +46,11 @@ const EVENTS = [
   "experiment_ended",
   "listener_opened",
   "listener_closed",
-  "parameters_generated",
 ];
+/** Events after which status, budgets and configuration are requested soon. */
+const OF_EXPERIMENT: ReadonlySet<string> = new Set(
+  EVENTS.filter((kind) => !/^(trial_|metric_)/.test(kind)),
+);
 
 /** State of the live updates. */
 export type Connection = "connecting" | "live" | "lost" | "paused";
@@ -73,13 +81,21 @@ export class Store {
   complete = false;
   /** Whether the newest trials are loaded; they follow the best ones. */
   newestLoaded = false;
+  /** Number of times that everything was loaded: once, and after each lost connection. */
+  loads = 0;
   /** Grows with each change; invalidates derived values. */
   version = 0;
 
   private refreshedAt = 0;
   private readonly ranges = new Map<string, Ranges>();
   private readonly changed = new Set<string>();
-  private timer: ReturnType<typeof setTimeout> | null = null;
+  private trialTimer: ReturnType<typeof setTimeout> | null = null;
+  private statusTimer: ReturnType<typeof setTimeout> | null = null;
+  private lateTimer: ReturnType<typeof setTimeout> | null = null;
+  // A busy experiment costs 15 requests for trials and 3 for its status a minute.
+  private readonly trialPace = new Pace(8, 4_000);
+  private readonly statusPace = new Pace(8, 10_000);
+  private readonly drawing = new Throttle(() => this.notify(), BATCH_MS);
   private source: EventSource | null = null;
   private readonly listeners = new Set<() => void>();
   private readonly reportListeners = new Set<(report: Report) => void>();
@@ -96,6 +112,7 @@ export class Store {
 
   /** Load everything; the list of trials once `following` has resolved. */
   private async load(following: Promise<void>): Promise<void> {
+    this.loads += 1;
     try {
       await this.loadAll(following);
     } catch (error) {
@@ -111,7 +128,7 @@ export class Store {
     await best;
     this.notify();
     await following; // before the list, so that no event is missed in between
-    this.scheduleRefresh();
+    this.refreshSoon();
     await this.loadTrials();
     await this.loadRanges();
   }
@@ -161,7 +178,7 @@ export class Store {
     this.connection = paused ? "paused" : "connecting";
     if (!paused) {
       void this.follow();
-      this.scheduleRefresh();
+      this.refreshSoon();
     } else {
       this.source?.close();
     }
@@ -266,14 +283,27 @@ export class Store {
       };
     });
     const onEvent = (message: MessageEvent<string>) => {
-      const event = JSON.parse(message.data) as EventData;
-      this.changed.add(event.trialId ?? "");
-      if (event.metric?.type === "PERIODICAL") this.report(event);
-      if (message.type === "trial_lost") this.clearRanges(event.trialId ?? "");
-      this.scheduleRefresh();
+      this.apply(message.type, JSON.parse(message.data) as EventData);
     };
     for (const kind of EVENTS) source.addEventListener(kind, onEvent);
     return begun;
+  }
+
+  /** Apply an event: change the record of its trial, request what the event does not hold. */
+  private apply(kind: string, event: EventData): void {
+    const id = event.trialId ?? "";
+    if (event.metric?.type === "PERIODICAL") this.report(event);
+    if (kind === "trial_lost") this.clearRanges(id);
+    const known = this.trials.get(id);
+    const record = known && changedRecord(known.record, kind, event);
+    if (record) this.put(record);
+    if (id && (!known || needsRecord(kind, event))) {
+      this.changed.add(id);
+      this.fetchSoon();
+      this.refreshLater();
+    }
+    if (OF_EXPERIMENT.has(kind)) this.refreshSoon();
+    this.drawing.request();
   }
 
   /** Drop the ranges of a lost attempt; the next one reports again. */
@@ -292,16 +322,44 @@ export class Store {
     for (const listener of this.reportListeners) listener(report);
   }
 
-  private scheduleRefresh(): void {
-    if (this.connection !== "paused")
-      this.timer ??= setTimeout(() => void this.fetchChanged(), BATCH_MS);
+  /** Request the changed trials after a moment in which further changes may come. */
+  private fetchSoon(): void {
+    if (this.connection === "paused" || this.trialTimer !== null) return;
+    const wait = Math.max(BATCH_MS, this.trialPace.take(performance.now()));
+    this.trialTimer = setTimeout(() => void this.fetchChanged(), wait);
+  }
+
+  /** Request status and budgets soon. */
+  private refreshSoon(): void {
+    if (this.connection === "paused" || this.statusTimer !== null) return;
+    const wait = Math.max(BATCH_MS, this.statusPace.take(performance.now()));
+    this.statusTimer = setTimeout(() => void this.fetchStatus(), wait);
+  }
+
+  /** Request status and budgets once trials have changed for some time. */
+  private refreshLater(): void {
+    if (this.connection === "paused" || this.statusTimer !== null) return;
+    this.lateTimer ??= setTimeout(() => {
+      this.lateTimer = null;
+      this.refreshSoon();
+    }, STATUS_MS);
+  }
+
+  private async fetchStatus(): Promise<void> {
+    try {
+      await this.refresh();
+    } catch (error) {
+      this.fail(error); // the event stream reopens when the manager is back
+    }
+    this.statusTimer = null;
+    this.drawing.request();
   }
 
   private async fetchChanged(): Promise<void> {
     const ids = [...this.changed].filter(Boolean);
     this.changed.clear();
     try {
-      const work = [this.refresh()];
+      const work = [];
       for (let i = 0; i < ids.length; i += MAX_IDS) {
         const path = `trial-jobs?ids=${ids.slice(i, i + MAX_IDS).join(",")}`;
         work.push(
@@ -316,9 +374,9 @@ export class Store {
       for (const id of ids) this.changed.add(id);
       this.fail(error);
     }
-    this.timer = null;
-    if (this.changed.size && this.connection === "live") this.scheduleRefresh();
-    this.notify();
+    this.trialTimer = null;
+    if (this.changed.size && this.connection === "live") this.fetchSoon();
+    this.drawing.request();
   }
 
   private fail(error: unknown): void {
@@ -328,11 +386,8 @@ export class Store {
 
   private notify(): void {
     this.version += 1;
+    // Events change single trials; the numbers by state follow without a request.
+    if (this.complete) this.counts = countStates(this.trials.values());
     for (const listener of this.listeners) listener();
   }
-}
-
-interface EventData {
-  trialId?: string;
-  metric?: { type?: string; sequence?: number; value?: Json };
 }

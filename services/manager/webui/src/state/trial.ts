@@ -185,6 +185,13 @@ export function lastFailure(trials: Iterable<Trial>): Trial | undefined {
   return found;
 }
 
+/** Return the number of trials by state, without empty states. */
+export function countStates(trials: Iterable<Trial>): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const { state } of trials) found[state] = (found[state] ?? 0) + 1;
+  return found;
+}
+
 /** Return the number of ended trials among the counts by state. */
 export function countEnded(counts: Record<string, number>): number {
   return Object.entries(counts).reduce(

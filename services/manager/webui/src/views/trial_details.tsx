@@ -1,6 +1,6 @@
 // Drawer with the details of a trial: result, parameters, explanation, intermediate results, logs.
 
-import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { isAbort, errorMessage } from "../api/client";
 import type { Explanation, Json, Metric } from "../api/records";
@@ -23,6 +23,7 @@ import { usePlaceValue } from "../state/place_value";
 import { useTrialRows } from "../state/trial_rows";
 import { isObject } from "../state/space";
 import type { Store } from "../state/store";
+import { Throttle } from "../state/throttle";
 import { LIVE, type Trial, causeOf, durationOf, neighbour, numbersOf } from "../state/trial";
 import { CustomTrial } from "./custom_trial";
 
@@ -375,24 +376,36 @@ function IntermediateResults({ store, trial }: { store: Store; trial: Trial }) {
 function useReports(store: Store, trial: Trial): { reports: Json[]; problem: string } {
   const [reports, setReports] = useState<Json[]>([]);
   const [problem, setProblem] = useState("");
-  const [round, again] = useReducer((number: number) => number + 1, 0);
-  const count = trial.record.intermediateCount;
+  const { attempt } = trial.record;
   useEffect(() => {
     const stop = new AbortController();
+    let all: Json[] = [];
+    const drawing = new Throttle(() => setReports([...all]), 250);
+    const end = store.onReport(({ trialId, sequence, data }) => {
+      if (trialId !== trial.id) return;
+      all[sequence] = data;
+      drawing.request();
+    });
     store.client
       .get<Metric[]>(`metric-data/${trial.id}?type=PERIODICAL`, stop.signal)
-      .then((all) => {
-        setReports(all.map((one) => one.data));
+      .then((found) => {
+        // Reports that came meanwhile may not be among those found.
+        all = Object.assign(
+          [...all],
+          found.map((one) => one.data),
+        );
+        setReports([...all]);
         setProblem("");
       })
       .catch((error: unknown) => {
         if (!isAbort(error)) setProblem(errorMessage(error));
       });
-    return () => stop.abort();
-  }, [store, trial.id, round]);
-  useEffect(() => {
-    if (count !== reports.length) again(null);
-  }, [count]);
+    return () => {
+      stop.abort();
+      drawing.cancel();
+      end();
+    };
+  }, [store, trial.id, attempt, store.loads]);
   return { reports, problem };
 }
 

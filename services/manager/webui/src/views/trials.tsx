@@ -116,7 +116,11 @@ export function Trials() {
             ? `${rows.length.toLocaleString("en")} of `
             : ""}
           {count(store.trials.size, "trial")}
-          {store.complete ? "" : ", loading more…"}
+          {store.complete
+            ? ""
+            : store.total
+              ? ` of ${store.total.toLocaleString("en")}, loading…`
+              : ", loading…"}
         </span>
         <Selection
           store={store}
