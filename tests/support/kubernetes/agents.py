@@ -35,8 +35,10 @@ class KubernetesCluster:
         self.folder = folder
         self.kubeconfig = server.kubeconfig(folder)
 
-    def adapter(self, pool: str, installation: str, **options: object) -> KubernetesAdapter:
-        """Return a new adapter of a pool with further options."""
+    def adapter(
+        self, pool: str, installation: str, key: str = "kubernetes", **options: object
+    ) -> KubernetesAdapter:
+        """Return a new adapter of a platform of a pool, with further options."""
         section = {
             "kubeconfig": str(self.kubeconfig),
             "image": IMAGE,
@@ -50,7 +52,7 @@ class KubernetesCluster:
                 PlatformSection("kubernetes", section),
                 ENDPOINTS,
                 NoBundles(),
-                self.folder,
+                self.folder / key,
                 OpenFront(),
             )
         )

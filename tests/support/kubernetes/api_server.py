@@ -38,6 +38,7 @@ class ApiServer(ThreadingHTTPServer):
         objects: of the cluster.
         denied: verb and resource of requests that are forbidden.
         broken: status that every request gets instead of an answer; 0: none.
+        forgets_pages: whether each second page of a list is refused with 410.
         invalid: path and message of a field that makes each job invalid; None: all are valid.
     """
 
@@ -49,6 +50,7 @@ class ApiServer(ThreadingHTTPServer):
         self.objects = ClusterObjects()
         self.denied: set[tuple[str, str]] = set()
         self.broken = 0
+        self.forgets_pages = False
         self.invalid: tuple[str, str] | None = None
 
     @property
@@ -190,10 +192,7 @@ def _namespaced(
         case "GET", _ if name:
             return objects.get(resource, name)
         case "GET", _:
-            items, version = objects.list(
-                resource, query.get("labelSelector", ""), query.get("fieldSelector", "")
-            )
-            return {"kind": "List", "metadata": {"resourceVersion": str(version)}, "items": items}
+            return _page(server, resource, query)
         case "POST", "binding":
             return _bind(objects, name, body)
         case "POST", _:
@@ -203,6 +202,19 @@ def _namespaced(
         case "PATCH", _:
             return objects.patch(resource, name, body)
     return _delete(objects, resource, name, query)
+
+
+def _page(server: ApiServer, resource: str, query: dict[str, str]) -> dict[str, Any]:
+    if "continue" in query and server.forgets_pages:
+        raise RefusedError(410, "Expired", "The provided continue parameter is too old")
+    items, version = server.objects.list(
+        resource, query.get("labelSelector", ""), query.get("fieldSelector", "")
+    )
+    begin, count = int(query.get("continue", 0)), int(query.get("limit", len(items) or 1))
+    metadata = {"resourceVersion": str(version)}
+    if begin + count < len(items):
+        metadata["continue"] = str(begin + count)
+    return {"kind": "List", "metadata": metadata, "items": items[begin : begin + count]}
 
 
 def _bind(objects: ClusterObjects, name: str, body: dict[str, Any]) -> dict[str, Any]:

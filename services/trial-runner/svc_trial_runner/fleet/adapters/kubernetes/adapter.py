@@ -87,7 +87,7 @@ class KubernetesAdapter:
         self._context = context
         self._options = parse_options(context.section.options)
         self._api = KubernetesApi(self._options)
-        self._labels = labels_of_pool(context.installation, context.pool)
+        self._labels = labels_of_pool(context.installation, context.pool, context.folder.name)
         self._version = environment.text(environment.NNI_VERSION, "unknown")
         self._front: FrontEndpoint | None = None
         self._listed: list[PlatformAgent] = []
@@ -104,7 +104,7 @@ class KubernetesAdapter:
         if problems:
             return problems
         order = AgentOrder(_CHECKED, AgentCredentials("", "", ""), slots=1)
-        job = job_manifest(self._options, order, self._version)
+        job = job_manifest(self._options, order, self._labels, self._version)
         try:
             return await asyncio.to_thread(cluster_problems, self._api, self._options, given, job)
         except KubernetesRefusalError as error:
@@ -159,7 +159,8 @@ class KubernetesAdapter:
 
     async def _replace_secret(self, order: AgentOrder) -> None:
         """Create the secret of an agent; an earlier one has credentials that are revoked."""
-        manifest = secret_manifest(order.name, write_agent_settings(self._settings(order)))
+        settings = write_agent_settings(self._settings(order))
+        manifest = secret_manifest(order.name, self._labels, settings)
         try:
             await self._request("POST", SECRETS, manifest)
         except KubernetesRefusalError as error:
@@ -169,7 +170,7 @@ class KubernetesAdapter:
             await self._request("POST", SECRETS, manifest)
 
     async def _create_job(self, order: AgentOrder) -> Mapping[str, Any]:
-        manifest = job_manifest(self._options, order, self._version)
+        manifest = job_manifest(self._options, order, self._labels, self._version)
         try:
             return await self._request("POST", JOBS, manifest)
         except KubernetesRefusalError as error:

@@ -99,17 +99,25 @@ class KubernetesApi:
     def list(
         self, path: str, query: Mapping[str, object] | None = None
     ) -> tuple[list[dict[str, Any]], str]:
-        """Return all objects of a list, page by page, and the version of the list."""
+        """Return all objects of a list, page by page, and the version of the list.
+
+        A list that changes for minutes between two pages (410 Gone) is asked for as a whole.
+        """
         items: list[dict[str, Any]] = []
-        following: str | None = None
+        asked: dict[str, object] = {**(query or {}), "limit": PAGE}
         while True:
-            asked = {**(query or {}), "limit": PAGE, "continue": following}
-            page = self.request("GET", path, query=asked)
+            try:
+                page = self.request("GET", path, query=asked)
+            except KubernetesRefusalError as error:
+                if error.refusal.status != GONE or "limit" not in asked:
+                    raise
+                items, asked = [], {**(query or {})}
+                continue
             items += page.get("items") or []
             metadata = page.get("metadata", {})
-            following = metadata.get("continue") or None
-            if following is None:
+            if not metadata.get("continue"):
                 return items, str(metadata.get("resourceVersion", ""))
+            asked["continue"] = metadata["continue"]
 
     def watch(
         self,

@@ -17,6 +17,7 @@ GONE: Final = 410
 INVALID: Final = 422
 NOT_FOUND: Final = 404
 UNAUTHORIZED: Final = 401
+_TIME_OUT: Final = 408
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
 _QUOTA: Final = "exceeded quota"
@@ -130,7 +131,7 @@ def explained(words: str) -> str:
 
 def is_temporary(refusal: Refusal) -> bool:
     """Return whether the same request may succeed later without a change."""
-    if refusal.status in {_TOO_MANY, CONFLICT} or refusal.status >= _SERVER_ERROR:
+    if refusal.status in {_TIME_OUT, _TOO_MANY, CONFLICT, GONE} or refusal.status >= _SERVER_ERROR:
         return True
     return refusal.status == FORBIDDEN and _QUOTA in refusal.message
 

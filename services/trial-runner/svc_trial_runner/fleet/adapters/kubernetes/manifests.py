@@ -13,6 +13,7 @@ from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder
 
 INSTALLATION_LABEL: Final = "nni-installation"
 POOL_LABEL: Final = "nni-pool"
+PLATFORM_LABEL: Final = "nni-platform"
 AGENT_LABEL: Final = "nni-agent"
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 CONTAINER: Final = "agent"
@@ -38,12 +39,19 @@ exec "$@"
 """Script of the agent's container: process 1 has to reap what trials leave behind."""
 
 
-def labels_of_pool(installation: str, pool: str) -> dict[str, str]:
-    """Return the labels that all objects of a pool have and by which they are found."""
+def labels_of_pool(installation: str, pool: str, key: str) -> dict[str, str]:
+    """Return the labels that all objects of a platform of a pool have and by which they are found.
+
+    Args:
+        installation: of the pool.
+        pool: whose agents these are.
+        key: of the platform in its pool: two of them may share a namespace.
+    """
     return {
         "app.kubernetes.io/managed-by": "nni",
         INSTALLATION_LABEL: installation,
         POOL_LABEL: pool,
+        PLATFORM_LABEL: key,
     }
 
 
@@ -52,9 +60,11 @@ def selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def secret_manifest(name: AgentName, settings: bytes) -> dict[str, Any]:
+def secret_manifest(
+    name: AgentName, pool_labels: Mapping[str, str], settings: bytes
+) -> dict[str, Any]:
     """Return the secret with the settings of an agent, which has its name."""
-    labels = {**labels_of_pool(name.installation, name.pool), AGENT_LABEL: str(name)}
+    labels = {**pool_labels, AGENT_LABEL: str(name)}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -76,17 +86,19 @@ def owner_patch(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": {"ownerReferences": [reference]}}
 
 
-def job_manifest(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
+def job_manifest(
+    options: KubernetesOptions, order: AgentOrder, pool_labels: Mapping[str, str], version: str
+) -> dict[str, Any]:
     """Return the job of an agent, which has its name.
 
     Args:
         options: of the section.
         order: of the agent.
+        pool_labels: see `labels_of_pool`.
         version: of NNI, the tag of the image if none is given.
     """
     name = str(order.name)
-    own = {**labels_of_pool(order.name.installation, order.name.pool), AGENT_LABEL: name}
-    labels = {**options.labels, **own}
+    labels = {**options.labels, **pool_labels, AGENT_LABEL: name}
     template = merged(
         {
             "metadata": {"labels": {}, "annotations": dict(options.annotations)},

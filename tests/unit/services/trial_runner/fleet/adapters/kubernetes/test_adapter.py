@@ -249,3 +249,16 @@ async def test_agent_of_one_trial_gets_one_slot(cluster: KubernetesCluster) -> N
     secret = cluster.server.objects.get("secrets", str(NAME))
     settings = json.loads(base64.b64decode(secret["data"]["settings.json"]))
     assert (settings["slots"], settings["max_trials"]) == (1, 1)
+
+
+async def test_two_platforms_of_a_pool_share_a_namespace(cluster: KubernetesCluster) -> None:
+    first, second = adapter_of(cluster), adapter_of(cluster, key="kubernetes-2")
+    await launched(first)
+
+    await second.prepare()
+    await second.clean()
+
+    assert await second.agents() == []
+    assert [agent.name for agent in await first.agents()] == [NAME]
+    await first.aclose()
+    await second.aclose()

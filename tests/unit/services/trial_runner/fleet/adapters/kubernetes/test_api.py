@@ -54,6 +54,19 @@ def test_created_object_is_listed(api: KubernetesApi) -> None:
     assert api.list(SECRETS, {"labelSelector": "pool=c"})[0] == []
 
 
+@pytest.mark.parametrize("forgets_pages", [False, True])
+def test_list_of_several_pages_is_complete(
+    server: ApiServer, api: KubernetesApi, *, forgets_pages: bool
+) -> None:
+    server.forgets_pages = forgets_pages
+    for number in range(501):
+        server.objects.create("events", {"metadata": {"name": f"event-{number}"}})
+
+    items, _ = api.list("/api/v1/namespaces/{namespace}/events")
+
+    assert len({item["metadata"]["name"] for item in items}) == 501
+
+
 def test_refusal_has_the_status_of_the_server(api: KubernetesApi) -> None:
     with pytest.raises(KubernetesRefusalError, match='"a" not found') as caught:
         api.request("GET", f"{SECRETS}/a")

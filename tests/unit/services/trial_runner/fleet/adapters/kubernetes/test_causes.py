@@ -65,6 +65,7 @@ def test_known_words_have_a_remedy(words: str, part: str) -> None:
         (500, "etcdserver: no leader", True, True),
         (429, "too many requests", True, True),
         (409, "conflict", True, False),
+        (410, "the provided continue parameter is too old", True, False),
         (403, QUOTA, True, False),
         (403, "you may not", False, False),
         (422, "invalid", False, False),

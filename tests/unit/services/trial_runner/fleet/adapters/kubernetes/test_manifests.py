@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.adapters.kubernetes.options import parse_options
 from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentName, AgentOrder
 
 NAME = AgentName("0123abcd", "exp-a", 7)
+LABELS = labels_of_pool("0123abcd", "exp-a", "kubernetes")
 
 
 def order(gpus: int | None = None, slots: int = 2) -> AgentOrder:
@@ -23,7 +24,7 @@ def order(gpus: int | None = None, slots: int = 2) -> AgentOrder:
 
 
 def job(options: dict[str, Any] | None = None, *, gpus: int | None = None) -> dict[str, Any]:
-    return job_manifest(parse_options(options or {}), order(gpus), "4.0")
+    return job_manifest(parse_options(options or {}), order(gpus), LABELS, "4.0")
 
 
 def pod(options: dict[str, Any] | None = None, *, gpus: int | None = None) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def test_job_has_the_name_of_its_agent_and_the_labels_of_its_pool() -> None:
     metadata = job()["metadata"]
 
     assert metadata["name"] == str(NAME)
-    assert metadata["labels"].items() >= labels_of_pool("0123abcd", "exp-a").items()
+    assert metadata["labels"].items() >= LABELS.items()
 
 
 def test_job_runs_its_pod_once() -> None:
@@ -107,7 +108,7 @@ def test_container_of_the_trials_does_not_mount_the_secret_of_the_agent() -> Non
 
 
 def test_settings_are_in_the_secret_only() -> None:
-    manifest = secret_manifest(NAME, b"hunter2")
+    manifest = secret_manifest(NAME, LABELS, b"hunter2")
 
     assert base64.b64decode(manifest["data"]["settings.json"]) == b"hunter2"
     assert "password" not in str(job())
