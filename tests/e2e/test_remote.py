@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import psutil
 import pytest
 
 from tests.support.local_shape import LocalShape, local_shape
 from tests.support.nnictl import Nnictl
+from tests.support.ports import free_port
 from tests.support.ssh_server import ServerOptions, SshServer, make_key
 from tests.support.wait import until
 
@@ -191,3 +195,60 @@ def test_wrong_password_is_a_visible_reason(
 
 def reason(nnictl: Nnictl, experiment: str) -> str:
     return str(nnictl.json("experiment", "status", experiment)["waitingFor"])
+
+
+@pytest.mark.claim("platform", 81)
+@pytest.mark.timeout(420)
+def test_platforms_of_a_list_share_the_trials_which_name_theirs(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    holds = [home / "hold" for home in (machine.home, local_shape.folder)]
+    for hold in holds:
+        hold.touch()
+    config.write_text(hybrid(config.read_text()))
+
+    port = free_port()
+    experiment = nnictl.create(config, port=port)
+    until(lambda: running(nnictl, experiment) == 2, TIMEOUT_S, "a trial on each platform")
+    for hold in holds:
+        hold.unlink()
+    local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    trials = nnictl.trials(experiment)
+    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert {trial["platform"] for trial in records(local_shape, port)} == {"local", "remote"}
+
+
+@pytest.mark.timeout(420)
+def test_platform_of_a_list_that_is_down_does_not_stop_the_trials(
+    local_shape: LocalShape, machine: Machine, config: Path
+) -> None:
+    nnictl = Nnictl(local_shape)
+    machine.server.kill()
+    config.write_text(hybrid(config.read_text()))
+
+    experiment = nnictl.create(config)
+    local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    assert [trial["status"] for trial in nnictl.trials(experiment)] == ["SUCCEEDED"] * 4
+
+
+def records(shape: LocalShape, port: int) -> list[dict[str, Any]]:
+    """Return the trials of the experiment with a page on a port, as the REST API has them."""
+    request = Request(
+        f"http://127.0.0.1:{port}/api/v1/nni/trial-jobs",
+        headers={"Authorization": f"Bearer {shape.endpoint()['token']}"},
+    )
+    with urlopen(request, timeout=60) as response:
+        found: list[dict[str, Any]] = json.loads(response.read())
+    return found
+
+
+def hybrid(config: str) -> str:
+    """Return a configuration with a list of platforms of one slot each, this machine the last."""
+    head, _, service = config.partition("trainingService:\n")
+    lines = service.splitlines()
+    entry = [f"  {lines[0].replace('platform', '- platform', 1).strip()}"]
+    entry += [f"  {line}" for line in ("  slots: 1", *lines[1:])]
+    return "\n".join([f"{head}trainingService:", *entry, "  - platform: local", ""])

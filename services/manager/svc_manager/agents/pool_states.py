@@ -25,6 +25,8 @@ _NOT_THERE_YET: Final = frozenset(
 
 _TEXT_LIMIT: Final = 2_000
 """Length of what is shown of a platform's words."""
+_PLATFORMS_KEPT: Final = 10_000
+"""Agents that are gone and whose platform is known: trials are shown with it."""
 
 
 class PoolStates:
@@ -38,6 +40,8 @@ class PoolStates:
         self._last_values = last_values
         self._states: dict[str, pool_pb2.PoolState] = {}
         self._agents: dict[str, pool_pb2.PoolAgent] = {}
+        self._platforms: dict[str, str] = {}
+        """Platforms by the id of the agent, also of those that are gone; oldest first."""
         self._defined: set[str] = set()
         """Pools of the installation that are not being removed."""
 
@@ -77,6 +81,9 @@ class PoolStates:
         if not (state.cleaned and not state.agents):
             self._states[pool] = state
             self._agents.update((agent.name, agent) for agent in state.agents)
+            self._platforms.update((agent.name, agent.platform) for agent in state.agents)
+            while len(self._platforms) > _PLATFORMS_KEPT:
+                del self._platforms[next(iter(self._platforms))]
 
     def agents(self) -> Iterator[tuple[str, pool_pb2.PoolAgent]]:
         """Yield pool and agent of all agents that platforms have or are asked for."""
@@ -87,6 +94,10 @@ class PoolStates:
     def agent(self, runner_id: str) -> pool_pb2.PoolAgent | None:
         """Return an agent by its id; None: no platform has it."""
         return self._agents.get(runner_id)
+
+    def platform(self, runner_id: str) -> str:
+        """Return the platform of an agent, also if it is gone; empty: it is not known."""
+        return self._platforms.get(runner_id, "")
 
     def facts(self, pool: str) -> PoolFacts | None:
         """Return why a pool does not grow, and what is started; None: the fleet is silent on it."""

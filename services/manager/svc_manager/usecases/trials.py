@@ -318,10 +318,9 @@ class Trials:
     def _view(self, experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
         if trial.pool == LOCAL_POOL:
             return trial_view(trial, experiment.directory, LOCAL_PLATFORM)
-        agent = self._pools.agent(trial.runner_id)
         platforms = experiment.settings.platforms
-        known = platforms[0] if len(platforms) == 1 else ""
-        platform = known if agent is None else agent.platform
+        only = platforms[0] if len(platforms) == 1 else ""
+        platform = self._pools.platform(trial.runner_id) or only
         return trial_view(trial, experiment.directory, platform, self._pools.wait(trial.pool))
 
     async def _load(self, view: trial_pb2.Trial) -> trial_pb2.Trial:

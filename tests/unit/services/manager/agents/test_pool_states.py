@@ -43,6 +43,16 @@ def test_reason_of_a_pool_becomes_the_wait_of_its_trials() -> None:
     assert states.wait("exp-y") is None
 
 
+def test_platform_of_an_agent_is_known_when_the_agent_is_gone() -> None:
+    states = states_with(agents=[RUNNING])
+
+    states.handle_state(SUBJECT, pool_pb2.PoolState(cleaned=True).SerializeToString())
+
+    assert states.agent("a2") is None
+    assert states.platform("a2") == "p"
+    assert states.platform("a1") == ""
+
+
 def test_words_of_a_platform_are_cut() -> None:
     wait = states_with(reason="r" * 5000, remedy="s" * 5000).wait("exp-x")
 
