@@ -289,7 +289,7 @@ class PoolCheck(_message.Message):
     def platforms(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolPlatform]: ...
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """Nobody waits for an answer after this time."""
+        """No manager waits for an answer after this time."""
 
     def __init__(
         self,

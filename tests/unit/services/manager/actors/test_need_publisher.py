@@ -111,3 +111,16 @@ async def sleeping(clock: ManualClock) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not clock.sleepers:  # noqa: ASYNC110 - all happens in this loop
             await asyncio.sleep(0)
+
+
+async def test_demand_for_a_shared_pool_is_published_on_the_subject_of_its_owner() -> None:
+    async with InMemoryBus() as bus:
+        publisher = NeedPublisher(bus, ManualClock(), "gpus", lambda _: b"need", POOL)
+
+        publisher.update(demand(1))
+        async with asyncio.timeout(PATIENCE_S):
+            await publisher.flush()
+
+        found = await bus.last_values.read(subjects.ALL_POOL_NEEDS)
+        await publisher.aclose()
+    assert [one.subject for one in found] == [subjects.pool_need_subject(POOL)]

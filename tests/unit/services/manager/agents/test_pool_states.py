@@ -110,3 +110,21 @@ async def test_state_that_was_published_before_is_read() -> None:
         listening.cancel()
 
     assert states.wait("exp-x") is not None
+
+
+def test_pool_of_the_installation_that_is_not_defined_has_a_remedy() -> None:
+    states = PoolStates(InMemoryBus().last_values)
+    subject = subjects.pool_definition_subject("gpus")
+
+    unknown = states.facts("gpus")
+    states.handle_definition(subject, pool_pb2.PoolDefinition(pool="gpus").SerializeToString())
+    defined = states.facts("gpus")
+    states.handle_definition(subject, b"\xff\xff")
+    removed = pool_pb2.PoolDefinition(pool="gpus", removed=True)
+    states.handle_definition(subject, removed.SerializeToString())
+
+    assert unknown is not None
+    assert "nnictl pool create" in unknown.remedy
+    assert defined is None
+    assert states.facts("gpus") == unknown
+    assert states.facts("local") is None

@@ -1,5 +1,6 @@
 """Needs of pools, as the manager writes them."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import from_value, to_value
-from svc_manager.converters.pools import need_template, need_to_bytes
+from svc_manager.converters.pools import agent_time, need_template, need_to_bytes
 from svc_manager.converters.scalars import settings_of
 from svc_manager.domain.demand import ExperimentDemand
 from svc_manager.domain.state import Experiment
@@ -75,3 +76,28 @@ def test_message_has_the_present_demand_and_its_position_in_the_log() -> None:
     need = pool_pb2.PoolNeed.FromString(payload)
     assert (need.waiting_count, need.running_count, need.concurrency) == (1, 2, 4)
     assert (need.closed, need.log_sequence) == (False, 17)
+
+
+def test_need_for_a_shared_pool_names_the_pool_only() -> None:
+    config = config_pb2.ExperimentConfig(trial_gpu_number=1)
+    config.training_services.add(platform="pool", options=to_value({"name": "gpus"}))
+    used = Experiment(
+        id="ab12cd34",
+        config=config.SerializeToString(),
+        settings=settings_of("ab12cd34", config, 0),
+    )
+
+    need = need_template(used)
+
+    assert need == pool_pb2.PoolNeed(pool="gpus", experiment_id="ab12cd34", gpus_per_trial=1)
+
+
+def test_time_of_agents_that_run_counts_until_now_and_never_backwards() -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    state = pool_pb2.PoolState()
+    state.ended_agent_time.FromSeconds(60)
+    for start in (now - timedelta(seconds=30), now + timedelta(hours=1)):
+        state.agents.add().started_at.FromDatetime(start)
+    state.agents.add()
+
+    assert agent_time(state, now) == timedelta(seconds=90)

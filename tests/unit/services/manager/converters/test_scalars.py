@@ -53,3 +53,21 @@ def test_experiment_with_a_platform_besides_local_has_a_pool_of_its_own(
     )
 
     assert settings.pool == pool
+
+
+def test_experiment_that_names_a_pool_uses_it() -> None:
+    options = to_value({"name": "gpus"})
+    service = config_pb2.TrainingServiceConfig(platform="pool", options=options)
+    config = config_pb2.ExperimentConfig(training_services=[service])
+
+    settings = settings_of("ab12cd34", config, resolved_mode=0)
+
+    assert (settings.pool, settings.platforms) == ("gpus", ())
+
+
+@pytest.mark.parametrize("options", [{}, {"name": "local"}, {"name": 3}, {"name": "exp-1"}])
+def test_name_that_no_pool_can_have_is_refused(options: dict[str, object]) -> None:
+    service = config_pb2.TrainingServiceConfig(platform="pool", options=to_value(options))
+
+    with pytest.raises(InvalidArgumentError, match=r"trainingService\.name"):
+        settings_of("a", config_pb2.ExperimentConfig(training_services=[service]), resolved_mode=0)

@@ -318,3 +318,23 @@ def test_pool_that_the_fleet_is_silent_on_points_to_its_log() -> None:
 
     assert reasons[0].text == "no agent of pool 'exp-a' is connected"
     assert "fleet" in reasons[0].remedy
+
+
+def test_next_trial_waits_for_trials_that_have_no_agent_and_the_remedy_is_theirs() -> None:
+    lab = Lab(
+        Budget(trial_concurrency=1),
+        settings=ExperimentSettings(pool="gpus", optimize_mode=OptimizeMode.MINIMIZE),
+    )
+    lab.waiting()
+    facts = PoolFacts("the pool is drained", "nnictl pool drain gpus --undo")
+    context = ExplanationContext(lab.now_ms, NO_AGENTS, pool=facts)
+
+    reasons = explain_next(lab.experiment, context).reasons
+
+    assert reasons[0] == Reason(
+        ReasonKind.POOL,
+        "1 trial of the live ones waits for an agent: pool 'gpus' does not grow: "
+        "the pool is drained",
+        "nnictl pool drain gpus --undo",
+    )
+    assert all("nothing is needed" not in one.remedy for one in reasons)

@@ -1,4 +1,5 @@
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -65,6 +66,41 @@ async def test_clean_pool_demands_none_until_another_one_comes(demands: Demands)
     assert demands.count == 0
 
     await demands.need("exp-2", 5)
+    await running
+
+    assert demands.count == 1
+
+
+async def test_definition_of_a_pool_demands_a_fleet(demands: Demands) -> None:
+    definition = pool_pb2.PoolDefinition(pool="gpus", revision=5)
+    subject = subjects.pool_definition_subject("gpus")
+    await demands.bus.last_values.publish(subject, definition.SerializeToString())
+
+    await demands.run()
+
+    assert demands.count == 1
+
+
+async def test_expired_check_and_ended_users_of_a_pool_demand_none(demands: Demands) -> None:
+    expired = pool_pb2.PoolCheck(pool="check-1")
+    expired.deadline.FromSeconds(1)
+    subject = subjects.pool_check_subject("check-1")
+    await demands.bus.last_values.publish(subject, expired.SerializeToString())
+    need = pool_pb2.PoolNeed(pool="gpus", closed=True, log_sequence=3)
+    subject = subjects.pool_need_subject("exp-1")
+    await demands.bus.last_values.publish(subject, need.SerializeToString())
+    removed = pool_pb2.PoolDefinition(pool="old", removed=True, revision=5)
+    subject = subjects.pool_definition_subject("old")
+    await demands.bus.last_values.publish(subject, removed.SerializeToString())
+    await demands.cleaned("old", 5)
+    running = asyncio.ensure_future(demands.run())
+    await asyncio.sleep(0)
+    assert demands.count == 0
+
+    check = pool_pb2.PoolCheck(pool="check-2")
+    check.deadline.FromDatetime(datetime.now(UTC) + timedelta(hours=1))
+    subject = subjects.pool_check_subject("check-2")
+    await demands.bus.last_values.publish(subject, check.SerializeToString())
     await running
 
     assert demands.count == 1

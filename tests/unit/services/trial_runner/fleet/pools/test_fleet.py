@@ -304,5 +304,6 @@ async def test_damaged_definition_is_refused_and_the_fleet_goes_on(world: World)
             await world.bus.last_values.publish(subject, payload)
         await world.publish_definition()
         await world.publish_need(waiting=1, pool="exp-one", used_pool=POOL)
+        state = await world.state(has(1))
 
-        await world.state(has(1))
+    assert state.pool == POOL
