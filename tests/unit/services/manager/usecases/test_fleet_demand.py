@@ -94,7 +94,8 @@ async def test_expired_check_and_ended_users_of_a_pool_demand_none(demands: Dema
     await demands.bus.last_values.publish(subject, removed.SerializeToString())
     await demands.cleaned("old", 5)
     running = asyncio.ensure_future(demands.run())
-    await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
     assert demands.count == 0
 
     check = pool_pb2.PoolCheck(pool="check-2")
