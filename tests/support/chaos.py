@@ -110,7 +110,7 @@ class Disturbed:
             if found["status"] != "STOPPED":
                 return Experiment.connect(self.port)
             self.resumed += 1
-            return Experiment.resume(found["id"], self.port, wait_completion=False)
+            return Experiment.resume(str(found["id"]), self.port, wait_completion=False)
         return None
 
 

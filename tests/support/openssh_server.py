@@ -2,23 +2,17 @@
 
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import psutil
 
 from tests.support.ports import free_port
 from tests.support.processes import tree
+from tests.support.required_platforms import SSHD
 from tests.support.ssh_server import make_key
-
-SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-NO_SSHD: Final = "OpenSSH's sshd is not installed (Debian: openssh-server)"
-REQUIRED: Final = os.environ.get("NNI_REQUIRE_PLATFORMS") == "1"
-"""Whether a missing server is a failure, as in CI."""
 
 
 class OpenSshServer:

@@ -28,7 +28,8 @@ from tests.support.ssh_workers import SshWorker, remote_config
 AGENT: Final = "agent"
 SESSION: Final = "session"
 STOP: Final = "stopped connection"
-SERVICES: Final = ("svc_trial_runner.fleet", "svc_manager", "nats-server")
+FLEET: Final = "svc_trial_runner.fleet"
+SERVICES: Final = (FLEET, "svc_manager", "nats-server")
 FAULTS: Final = (AGENT, SESSION, STOP, *SERVICES)
 """What is disturbed: killed agents, connections and services; connections that stop for a while."""
 _CLEAN_TIMEOUT_S: Final = 120.0

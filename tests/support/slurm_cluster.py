@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-import pytest
 
 from tests.support import wait
 from tests.support.ports import free_port
+from tests.support.required_platforms import leave_to_platform_tests, require_platform
 
 PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 FOLDERS: Final = os.pathsep.join(("/usr/local/sbin", "/usr/sbin", "/sbin", os.defpath))
@@ -39,17 +39,9 @@ DOWN: Final = "down"
 """Partitions: the default one, one with a limit of a minute, one that takes no jobs."""
 
 
-def require_platform(reason: str) -> None:
-    """Skip the test for a reason; fail it if platforms are required."""
-    if os.environ.get("NNI_REQUIRE_PLATFORMS") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def _programs() -> dict[str, str]:
     """Return the paths of Slurm's programs; skip the test without them."""
-    if "CI" in os.environ and os.environ.get("NNI_REQUIRE_PLATFORMS") != "1":
-        pytest.skip("run by .ci/platforms")
+    leave_to_platform_tests()
     path = os.pathsep.join((os.environ.get("PATH", ""), FOLDERS))
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
     missing = [name for name, place in found.items() if place is None]

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("asyncssh", reason="the extra remote is not installed")
+from tests.support.required_platforms import reason_without_openssh, require_platform
+
+if MISSING := reason_without_openssh():
+    require_platform(MISSING)
 
 from svc_trial_runner.fleet.adapters.remote.adapter import RemoteAdapter
 from svc_trial_runner.fleet.domain.agents import AgentPhase, PlatformAgent
 from svc_trial_runner.fleet.testing import agent_name, agent_order
 from tests.support.greeters import greetings, open_greeters
-from tests.support.openssh_server import NO_SSHD, REQUIRED, SSHD, OpenSshServer
+from tests.support.openssh_server import OpenSshServer
 from tests.support.remote_machines import Machines
-
-pytestmark = pytest.mark.skipif(SSHD is None and not REQUIRED, reason=NO_SSHD)
 
 ONE = agent_name(1)
 
