@@ -8,8 +8,9 @@ entries or factories with an attribute `isolated` that is true.
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from svc_trial_runner.fleet.ports import (
     PlatformError,
 )
 
+DISTRIBUTION: Final = "nni-svc-trial-runner"
 BUILT_IN: Final[Mapping[str, str]] = {
     "joined": "svc_trial_runner.fleet.adapters.joined.adapter:JoinedAdapter",
     "local": "svc_trial_runner.fleet.adapters.local_agents:LocalAgentsAdapter",
@@ -46,6 +48,14 @@ _PACKAGES: Final[Mapping[str, str]] = {
     "kubernetes": "nni-svc-trial-runner[kubernetes]",
 }
 """Requirement of a platform whose dependencies are an extra."""
+
+
+def installed_version() -> str:
+    """Return the version of this distribution on the disk; empty: it is not installed."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +76,17 @@ class InstalledPlatforms:
 
     Args:
         dependencies: shared by all adapters.
+        read_version: returns the version of this distribution on the disk now.
     """
 
-    def __init__(self, dependencies: PlatformDependencies) -> None:
+    def __init__(
+        self,
+        dependencies: PlatformDependencies,
+        read_version: Callable[[], str] = installed_version,
+    ) -> None:
         self._dependencies = dependencies
+        self._read_version = read_version
+        self._started_with = read_version()
 
     async def open(
         self, pool: str, key: str, platform: str, options: Mapping[str, object], secrets_id: str
@@ -77,8 +94,10 @@ class InstalledPlatforms:
         """Return a new adapter; its module is imported in a thread, or in a child process.
 
         Raises:
-            PlatformError: no such platform is installed, or its secrets or folder are unusable.
+            PlatformError: no such platform is installed, its secrets or folder are unusable, or
+                other files than those of this process are installed.
         """
+        await asyncio.to_thread(self._check_version)
         factory = await asyncio.to_thread(fleet_factory, platform)
         shared = self._dependencies
         folder = shared.folder / pool / key
@@ -99,6 +118,21 @@ class InstalledPlatforms:
                 shared.front.of_platform(pool, key),
             )
         )
+
+    def _check_version(self) -> None:
+        """Raise unless the installed files are those that this process has read.
+
+        Adapters are imported late, and bundles hold what is installed: both would be of another
+        version than this process.
+        """
+        installed = self._read_version()
+        if installed != self._started_with:
+            raise PlatformError(
+                f"the fleet runs version {self._started_with or 'unknown'} of NNI, and "
+                f"{installed or 'none'} is installed",
+                "start NNI's services again: nnictl down, then nnictl up",
+                permanent=True,
+            )
 
     async def forget(self, pool: str) -> None:
         """Remove the private folders of a pool; do nothing if it has none."""

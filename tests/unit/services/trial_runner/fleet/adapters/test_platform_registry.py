@@ -38,18 +38,21 @@ heavy = PlatformEntry("queue_platform:no_config", "queue_platform:missing", isol
 
 
 @pytest.fixture
-def platforms(tmp_path: Path) -> InstalledPlatforms:
+def dependencies(tmp_path: Path) -> PlatformDependencies:
     endpoints = InstallationEndpoints("nats://127.0.0.1:1", "127.0.0.1:2")
-    return InstalledPlatforms(
-        PlatformDependencies(
-            INSTALLATION,
-            endpoints,
-            NoBundles(),
-            PoolSecrets(tmp_path),
-            tmp_path / "pools",
-            NoFront(),
-        )
+    return PlatformDependencies(
+        INSTALLATION,
+        endpoints,
+        NoBundles(),
+        PoolSecrets(tmp_path),
+        tmp_path / "pools",
+        NoFront(),
     )
+
+
+@pytest.fixture
+def platforms(dependencies: PlatformDependencies) -> InstalledPlatforms:
+    return InstalledPlatforms(dependencies)
 
 
 @pytest.fixture
@@ -161,3 +164,17 @@ async def test_folders_of_a_clean_pool_are_removed(
     await platforms.forget(POOL)
 
     assert list((tmp_path / "pools").iterdir()) == []
+
+
+async def test_files_of_another_version_are_an_error_with_the_remedy(
+    dependencies: PlatformDependencies,
+) -> None:
+    versions = iter(["1.0", "1.0", "1.1"])
+    platforms = InstalledPlatforms(dependencies, lambda: next(versions))
+    assert await platforms.open(POOL, "local", "local", {}, "") is not None
+
+    with pytest.raises(PlatformError, match=r"runs version 1\.0 of NNI, and 1\.1") as caught:
+        await platforms.open(POOL, "local", "local", {}, "")
+
+    assert "nnictl down" in caught.value.remedy
+    assert caught.value.permanent
