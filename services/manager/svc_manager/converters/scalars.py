@@ -144,6 +144,7 @@ def settings_of(
         include_intermediate_results=config.include_intermediate_results,
         objective=config.objectives[0].metric if config.objectives else DEFAULT_METRIC,
         optimize_mode=mode_of(config, resolved_mode) or OptimizeMode.MAXIMIZE,
+        limits=tuple((one.metric, one.max) for one in config.constraints),
         debug=config.log_level in {"debug", "trace"} or (config.debug and not config.log_level),
         algorithm_service=_service_of(config),
         least_concurrency=0 if config.HasField("nas") else 1,

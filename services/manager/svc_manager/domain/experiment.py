@@ -70,6 +70,8 @@ class ExperimentSettings:
     objective: str = DEFAULT_METRIC
     """Metric name of the first objective."""
     optimize_mode: OptimizeMode = OptimizeMode.MAXIMIZE
+    limits: tuple[tuple[str, float], ...] = ()
+    """Metrics with their largest feasible value; a result beyond one is never the best."""
     debug: bool = False
     """Whether debug lines go to the experiment's log."""
     algorithm_service: str = ""

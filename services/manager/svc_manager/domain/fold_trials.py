@@ -9,7 +9,7 @@ from svc_manager.domain.checkpoints import TrialCheckpoint
 from svc_manager.domain.failed_starts import start_failed, start_succeeded
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import LostAttempt, Trial, TrialState
-from svc_manager.domain.values import MetricType, OptimizeMode, ParameterSource
+from svc_manager.domain.values import Metric, MetricType, OptimizeMode, ParameterSource
 
 
 def fold_trial(  # noqa: C901, PLR0912 - one case per event
@@ -129,7 +129,7 @@ def _metric_reported(experiment: Experiment, event: events.MetricReported) -> No
 def _update_best(experiment: Experiment, trial: Trial) -> None:
     assert trial.final is not None
     value = trial.final.number(experiment.settings.objective)
-    if value is None or value != value:  # noqa: PLR0124 - NaN is the only number unequal to itself
+    if value is None or not math.isfinite(value) or not _is_feasible(experiment, trial.final):
         return
     best = experiment.best_value
     if best is None or (
@@ -137,6 +137,15 @@ def _update_best(experiment: Experiment, trial: Trial) -> None:
     ):
         experiment.best_value = value
         experiment.best_trial_id = trial.id
+
+
+def _is_feasible(experiment: Experiment, result: Metric) -> bool:
+    """Return whether a result keeps every limit; without a finite number it keeps none."""
+    numbers = ((result.number(metric), limit) for metric, limit in experiment.settings.limits)
+    return all(
+        number is not None and math.isfinite(number) and number <= limit
+        for number, limit in numbers
+    )
 
 
 def _count_unlearned(experiment: Experiment, trial: Trial) -> None:

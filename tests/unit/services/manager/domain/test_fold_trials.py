@@ -149,13 +149,29 @@ def test_the_best_trial_follows_the_mode(mode: OptimizeMode, best: str) -> None:
     assert experiment.best_trial_id == best
 
 
-def test_a_result_that_is_no_number_is_never_best() -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_result_that_is_no_finite_number_is_never_best(value: float) -> None:
     experiment, _ = experiment_with_trial()
     start(experiment)
 
-    report_final(experiment, "t0", math.nan)
+    report_final(experiment, "t0", value)
 
     assert (experiment.best_trial_id, experiment.best_value) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("latency", "best"), [(10.0, "t0"), (10.5, ""), (math.nan, ""), (-math.inf, ""), (None, "")]
+)
+def test_a_result_beyond_a_limit_is_never_best(latency: float | None, best: str) -> None:
+    experiment, _ = experiment_with_trial()
+    experiment.settings = replace(experiment.settings, limits=(("latency", 10.0),))
+    start(experiment)
+    numbers = {"default": 1.0} | ({} if latency is None else {"latency": latency})
+    metric = replace(final(1.0), numbers=numbers)
+
+    fold(experiment, events.MetricReported("t0", 1, 0, metric, 2), 12)
+
+    assert experiment.best_trial_id == best
 
 
 def test_a_report_ends_the_unknown_state() -> None:
