@@ -10,7 +10,7 @@ from matplotlib import cm, colors
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from nni.plot.charts import Axis, Bars, Chart, Mark, Panel, ParallelChart, Series, Surface
+from nni.plot.charts import Bars, Chart, ChartAxis, Mark, Panel, ParallelChart, Series, Surface
 
 _FAINT: Final = 0.35
 _DAY_S: Final = 86_400
@@ -42,7 +42,7 @@ def draw(chart: Chart | ParallelChart) -> Figure:
     return figure
 
 
-def _set_axis(place: Any, name: str, axis: Axis) -> None:  # noqa: ANN401 - axes of matplotlib
+def _set_axis(place: Any, name: str, axis: ChartAxis) -> None:  # noqa: ANN401 - axes of matplotlib
     getattr(place, f"set_{name}label")(axis.title)
     if axis.scale == "log":
         getattr(place, f"set_{name}scale")("log")
@@ -79,7 +79,7 @@ def _add(place: Any, mark: Mark, panel: Panel, figure: Figure) -> Any:  # noqa: 
     return None
 
 
-def _places(values: Any, axis: Axis) -> list[Any]:  # noqa: ANN401 - numbers or names
+def _places(values: Any, axis: ChartAxis) -> list[Any]:  # noqa: ANN401 - numbers or names
     if axis.categories:
         numbers = {name: number for number, name in enumerate(axis.categories)}
         return [numbers.get(str(value), math.nan) for value in values]

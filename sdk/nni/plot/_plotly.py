@@ -8,7 +8,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from nni.plot.charts import Axis, Bars, Chart, Mark, Panel, ParallelChart, Series, Surface
+from nni.plot.charts import Bars, Chart, ChartAxis, Mark, Panel, ParallelChart, Series, Surface
 
 _MANY: Final = 1000
 """From so many points on they are drawn by WebGL."""
@@ -40,7 +40,7 @@ def draw(chart: Chart | ParallelChart) -> go.Figure:
     return figure
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: ChartAxis) -> dict[str, Any]:
     fields: dict[str, Any] = {"title": {"text": axis.title}}
     if axis.categories:
         fields |= {"type": "category", "categoryarray": list(axis.categories)}
@@ -100,7 +100,7 @@ def _series(mark: Series, panel: Panel, shade_title: str, *, show_scale: bool) -
     )
 
 
-def _place(value: float | str, axis: Axis) -> float | str:
+def _place(value: float | str, axis: ChartAxis) -> float | str:
     if axis.scale == "date" and not isinstance(value, str):
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     return value

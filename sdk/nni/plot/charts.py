@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """Axis of a chart: title, scale, and the names of categories in order."""
+class ChartAxis:
+    """ChartAxis of a chart: title, scale, and the names of categories in order."""
 
     title: str
     scale: Literal["linear", "log", "date"] = "linear"
@@ -61,8 +61,8 @@ Mark: TypeAlias = Series | Bars | Surface
 class Panel:
     """Coordinate system with marks."""
 
-    x: Axis
-    y: Axis
+    x: ChartAxis
+    y: ChartAxis
     marks: Sequence[Mark]
 
 
@@ -81,7 +81,7 @@ class ParallelChart:
     """Vertical axes with a line through them for each trial."""
 
     title: str
-    axes: Sequence[Axis]
+    axes: Sequence[ChartAxis]
     lines: Sequence[Sequence[float]]
     """Position of each line on each axis; that of a category is its number."""
     shades: Sequence[float]

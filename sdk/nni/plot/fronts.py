@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nni.plot.backends import Backend, draw
-from nni.plot.charts import Axis, Chart, Panel, Series
+from nni.plot.charts import Chart, ChartAxis, Panel, Series
 from nni.plot.progress import describe, sign_of
 from nni.plot.trials import PlottedTrial, trials_of
 
@@ -68,7 +68,9 @@ def pareto_front(
         ),
     ]
     panel = Panel(
-        Axis(f"{first} ({objectives[first]})"), Axis(f"{second} ({objectives[second]})"), marks
+        ChartAxis(f"{first} ({objectives[first]})"),
+        ChartAxis(f"{second} ({objectives[second]})"),
+        marks,
     )
     return draw(Chart(f"Pareto front: {len(front)} of {len(trials)} trials", [panel]), backend)
 
@@ -110,7 +112,7 @@ def hypervolume(
         first, second = (sign_of(objectives[name]) * reference[name] for name in objectives)
         corner = (first, second)
     mark = Series("hypervolume", [one.number for one in trials], areas(losses, corner), "steps")
-    panel = Panel(Axis("trial"), Axis("hypervolume"), [mark])
+    panel = Panel(ChartAxis("trial"), ChartAxis("hypervolume"), [mark])
     return draw(Chart(f"Hypervolume of {' and '.join(objectives)}", [panel]), backend)
 
 

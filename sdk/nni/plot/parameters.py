@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from nni.plot.backends import Backend, draw
-from nni.plot.charts import Axis, Bars, Chart, Panel, ParallelChart, Series, Surface
+from nni.plot.charts import Bars, Chart, ChartAxis, Panel, ParallelChart, Series, Surface
 from nni.plot.progress import Mode, describe, scale_of, sign_of
 from nni.plot.trials import DEFAULT_METRIC, PlottedTrial, finished, trials_of
 
@@ -53,7 +53,7 @@ def parallel_coordinates(
     names = _names(trials, parameters)
     columns = [_column(trials, name) for name in names]
     results = [trial.values[metric] for trial in trials]
-    axes = [*(Axis(name) for name in names), Axis(metric)]
+    axes = [*(ChartAxis(name) for name in names), ChartAxis(metric)]
     ticks = [*(found for _, found in columns), []]
     lines = [list(line) for line in zip(*(places for places, _ in columns), results, strict=True)]
     title = f"{len(trials)} trials"
@@ -87,7 +87,7 @@ def slices(
         >>> figure = slices(trials, backend="matplotlib")
     """
     trials = finished(trials_of(source), metric)
-    results = Axis(metric, scale_of([trial.values[metric] for trial in trials]))
+    results = ChartAxis(metric, scale_of([trial.values[metric] for trial in trials]))
     panels = []
     for name in _names(trials, parameters):
         active = [trial for trial in trials if name in trial.parameters]
@@ -214,7 +214,7 @@ def parameter_importances(
         [shares[name] for name in rows],
         [f"{name}: {shares[name]:.1%}" for name in rows],
     )
-    panel = Panel(Axis("share of the variance"), Axis("", categories=tuple(rows)), [bars])
+    panel = Panel(ChartAxis("share of the variance"), ChartAxis("", categories=tuple(rows)), [bars])
     return draw(Chart(f"Importance, from {found.trials} trials", [panel]), backend)
 
 
@@ -247,11 +247,11 @@ def _text(value: object) -> str:
     return _NO_VALUE if value is None else str(value)
 
 
-def _axis(trials: Sequence[PlottedTrial], name: str) -> Axis:
+def _axis(trials: Sequence[PlottedTrial], name: str) -> ChartAxis:
     values = [active_value(trial, name) for trial in trials]
     if all(_is_number(value) for value in values):
-        return Axis(name, scale_of([float(str(value)) for value in values]))
-    return Axis(name, categories=tuple(sorted({_text(value) for value in values})))
+        return ChartAxis(name, scale_of([float(str(value)) for value in values]))
+    return ChartAxis(name, categories=tuple(sorted({_text(value) for value in values})))
 
 
 def _column(
@@ -299,13 +299,13 @@ def _numeric_column(
 def _surface(
     points: Sequence[tuple[float, float]],
     values: Sequence[float],
-    x: Axis,
-    y: Axis,
+    x: ChartAxis,
+    y: ChartAxis,
     title: str,
 ) -> Surface:
     import numpy as np
 
-    def scaled(numbers: Any, axis: Axis) -> Any:  # noqa: ANN401 - arrays
+    def scaled(numbers: Any, axis: ChartAxis) -> Any:  # noqa: ANN401 - arrays
         array = np.asarray(numbers, dtype=float)
         return np.log10(array) if axis.scale == "log" else array
 
@@ -324,7 +324,7 @@ def _surface(
         weights = 1 / (np.take_along_axis(distances, nearest, axis=1) + 1e-6)
         z.append(((weights * measured[nearest]).sum(axis=1) / weights.sum(axis=1)).tolist())
 
-    def places(numbers: Any, axis: Axis) -> list[float]:  # noqa: ANN401 - arrays
+    def places(numbers: Any, axis: ChartAxis) -> list[float]:  # noqa: ANN401 - arrays
         found: list[float] = (10**numbers if axis.scale == "log" else numbers).tolist()
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from nni.plot.backends import Backend, draw
-from nni.plot.charts import Axis, Bars, Chart, Panel, Series
+from nni.plot.charts import Bars, Chart, ChartAxis, Panel, Series
 from nni.plot.trials import DEFAULT_METRIC, PlottedTrial, finished, trials_of
 
 Mode: TypeAlias = Literal["minimize", "maximize"]
@@ -50,7 +50,7 @@ def history(
         Series("trial", numbers, values, texts=[describe(trial) for trial in trials]),
         Series("best so far", numbers, best, style="steps"),
     ]
-    panel = Panel(Axis("trial"), Axis(metric, scale_of(values)), marks)
+    panel = Panel(ChartAxis("trial"), ChartAxis(metric, scale_of(values)), marks)
     return draw(Chart(f"Results of {len(trials)} trials", [panel]), backend)
 
 
@@ -96,7 +96,7 @@ def intermediate_results(
         Series(status.lower().replace("_", " "), steps, values, style="line", faint=True)
         for status, (steps, values) in sorted(by_status.items())
     ]
-    panel = Panel(Axis("step"), Axis(metric), marks)
+    panel = Panel(ChartAxis("step"), ChartAxis(metric), marks)
     return draw(Chart(f"Intermediate results of {count} trials", [panel]), backend)
 
 
@@ -131,7 +131,7 @@ def edf(
         everything += values
         shares = [(rank + 1) / len(values) for rank in range(len(values))]
         marks.append(Series(str(name), values, shares, style="steps"))
-    panel = Panel(Axis(metric, scale_of(everything)), Axis("share of trials"), marks)
+    panel = Panel(ChartAxis(metric, scale_of(everything)), ChartAxis("share of trials"), marks)
     return draw(Chart("Distribution of results", [panel]), backend)
 
 
@@ -170,7 +170,7 @@ def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: AN
         for status, found in sorted(by_status.items())
     ]
     names = tuple(dict.fromkeys(row for row, _ in sorted(rows, key=lambda one: one[0])))
-    panel = Panel(Axis("time (UTC)", "date"), Axis("machine", categories=names), marks)
+    panel = Panel(ChartAxis("time (UTC)", "date"), ChartAxis("machine", categories=names), marks)
     return draw(Chart("Trials over time", [panel]), backend)
 
 

@@ -11,13 +11,23 @@ from pathlib import Path
 from typing import Any, Final
 
 DEFAULT_METRIC: Final = "default"
-_STATES: Final = {"EARLY_STOPPED", "FAILED", "SUCCEEDED", "USER_CANCELED", "SYS_CANCELED"}
 _PARAMETER: Final = "parameter"
 
 
 @dataclass(frozen=True, slots=True)
 class PlottedTrial:
     """One trial: parameters by path, value by metric, curve, times and machine.
+
+    Args:
+        number: position in the order of creation, from 0.
+        parameters: scalar values by path: `optimizer/rate` of a nested choice.
+        values: finite final results by metric.
+        intermediates: reports in order: numbers, or numbers by metric.
+        status: state, such as `SUCCEEDED`, `FAILED` or `EARLY_STOPPED`.
+        started_s: seconds since 1970; None: it has not started.
+        ended_s: seconds since 1970; None: it has not ended.
+        machine: machine or agent that runs it; empty: unknown.
+        id: of the trial in its experiment; empty: it has none.
 
     Examples:
         >>> from nni.plot import PlottedTrial
@@ -26,39 +36,59 @@ class PlottedTrial:
     """
 
     number: int
-    """Position in the order of creation, from 0."""
     parameters: Mapping[str, Any]
-    """Scalar values by path: `optimizer/rate` of a nested choice."""
     values: Mapping[str, float] = field(default_factory=dict)
-    """Finite final results by metric."""
     intermediates: tuple[Any, ...] = ()
-    """Reports in order: numbers, or numbers by metric."""
     status: str = "SUCCEEDED"
     started_s: float | None = None
-    """Seconds since 1970; None: it has not started."""
     ended_s: float | None = None
-    """Seconds since 1970; None: it has not ended."""
     machine: str = ""
-    """Machine or agent that runs it; empty: unknown."""
     id: str = ""
 
     def value(self, metric: str = DEFAULT_METRIC) -> float | None:
-        """Return the final result of a metric; None: there is none that is finite."""
+        """Return the final result of a metric.
+
+        Args:
+            metric: which one.
+
+        Returns:
+            The result; None: there is none that is finite.
+
+        Examples:
+            >>> from nni.plot import PlottedTrial
+            >>> PlottedTrial(0, {}, {"size": 3.0}).value("size")
+            3.0
+        """
         return self.values.get(metric)
 
     def curve(self, metric: str = DEFAULT_METRIC) -> list[float]:
-        """Return the intermediate results of a metric; NaN for a report without it."""
+        """Return the intermediate results of a metric.
+
+        Args:
+            metric: which one.
+
+        Returns:
+            A number for each report, NaN where it lacks the metric; empty if all do.
+
+        Examples:
+            >>> from nni.plot import PlottedTrial
+            >>> PlottedTrial(0, {}, intermediates=(0.5, {"size": 1})).curve()
+            [0.5, nan]
+        """
         found = [numbers(report).get(metric, math.nan) for report in self.intermediates]
         return found if any(math.isfinite(value) for value in found) else []
 
 
 def trials_of(source: Any) -> list[PlottedTrial]:  # noqa: ANN401 - every source that has trials
-    """Return the trials of a source, in the order of their creation.
+    """Return the trials of a source.
 
     Args:
         source: a `Study`, the result of `optimize` or `simulate`, an `Experiment` or another
             object with `list_trial_jobs`, the path of a file that `nnictl experiment export` has
-            written, or a sequence of `PlottedTrial`, which is returned as a list.
+                written, or a sequence of `PlottedTrial`.
+
+    Returns:
+        The trials, in the order of their creation.
 
     Raises:
         TypeError: it is none of these.

@@ -78,6 +78,7 @@ from svc_trial_runner.wiring import (
     bus_settings,
     drain_after,
     drain_on_interrupt,
+    experiments_root,
     machine_gpu_rules,
     open_environments,
     open_home,
@@ -232,13 +233,7 @@ async def _open_dependencies(
     return AttemptDependencies(
         clock=clock,
         platform="" if settings.fleet is None else settings.fleet.platform,
-        plans=LaunchPlans(
-            code,
-            environments,
-            tools,
-            settings.work_directory / "experiments" if storage is None else storage.root,
-            storage,
-        ),
+        plans=LaunchPlans(code, environments, tools, experiments_root(settings, storage), storage),
         values=StoredLargeValues(opened.blobs),
         gpus=GpuAllocator(
             _gpu_source(settings), ProcProcessTable(), machine_gpu_rules(settings.fleet)

@@ -100,6 +100,11 @@ def open_shared_storage(service: Service, settings: Settings) -> MountedStorage 
     return storage
 
 
+def experiments_root(settings: Settings, storage: MountedStorage | None) -> Path:
+    """Return the parent of the folders of experiments that name none."""
+    return settings.work_directory / "experiments" if storage is None else storage.root
+
+
 def machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
     """Return the rules of this machine for its GPUs.
 

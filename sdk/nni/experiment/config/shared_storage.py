@@ -26,10 +26,19 @@ class SharedStorageConfig(ConfigModel):
     """Party that mounts the storage on this machine: the user, NNI or none."""
 
     def problems(self, code_directory: Path) -> Iterator[Problem]:
-        """Yield the rules that the section breaks.
+        """Return the rules that the section breaks.
 
         Args:
             code_directory: of the trials.
+
+        Returns:
+            Field, rule and value of each one.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> from nni.experiment import NfsConfig
+            >>> next(NfsConfig(local_mounted="nomount").problems(Path())).field
+            'sharedStorage.localMountPoint'
         """
         optional = {"storage_account_key", "resource_group_name"}
         for name in type(self).model_fields:

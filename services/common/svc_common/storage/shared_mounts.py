@@ -33,7 +33,7 @@ class SharedMount:
     """Mount of a storage for one experiment: found as it is, or made and removed again.
 
     The mark in the experiment's folder tells whether a folder is the storage that the manager sees,
-    whoever has mounted it. All methods block.
+    by whatever it was mounted. All methods block.
 
     Args:
         storage: what is mounted.

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
 from svc_common.safe_folders import SafeFolder
+from svc_common.storage.own_files import private_folder
 from svc_common.storage.shared_mounts import SharedMount
 from svc_common.storage.shared_storage import (
     MARK_FILE,
@@ -32,6 +32,7 @@ _NOT_OUTPUTS: Final = frozenset({"code", "checkpoints", ".nni"})
 """What an agent keeps in the folder of a trial beside its output."""
 _FILES_LIMIT: Final = 100_000
 _LIMIT_BYTES: Final = 5 * 1024**3
+_PIECE_BYTES: Final = 1024 * 1024
 
 
 class SharedStorages:
@@ -154,7 +155,7 @@ class SharedStorages:
             ) from error
 
     def _mount(self, experiment_id: str, storage: SharedStorage) -> SharedMount:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._folder)
         return SharedMount(
             replace(storage, remote_mount_point=storage.local_mount_point),
             experiment_id,
@@ -188,4 +189,5 @@ class _Copy:
                     source.read_file(name) as read,
                     target.create_file(name) as written,
                 ):
-                    shutil.copyfileobj(read, written)
+                    while piece := read.read(_PIECE_BYTES):
+                        written.write(piece)

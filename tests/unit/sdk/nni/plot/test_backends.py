@@ -4,9 +4,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from nni.plot.backends import draw
-from nni.plot.charts import Axis, Chart, Panel, Series
+from nni.plot.charts import Chart, ChartAxis, Panel, Series
 
-CHART = Chart("title", [Panel(Axis("x"), Axis("y"), [Series("points", [1.0], [2.0])])])
+CHART = Chart("title", [Panel(ChartAxis("x"), ChartAxis("y"), [Series("points", [1.0], [2.0])])])
 
 
 def test_chosen_library_draws() -> None:

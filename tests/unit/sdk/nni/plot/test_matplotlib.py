@@ -3,12 +3,16 @@ from __future__ import annotations
 import math
 
 from nni.plot._matplotlib import draw
-from nni.plot.charts import Axis, Bars, Chart, Panel, ParallelChart, Series, Surface
+from nni.plot.charts import Bars, Chart, ChartAxis, Panel, ParallelChart, Series, Surface
 
 
 def test_panels_share_the_vertical_axis_and_a_scale_of_colours() -> None:
     panels = [
-        Panel(Axis(name), Axis("y"), [Series(name, [1.0, 2.0], [2.0, 3.0], shades=[3.0, 4.0])])
+        Panel(
+            ChartAxis(name),
+            ChartAxis("y"),
+            [Series(name, [1.0, 2.0], [2.0, 3.0], shades=[3.0, 4.0])],
+        )
         for name in ("a", "b")
     ]
 
@@ -21,7 +25,7 @@ def test_panels_share_the_vertical_axis_and_a_scale_of_colours() -> None:
 def test_several_marks_have_a_legend() -> None:
     marks = [Series("points", [1.0], [2.0]), Series("best", [1.0], [2.0], "steps")]
 
-    (axes,) = draw(Chart("title", [Panel(Axis("x"), Axis("y"), marks)])).axes
+    (axes,) = draw(Chart("title", [Panel(ChartAxis("x"), ChartAxis("y"), marks)])).axes
 
     legend = axes.get_legend()
     assert legend is not None
@@ -30,7 +34,7 @@ def test_several_marks_have_a_legend() -> None:
 
 def test_bars_begin_and_end_at_their_times() -> None:
     bars = Bars("run", ["a 1"], [0.0], [86_400.0])
-    panel = Panel(Axis("time", "date"), Axis("machine", categories=("a 1",)), [bars])
+    panel = Panel(ChartAxis("time", "date"), ChartAxis("machine", categories=("a 1",)), [bars])
 
     (axes,) = draw(Chart("title", [panel])).axes
 
@@ -42,14 +46,14 @@ def test_bars_begin_and_end_at_their_times() -> None:
 def test_surface_has_a_scale_with_its_title() -> None:
     surface = Surface([0.0, 1.0], [0.0, 1.0], [[0.0, 1.0], [1.0, math.nan]], "loss")
 
-    axes = draw(Chart("title", [Panel(Axis("x"), Axis("y"), [surface])])).axes
+    axes = draw(Chart("title", [Panel(ChartAxis("x"), ChartAxis("y"), [surface])])).axes
 
     assert axes[1].get_ylabel() == "loss"
 
 
 def test_parallel_lines_are_scaled_to_their_axes() -> None:
     chart = ParallelChart(
-        "t", [Axis("a"), Axis("b")], [[0.0, 10.0], [4.0, 20.0]], [1.0, 2.0], "b", [[], []]
+        "t", [ChartAxis("a"), ChartAxis("b")], [[0.0, 10.0], [4.0, 20.0]], [1.0, 2.0], "b", [[], []]
     )
 
     axes = draw(chart).axes[0]

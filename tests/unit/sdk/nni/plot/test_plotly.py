@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nni.plot.charts import Axis, Bars, Chart, Panel, ParallelChart, Series, Surface
+from nni.plot.charts import Bars, Chart, ChartAxis, Panel, ParallelChart, Series, Surface
 
 pytest.importorskip("plotly")
 
@@ -16,10 +16,10 @@ def drawn(chart: Chart | ParallelChart) -> dict[str, Any]:
     return figure
 
 
-X, Y = Axis("x"), Axis("y")
+X, Y = ChartAxis("x"), ChartAxis("y")
 
 
-def one(mark: Any, x: Axis = X, y: Axis = Y) -> dict[str, Any]:
+def one(mark: Any, x: ChartAxis = X, y: ChartAxis = Y) -> dict[str, Any]:
     found: dict[str, Any] = drawn(Chart("title", [Panel(x, y, [mark])]))["data"][0]
     return found
 
@@ -45,7 +45,7 @@ def test_steps_are_horizontal_first() -> None:
 
 
 def test_bars_of_times_are_dates() -> None:
-    trace = one(Bars("run", ["a 1"], [0.0], [1.5], ["trial 0"]), x=Axis("time", "date"))
+    trace = one(Bars("run", ["a 1"], [0.0], [1.5], ["trial 0"]), x=ChartAxis("time", "date"))
 
     assert list(trace["base"]) == ["1970-01-01 00:00:00.000000"]
     assert list(trace["x"]) == [1500.0]
@@ -53,7 +53,7 @@ def test_bars_of_times_are_dates() -> None:
 
 def test_one_scale_of_colours_serves_all_panels() -> None:
     panels = [
-        Panel(Axis(name), Axis("y"), [Series(name, [1.0], [2.0], shades=[3.0])])
+        Panel(ChartAxis(name), ChartAxis("y"), [Series(name, [1.0], [2.0], shades=[3.0])])
         for name in ("a", "b")
     ]
 
@@ -65,7 +65,14 @@ def test_one_scale_of_colours_serves_all_panels() -> None:
 def test_categories_keep_their_order() -> None:
     figure = drawn(
         Chart(
-            "t", [Panel(Axis("x", categories=("b", "a")), Axis("y"), [Series("s", ["a"], [1.0])])]
+            "t",
+            [
+                Panel(
+                    ChartAxis("x", categories=("b", "a")),
+                    ChartAxis("y"),
+                    [Series("s", ["a"], [1.0])],
+                )
+            ],
         )
     )
 
@@ -80,7 +87,7 @@ def test_surface_has_its_title() -> None:
 
 def test_lines_go_through_all_axes() -> None:
     chart = ParallelChart(
-        "t", [Axis("a"), Axis("b")], [[0.0, 1.0]], [1.0], "b", [[(0.0, "zero")], []]
+        "t", [ChartAxis("a"), ChartAxis("b")], [[0.0, 1.0]], [1.0], "b", [[(0.0, "zero")], []]
     )
 
     first, second = drawn(chart)["data"][0]["dimensions"]
