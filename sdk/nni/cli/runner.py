@@ -95,7 +95,7 @@ def invite(
 ) -> None:
     """Print the word by which other machines join a pool, and the line to run there.
 
-    The word is shown once, and is a secret: whoever has it may run trials of the pool.
+    The word is shown once, and is a secret: a machine that has it may run trials of the pool.
     """
     from nni.cli.session import manager
 
