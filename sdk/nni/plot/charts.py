@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 
@@ -86,6 +86,6 @@ class ParallelChart:
     """Position of each line on each axis; that of a category is its number."""
     shades: Sequence[float]
     """Number of each line that decides its colour."""
-    shade_title: str = ""
-    ticks: Sequence[Sequence[tuple[float, str]]] = field(default_factory=list)
-    """Positions and labels of each axis; empty: chosen by what draws it."""
+    shade_title: str
+    ticks: Sequence[Sequence[tuple[float, str]]]
+    """Positions and labels of each axis; empty ones are chosen by what draws it."""

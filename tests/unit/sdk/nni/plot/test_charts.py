@@ -1,4 +1,4 @@
-from nni.plot.charts import Chart, ChartAxis, Panel, ParallelChart, Series
+from nni.plot.charts import Chart, ChartAxis, Panel, Series
 
 
 def test_axis_is_linear_and_continuous_by_default() -> None:
@@ -13,7 +13,3 @@ def test_charts_with_equal_content_are_equal() -> None:
         return Chart("title", [Panel(axis, axis, [Series("points", [1.0], [2.0])])])
 
     assert chart() == chart()
-
-
-def test_parallel_axes_have_chosen_ticks_by_default() -> None:
-    assert ParallelChart("title", [ChartAxis("x")], [[1.0]], [1.0]).ticks == []
