@@ -19,12 +19,16 @@ from tests.support.wait import until
 
 pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 TRIAL = """\
 import os
+import pathlib
+import time
 import nni
 
 parameters = nni.get_next_parameter()
+while pathlib.Path("{folder}/hold").exists():
+    time.sleep(0.02)
 print("home", os.environ["HOME"], os.environ["WORD"], flush=True)
 nni.report_final_result(parameters["x"])
 """
@@ -67,15 +71,20 @@ def shape(private_home: Path) -> Iterator[LocalShape]:
         yield one
 
 
-@pytest.mark.timeout(300)
-def test_experiment_runs_in_pods_and_leaves_nothing(
-    shape: LocalShape, server: ApiServer, node: Kubelet, tmp_path: Path
-) -> None:
+@pytest.fixture
+def config(server: ApiServer, tmp_path: Path) -> Path:
     folder = tmp_path / "code"
     folder.mkdir()
-    (folder / "trial.py").write_text(TRIAL)
-    config = folder / "config.yml"
-    config.write_text(CONFIG.format(folder=folder, kubeconfig=server.kubeconfig(tmp_path)))
+    (folder / "trial.py").write_text(TRIAL.format(folder=tmp_path))
+    path = folder / "config.yml"
+    path.write_text(CONFIG.format(folder=folder, kubeconfig=server.kubeconfig(tmp_path)))
+    return path
+
+
+@pytest.mark.timeout(420)
+def test_experiment_runs_in_pods_and_leaves_nothing(
+    shape: LocalShape, server: ApiServer, node: Kubelet, config: Path
+) -> None:
     nnictl = Nnictl(shape)
 
     experiment = nnictl.create(config)
@@ -93,4 +102,30 @@ def test_experiment_runs_in_pods_and_leaves_nothing(
         TIMEOUT_S,
         "an empty namespace",
     )
-    assert "password" not in node.log("nni-")
+    assert "password" not in node.log()
+
+
+@pytest.mark.timeout(420)
+@pytest.mark.usefixtures("node")
+def test_each_trial_counts_once_though_a_pod_is_evicted_and_the_fleet_is_killed(
+    shape: LocalShape, server: ApiServer, config: Path, tmp_path: Path
+) -> None:
+    nnictl = Nnictl(shape)
+    hold = tmp_path / "hold"
+    hold.touch()
+    experiment = nnictl.create(config)
+
+    def running() -> int:
+        return sum(trial["status"] == "RUNNING" for trial in nnictl.trials(experiment))
+
+    until(lambda: running() == 2, TIMEOUT_S, "two trials")
+
+    (pod,) = server.objects.list("pods")[0]
+    shape.kill("trial-runner.fleet")
+    server.objects.delete("pods", pod["metadata"]["name"])
+    hold.unlink()
+    shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
+
+    trials = nnictl.trials(experiment)
+    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
+    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]

@@ -1,6 +1,6 @@
 """Small API server that speaks what the platform `kubernetes` needs, in the shapes of the real one.
 
-`deploy/kubernetes-test` has the real one.
+The shapes are those of the documentation; they were not compared with a real server.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ class Kubelet:
             if name.startswith(f"{job}-"):
                 run.signal(signal.SIGKILL)
 
-    def log(self, job: str) -> str:
-        """Return the output of the containers of a job's pod."""
-        logs = sorted(self._folder.glob(f"{job}-*/log"))
+    def log(self) -> str:
+        """Return the output of all containers."""
+        logs = sorted(self._folder.glob("*/log"))
         return "".join(path.read_text("utf-8", "replace") for path in logs)
 
     def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
