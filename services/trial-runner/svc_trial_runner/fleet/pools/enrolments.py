@@ -10,7 +10,12 @@ from typing import Final, Protocol
 
 from svc_common.access.failure_limit import FailureLimit
 from svc_common.clock import Clock
-from svc_common.errors import InvalidArgumentError, PermissionDeniedError, ServiceError
+from svc_common.errors import (
+    InvalidArgumentError,
+    PermissionDeniedError,
+    ServiceError,
+    UnavailableError,
+)
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus, LastValue
 from svc_common.subjects import (
@@ -147,7 +152,7 @@ class Enrolments:
     async def _enrol(self, request: EnrolmentRequest) -> Enrolled:
         shared = self._dependencies
         pool = self._find(request.pool)
-        invitations = self._invitations.get(request.pool, []) if pool is not None else []
+        invitations = self._invitations.get(request.pool, [])
         machine = hashlib.sha256(request.machine_id.encode()).hexdigest()
         known = await shared.machines.of_pool(request.pool) if invitations else []
         invitation = admit(
@@ -159,7 +164,9 @@ class Enrolments:
             shared.clock.now(),
         )
         warning = version_warning(shared.version, request.version)
-        if pool is None or pool.need.closed or pool.need.draining:
+        if pool is None:
+            raise UnavailableError(f"pool {request.pool} is not open yet; try again in a moment")
+        if pool.need.closed or pool.need.draining:
             raise ServiceError(f"pool {request.pool} is being closed, it takes no more agents")
         before = machine_of(known, machine)
         number = None if before is None else before.number

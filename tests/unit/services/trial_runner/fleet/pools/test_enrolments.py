@@ -76,9 +76,21 @@ async def test_word_of_another_pool_is_refused(tmp_path: Path) -> None:
     async with enrolment_stage(tmp_path) as stage:
         word = await stage.invite(pool="others")
 
-        for pool in (POOL, "others"):  # the pool `others` is not served
-            answer = await stage.enrolments.enrol(enrolment_request(word, pool=pool), ADDRESS)
-            assert isinstance(answer, Refused)
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "no valid invitation to pool desks" in answer.reason
+
+
+async def test_pool_that_is_not_open_yet_is_said(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(pool="others")
+
+        request = enrolment_request(word, pool="others")
+        answer = await stage.enrolments.enrol(request, ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "try again in a moment" in answer.reason
 
 
 async def test_expired_word_is_refused(tmp_path: Path) -> None:
