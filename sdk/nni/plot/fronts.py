@@ -43,29 +43,12 @@ def pareto_front(
     trials, losses = _losses(source, objectives)
     first, second = objectives
     front = front_of(losses)
-    ordered = sorted(front, key=lambda place: trials[place].values[first])
+    best = sorted((trials[place] for place in front), key=lambda trial: trial.values[first])
+    dominated = sorted(set(range(len(trials))) - set(front))
+    others = [trials[place] for place in dominated]
     marks = [
-        Series(
-            "dominated",
-            [
-                trial.values[first]
-                for number, trial in enumerate(trials)
-                if number not in set(front)
-            ],
-            [
-                trial.values[second]
-                for number, trial in enumerate(trials)
-                if number not in set(front)
-            ],
-            texts=[describe(one) for number, one in enumerate(trials) if number not in set(front)],
-            faint=True,
-        ),
-        Series(
-            "front",
-            [trials[place].values[first] for place in ordered],
-            [trials[place].values[second] for place in ordered],
-            texts=[describe(trials[place]) for place in ordered],
-        ),
+        _points("dominated", others, first, second, faint=True),
+        _points("front", best, first, second),
     ]
     panel = Panel(
         ChartAxis(f"{first} ({objectives[first]})"),
@@ -73,6 +56,18 @@ def pareto_front(
         marks,
     )
     return draw(Chart(f"Pareto front: {len(front)} of {len(trials)} trials", [panel]), backend)
+
+
+def _points(
+    name: str, trials: Sequence[PlottedTrial], first: str, second: str, *, faint: bool = False
+) -> Series:
+    return Series(
+        name,
+        [trial.values[first] for trial in trials],
+        [trial.values[second] for trial in trials],
+        texts=[describe(trial) for trial in trials],
+        faint=faint,
+    )
 
 
 def hypervolume(
