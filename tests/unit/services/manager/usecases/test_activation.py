@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
-from nni_proto.runner.v1 import task_pb2
+from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
 from svc_common.errors import (
@@ -370,6 +370,22 @@ async def test_refused_creation_leaves_no_secrets(remote_world: World) -> None:
 
     assert SECRET not in str(raised.value)
     assert not (remote_world.folder / "nni" / POOL_SECRETS_FOLDER).exists()
+
+
+async def test_experiment_uses_a_pool_of_the_installation_that_exists(tmp_path: Path) -> None:
+    async with InMemoryBus() as bus, world_on(bus, tmp_path) as world:
+        pool = {"name": "gpus"}
+        with pytest.raises(InvalidArgumentError, match="must be a pool of this installation"):
+            await world.create_on("pool", options=pool)
+        await world.manager.installation_pools.create(pool_pb2.PoolDefinition(pool="gpus"))
+
+        experiment_id = await world.create_on("pool", options=pool)
+        subject = subjects.pool_need_subject(f"exp-{experiment_id}")
+        async with asyncio.timeout(PATIENCE_S), aclosing(bus.last_values.follow(subject)) as needs:
+            await anext(needs)
+        view = await world.manager.installation_pools.get("gpus")
+
+        assert [user.experiment_id for user in view.users] == [experiment_id]
 
 
 @pytest.mark.parametrize("request_id", ["", "call"])
