@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { isAbort, errorMessage } from "../api/client";
 import { useApp } from "../state/context";
+import { terminalText } from "../state/terminal";
 import { Icon } from "./icon";
 
 /** Maximum number of characters to show; the download has all. */
@@ -47,9 +48,10 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
   }, [text, search]);
 
   const shown = useMemo(() => {
-    if (!search) return text;
+    const readable = terminalText(text);
+    if (!search) return readable;
     const wanted = search.toLowerCase();
-    return text
+    return readable
       .split("\n")
       .filter((line) => line.toLowerCase().includes(wanted))
       .slice(-MAX_LINES)

@@ -1,0 +1,29 @@
+// Text of a program for a terminal, as lines to read: without escape sequences and overwritten text.
+
+/** Escape sequences: colours and cursor (CSI), titles and links (OSC), and two-character ones. */
+const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
+
+/**
+ * Return what a terminal would show: a carriage return begins its line anew, as progress bars do.
+ *
+ * What the new text does not cover stays, unless an escape sequence erases it.
+ */
+export function terminalText(text: string): string {
+  if (!/[\r\u001b]/.test(text)) return text;
+  return text
+    .replaceAll("\u001b[K", "\u0000")
+    .replace(ESCAPES, "")
+    .split("\n")
+    .map(terminalLine)
+    .join("\n");
+}
+
+function terminalLine(line: string): string {
+  if (!/[\r\u0000]/.test(line)) return line;
+  let shown = "";
+  for (const part of line.split("\r")) {
+    const [text, ...erased] = part.split("\u0000");
+    shown = erased.length ? text! + erased.join("") : text! + shown.slice(text!.length);
+  }
+  return shown;
+}
