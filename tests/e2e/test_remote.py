@@ -107,18 +107,22 @@ def config(tmp_path: Path, machine: Machine) -> Path:
     return path
 
 
+@pytest.mark.claim("platform", 77)
 @pytest.mark.timeout(420)
 def test_experiment_runs_on_a_machine_with_nothing_but_python(
     local_shape: LocalShape, machine: Machine, config: Path
 ) -> None:
     nnictl = Nnictl(local_shape)
+    port = free_port()
 
-    experiment = nnictl.create(config)
+    experiment = nnictl.create(config, port=port)
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
     trials = nnictl.trials(experiment)
     assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
     assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert len({trial["runnerId"] for trial in records(local_shape, port)}) == 1
+    assert len({trial["logPath"] for trial in trials}) == 4
     output = nnictl("log", "trial", experiment, "-T", trials[0]["trialJobId"], "--follow").stdout
     assert f"home {machine.home} helped" in output
     nnictl("stop", experiment)

@@ -84,6 +84,7 @@ async def test_broken_login_script_leaves_the_environment_of_the_agent(tmp_path:
     assert found.variables["PATH"] == PATH
 
 
+@pytest.mark.claim("platform", 76)
 async def test_python_of_the_platform_is_first_on_the_path(tmp_path: Path) -> None:
     found = await environments(tmp_path, ["PATH=/of/module:$PATH"], "/opt/py/bin").load("")
 

@@ -92,6 +92,7 @@ def test_key_logs_in(world: Machines, machine: Machine) -> None:
     assert log_in(keyed, world.known_hosts) == "42"
 
 
+@pytest.mark.claim("platform", 76)
 def test_password_is_tried_before_the_key(
     world: Machines, machine: Machine, tmp_path: Path
 ) -> None:
