@@ -29,8 +29,8 @@ BANNED_CALLS = {
 }  # fmt: skip
 RUNS_USER_CODE = {
     "sdk/nni/trial/warm.py": "runs the trial's script, as `python script.py` would",
-    "services/manager/svc_manager/converters/event_functions.py": "compiles functions from names of "
-    "fields, at import and from declarations only, as `dataclasses` does; no data reaches it",
+    "services/manager/svc_manager/converters/event_functions.py": "compiles functions from names "
+    "of fields, at import and from declarations only, as `dataclasses` does; no data reaches it",
 }
 """Modules whose purpose is to run source code."""
 MODULES = sorted(
