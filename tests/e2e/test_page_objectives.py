@@ -98,6 +98,12 @@ def test_address_holds_search_order_selection_and_comparison_and_back_leads_out(
 ) -> None:
     page = varied.visit(browser, "detail", width=390, height=800)
     page.until(f"{ROWS} > 3")
+    page.click("button", "Columns")
+    page.until("document.querySelector('.menu-panel')")
+    panel = page.run(
+        "Object.values(document.querySelector('.menu-panel').getBoundingClientRect().toJSON())"
+    )
+    page.press("Escape")
     page.fill(SEARCH, "succeeded result>0.7")
     page.until("location.search.includes('q=succeeded')")
     page.click("[role=columnheader] button", "accuracy")
@@ -122,6 +128,9 @@ def test_address_holds_search_order_selection_and_comparison_and_back_leads_out(
     page.run("history.back()")
     page.until("!document.querySelector('dialog')")
 
+    x, y, width, height = panel[:4]
+    assert 0 <= x < x + width <= 390
+    assert 0 <= y < y + height <= 800
     assert again == order
     assert page.run("location.search.includes('q=succeeded')")
     assert page.problems() == []
