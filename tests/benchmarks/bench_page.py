@@ -49,7 +49,7 @@ def _first_looks(browser: Browser, address: str, ready: str) -> tuple[float, flo
     there = page.until(f"({ready}) && {since_start}", 60)
     loaded = page.until(
         f"document.body.innerText.includes('{TRIALS:,}') && "
-        f"!document.body.innerText.includes('loading more') && {since_start}",
+        f"!document.body.innerText.includes('loading…') && {since_start}",
         60,
     )
     paint = page.until(FIRST_PAINT)
@@ -94,7 +94,7 @@ def _measure(shape: LocalShape, folder: Path) -> None:
         page = browser.new_page(1440, 900)
         page.open(f"{base}/detail")
         page.until(f"document.body.innerText.includes('{TRIALS:,}')", 60)
-        page.until("!document.body.innerText.includes('loading more')", 60)
+        page.until("!document.body.innerText.includes('loading…')", 60)
         page.call("Performance.enable", timeDomain="threadTicks")
         before = _cpu_ms(page)
         frames, long_frames, most = _scroll(page)
