@@ -162,4 +162,4 @@ def _check_calls_through_the_front(shape: LocalShape, desk: Desk) -> None:
         ):
             with pytest.raises(grpc.RpcError) as caught:
                 stub.ListExperiments(pb.ListExperimentsRequest(), metadata=metadata, timeout=30)
-            assert caught.value.code() is expected  # type: ignore[attr-defined] # of a call
+            assert caught.value.code() is expected
