@@ -16,7 +16,7 @@ from tests.support.wait import until
 __all__ = ["local_shape"]  # a fixture
 
 ray: Any = pytest.importorskip("ray", reason="the platform ray is an extra")
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 TRIAL = """\
 import os
 import nni
@@ -46,7 +46,7 @@ def cluster() -> Iterator[Any]:
         yield one
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(540)
 def test_experiment_runs_in_actors_of_ray(
     local_shape: LocalShape, cluster: Any, tmp_path: Path
 ) -> None:

@@ -117,7 +117,10 @@ class Peer:
             return
         self._write({"cancel": number})  # without a wait: the other end may read no more
         await asyncio.wait([future], timeout=self._cancel_s)
-        self._stuck = self._stuck or not future.done()
+        if future.done():
+            future.exception()  # of no interest: its caller has gone
+        else:
+            self._stuck = True
 
     def _receive(self, message: dict[str, Any]) -> None:
         if "cancel" in message:
