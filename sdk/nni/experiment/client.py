@@ -26,7 +26,6 @@ from nni_proto.experiment.v1 import (
 from nni_proto.experiment.v1 import (
     experiment_service_pb2 as pb,
 )
-from nni_proto.runner.v1 import invitation_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_wire.pools import LOCAL_PLATFORM
 
@@ -589,31 +588,6 @@ class ManagerClient(PoolCalls):
             lambda: self._experiments.DiagnoseServices, pb.DiagnoseServicesRequest()
         )
         return list(answer.findings)
-
-    def invite_runner(
-        self, pool: str, use_limit: int, validity_s: float
-    ) -> invitation_service_pb2.InviteRunnerResponse:
-        """Make an invitation to a pool; the response has the word that is stored nowhere."""
-        request = invitation_service_pb2.InviteRunnerRequest(pool=pool, use_limit=use_limit)
-        request.validity.FromMilliseconds(round(validity_s * 1000))
-        answer: invitation_service_pb2.InviteRunnerResponse = self._call(
-            lambda: self._invitations.InviteRunner, request, SLOW_CALL_TIMEOUT_S
-        )
-        return answer
-
-    def invitations(self, pool: str) -> list[invitation_service_pb2.Invitation]:
-        """Return the invitations of a pool that are valid, without their words."""
-        request = invitation_service_pb2.ListInvitationsRequest(pool=pool)
-        answer = self._call(lambda: self._invitations.ListInvitations, request)
-        return list(answer.invitations)
-
-    def revoke_invitations(
-        self, pool: str, ids: Sequence[str] = ()
-    ) -> list[invitation_service_pb2.Invitation]:
-        """End invitations of a pool, all if none is named; return those that were valid."""
-        request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
-        answer = self._call(lambda: self._invitations.RevokeInvitations, request)
-        return list(answer.invitations)
 
     def drain_runner(self, runner_id: str) -> None:
         """Drain an agent: it takes no new trial and ends after its last one."""

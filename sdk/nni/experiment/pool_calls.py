@@ -1,14 +1,15 @@
-"""Calls of the client about pools of the installation, and the message of a pool's file."""
+"""Calls of the client about pools and invitations to them, and the message of a pool's file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nni.experiment.config.pool_file import PoolFile
 from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.connection import Connection
 from nni.experiment.conversion import duration_message
-from nni_proto.runner.v1 import pool_pb2
+from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
 from nni_proto.runner.v1 import pool_service_pb2 as pb
 from nni_wire.values import to_value
 
@@ -17,7 +18,7 @@ PLATFORM_TIMEOUT_S: Final = 120.0
 
 
 class PoolCalls(Connection):
-    """Connection with one typed, blocking method per call about pools."""
+    """Connection with one typed, blocking method per call about pools and invitations to them."""
 
     def create_pool(self, definition: pool_pb2.PoolDefinition) -> pb.Pool:
         """Create a pool; a repetition with the same content returns it."""
@@ -49,6 +50,31 @@ class PoolCalls(Connection):
         """Remove a pool once nothing of it is left on its platforms."""
         request = pb.RemovePoolRequest(pool=name, force=force)
         self._call(lambda: self._pools.RemovePool, request, PLATFORM_TIMEOUT_S)
+
+    def invite_runner(
+        self, pool: str, use_limit: int, validity_s: float
+    ) -> invitation_service_pb2.InviteRunnerResponse:
+        """Make an invitation to a pool; the response has the word that is stored nowhere."""
+        request = invitation_service_pb2.InviteRunnerRequest(pool=pool, use_limit=use_limit)
+        request.validity.FromMilliseconds(round(validity_s * 1000))
+        answer: invitation_service_pb2.InviteRunnerResponse = self._call(
+            lambda: self._invitations.InviteRunner, request, PLATFORM_TIMEOUT_S
+        )
+        return answer
+
+    def invitations(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+        """Return the invitations of a pool that are valid, without their words."""
+        request = invitation_service_pb2.ListInvitationsRequest(pool=pool)
+        answer = self._call(lambda: self._invitations.ListInvitations, request)
+        return list(answer.invitations)
+
+    def revoke_invitations(
+        self, pool: str, ids: Sequence[str] = ()
+    ) -> list[invitation_service_pb2.Invitation]:
+        """End invitations of a pool, all if none is named; return those that were valid."""
+        request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
+        answer = self._call(lambda: self._invitations.RevokeInvitations, request)
+        return list(answer.invitations)
 
 
 def pool_to_proto(file: PoolFile) -> pool_pb2.PoolDefinition:
