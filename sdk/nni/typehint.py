@@ -16,9 +16,7 @@ SearchSpace: TypeAlias = dict[str, Any]
 TrialMetric: TypeAlias = float
 """Result of a trial."""
 
-
-class TrialRecord(TypedDict):
-    """Sample that a tuner imports."""
-
-    parameter: Parameters
-    value: TrialMetric
+TrialRecord = TypedDict(  # noqa: UP013 - a class of this name is that of `nni.hpo.optimize`
+    "TrialRecord", {"parameter": Parameters, "value": TrialMetric}
+)
+"""Sample that a tuner imports."""

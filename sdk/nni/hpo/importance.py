@@ -23,6 +23,7 @@ from nni.hpo.models.targets import warped
 from nni.hpo.objectives import DEFAULT_METRIC, loss_of, part_of
 from nni.hpo.space.domains import ChoiceDomain, NormalDomain, Space
 from nni.hpo.space.parser import parse_space, place, walk
+from nni.hpo.space.typed_space import as_json
 
 if TYPE_CHECKING:
     from nni.hpo.objectives import OptimizeMode
@@ -55,7 +56,7 @@ class Importances:
 
 def importances(
     search_space: JsonValue,
-    trials: Sequence[tuple[JsonValue, JsonValue]],
+    trials: "Sequence[tuple[JsonValue, JsonValue]] | object",
     *,
     metric: str = DEFAULT_METRIC,
     optimize_mode: "OptimizeMode" = "minimize",
@@ -65,8 +66,8 @@ def importances(
 
     Args:
         search_space: space of the configurations.
-        trials: pairs of a configuration and its report. Pairs outside the space, or without a
-            finite number, are left out.
+        trials: pairs of a configuration and its report, or what `optimize` returned, or a `Study`.
+            Pairs outside the space, or without a finite number, are left out.
         metric: metric in the reports; `default` is also a plain number.
         optimize_mode: direction of good results, whose differences count fully.
         seed: of the random forest.
@@ -87,12 +88,13 @@ def importances(
         >>> max(found.shares, key=found.shares.get)
         'x'
     """
-    space = parse_space(search_space)
-    places, losses = _known(space, trials, metric, optimize_mode)
+    space = parse_space(as_json(search_space))
+    pairs_given = trials if isinstance(trials, Sequence) else _pairs(trials)
+    places, losses = _known(space, pairs_given, metric, optimize_mode)
     if len(losses) < LEAST_TRIALS or min(losses) == max(losses):
         raise ValueError(
             f"importance needs at least {LEAST_TRIALS} trials whose {metric!r} is a finite number, "
-            f"not all equal; got {len(losses)} of {len(trials)}"
+            f"not all equal; got {len(losses)} of {len(pairs_given)}"
         )
     axes = columns_of(space)
     if not axes:
@@ -107,6 +109,14 @@ def importances(
     pairs = sorted(zip((axis.path for axis in axes), shares, strict=True), key=lambda p: -p[1])
     named = {path: float(share) for path, share in pairs}
     return Importances(named, max(0.0, 1.0 - sum(named.values())), len(losses))
+
+
+def _pairs(search: object) -> list[tuple[JsonValue, JsonValue]]:
+    """Return configuration and report of the trials of a search."""
+    results = getattr(search, "results", None)
+    if results is not None:
+        return [(trial.parameters, value) for trial, value in results]
+    return [(record.parameters, record.result) for record in getattr(search, "trials", ())]
 
 
 def _known(

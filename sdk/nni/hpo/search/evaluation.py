@@ -4,7 +4,7 @@ import inspect
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
@@ -136,12 +136,72 @@ class AssessorStopper:
                 self._assessor.trial_end(str(trial_id), success)
 
 
+class TrialReporter:
+    """Reports of one running trial, for an objective with a second argument `trial`.
+
+    Args:
+        trial: the trial.
+        early_stopper: that decides about it.
+        check: raises TypeError for a report that is no result.
+        history: receives the reports, oldest first.
+
+    Examples:
+        >>> from nni.hpo import optimize
+        >>> def objective(parameters, trial):
+        ...     for epoch in range(5):
+        ...         trial.report(parameters["x"] * epoch)
+        ...         if trial.should_stop():
+        ...             break
+        ...     return parameters["x"]
+        >>> space = {"x": {"_type": "choice", "_value": [2]}}
+        >>> optimize(objective, space, tuner="GridSearch").trials[0].intermediate
+        (0, 2, 4, 6, 8)
+    """
+
+    def __init__(
+        self,
+        trial: StudyTrial,
+        early_stopper: EarlyStopper,
+        check: Callable[[JsonValue], JsonValue],
+        history: list[JsonValue],
+    ) -> None:
+        self.id = trial.id
+        """Number of the trial."""
+        self.parameters = trial.parameters
+        """Configuration of the trial."""
+        self._early_stopper = early_stopper
+        self._check = check
+        self._history = history
+        self._is_stopped = False
+
+    def report(self, value: JsonValue) -> None:
+        """Report an intermediate result to the assessor or advisor.
+
+        Args:
+            value: a number, or a dict whose `default` is one.
+
+        Raises:
+            TypeError: it is none of these.
+        """
+        self._history.append(self._check(value))
+        if not self._is_stopped:
+            self._is_stopped = self._early_stopper.should_stop(self.id, self._history)
+
+    def should_stop(self) -> bool:
+        """Return whether the trial is to end now, by the reports so far.
+
+        Returns:
+            True once the assessor or advisor stops it; the trial then counts as EARLY_STOPPED.
+        """
+        return self._is_stopped
+
+
 class ObjectiveEvaluator:
     """Caller of the objective that records the result of each trial, with early stopping."""
 
     def __init__(
         self,
-        call: Callable[[StudyTrial], JsonValue],
+        call: Callable[[StudyTrial, TrialReporter], JsonValue],
         early_stopper: EarlyStopper,
         objectives: Objectives,
     ) -> None:
@@ -173,8 +233,11 @@ class ObjectiveEvaluator:
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
         """Return the result of the objective, and whether the trial was stopped early."""
-        outcome = self._call_objective(trial)
+        reporter = TrialReporter(trial, self.early_stopper, self._checked, history)
+        outcome = self._call_objective(trial, reporter)
         if not inspect.isgenerator(outcome):
+            if reporter.should_stop():
+                return None, True
             return self._checked(outcome), False
         try:
             while True:
@@ -205,6 +268,7 @@ class EvaluationLoop:
         limit: largest number of trials.
         deadline: monotonic time after which no trial starts, see `deadline`.
         clock: that the deadline is compared with.
+        callbacks: called with each record, in the thread of the loop.
     """
 
     def __init__(
@@ -214,7 +278,11 @@ class EvaluationLoop:
         limit: int,
         deadline: float,
         clock: Clock = time.monotonic,
+        callbacks: Sequence[Callable[[TrialRecord], object]] = (),
     ) -> None:
+        self.interrupted = False
+        """True if Ctrl-C ended the loop; its records are those of the trials before."""
+        self._callbacks = callbacks
         self._search = search
         self._evaluation = evaluation
         self._limit = limit
@@ -225,8 +293,11 @@ class EvaluationLoop:
     def run_here(self) -> list[TrialRecord]:
         """Run trials in the calling thread and return their records."""
         records: list[TrialRecord] = []
-        while (trial := self._next()) is not None:
-            records.append(self._finish(self._evaluation.of(trial)))
+        try:
+            while (trial := self._next()) is not None:
+                records.append(self._finish(self._evaluation.of(trial)))
+        except KeyboardInterrupt:
+            self.interrupted = True
         return records
 
     def run_threads(self, concurrency: int) -> list[TrialRecord]:
@@ -234,14 +305,20 @@ class EvaluationLoop:
         records: list[TrialRecord] = []
         running: set[Future[TrialRecord]] = set()
         with ThreadPoolExecutor(concurrency, "nni-optimize") as pool:
-            while True:
-                while len(running) < concurrency and (trial := self._next()) is not None:
-                    running.add(pool.submit(self._evaluation.of, trial))
-                if not running:
-                    return records
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                finished = sorted((f.result() for f in done), key=lambda record: record.id)
-                records += [self._finish(record) for record in finished]
+            try:
+                while True:
+                    while len(running) < concurrency and (trial := self._next()) is not None:
+                        running.add(pool.submit(self._evaluation.of, trial))
+                    if not running:
+                        return records
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    finished = sorted((f.result() for f in done), key=lambda record: record.id)
+                    for record in finished:
+                        records.append(self._finish(record))  # noqa: PERF401 - kept at Ctrl-C
+            except KeyboardInterrupt:
+                self.interrupted = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                return records
 
     def _next(self) -> StudyTrial | None:
         """Return the next trial; None if a limit is reached or the search has none."""
@@ -258,4 +335,9 @@ class EvaluationLoop:
         succeeded = record.status == "SUCCEEDED"
         self._search.tell(record.id, record.result if succeeded else None)
         self._evaluation.early_stopper.end(record.id, success=succeeded)
+        if record.error is not None:
+            name = type(record.error).__name__
+            _logger.warning("trial %d failed: %s: %s", record.id, name, record.error)
+        for callback in self._callbacks:
+            callback(record)
         return record

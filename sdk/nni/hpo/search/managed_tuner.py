@@ -17,8 +17,8 @@ from nni.hpo.objectives import MINIMIZED, Objectives
 from nni.hpo.search._scalarization import Scalarizer, TunerResult
 from nni.hpo.search.stopping_rules import StoppingMonitor, StoppingRule
 from nni.hpo.space.domains import Space, configuration_hash
-from nni.hpo.space.feasibility import broken_constraints
-from nni.hpo.space.parser import parse_space
+from nni.hpo.space.feasibility import broken_constraints, read_parameters
+from nni.hpo.space.parser import place
 
 DuplicatePolicy: TypeAlias = Literal["replicate", "resample", "reuse"]
 
@@ -144,9 +144,17 @@ class ManagedTuner(Tuner):
         """Enqueue a configuration, to be evaluated before any proposal of the tuner.
 
         Raises:
-            ValueError: the configuration violates a constraint of the search space.
+            ValueError: the configuration lies outside the search space, or violates a constraint.
         """
         self._check_first([configuration])
+        if self._space is not None:
+            try:
+                place(self._space, configuration)
+            except ValueError as error:
+                raise ValueError(
+                    f"enqueued configuration {configuration!r:.200} must lie in the search space: "
+                    f"{error}"
+                ) from error
         self._first.append(deepcopy(configuration))
 
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -159,7 +167,7 @@ class ManagedTuner(Tuner):
         self._tuner.update_search_space(search_space)
         self._search_space = search_space
         try:
-            self._space = parse_space(search_space)
+            self._space = read_parameters(search_space)
         except ValueError:  # a form of the tuner's own
             self._space = None
         if not begins:

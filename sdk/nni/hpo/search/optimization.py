@@ -1,11 +1,18 @@
 """Optimisation of a Python function in one process: `optimize`."""
 
+import functools
+import importlib
+import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from multiprocessing import get_context
+from typing import Any
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
@@ -17,17 +24,19 @@ from nni.hpo.search.advisor_search import AdvisorSearch, advisor_search
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.evaluation import (
     AssessorStopper,
+    EarlyStopper,
     EvaluationLoop,
     ObjectiveEvaluator,
     ObjectiveFunction,
     TrialRecord,
+    TrialReporter,
     deadline,
 )
 from nni.hpo.search.managed_tuner import DuplicatePolicy
 from nni.hpo.search.outcomes import StudyTrial
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study
-from nni.hpo.space.typed_space import is_type_of_space
+from nni.hpo.space.typed_space import is_type_of_space, with_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,25 @@ class OptimizeResult:
     explanation: str = ""
     """The tuner's explanation of its method, which `auto` has; else empty."""
 
+    interrupted: bool = False
+    """True if Ctrl-C ended the search; the trials are those that had finished."""
+
+    def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which need not be installed
+        """Return the trials as a table of pandas, with a row each.
+
+        Returns:
+            `DataFrame` with the columns `id`, `status`, `value` and one per hyperparameter, whose
+            names begin with `parameters.`.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas: pip install pandas") from error
+        return pandas.DataFrame([_row(record) for record in self.trials])
+
 
 def optimize(  # noqa: PLR0913 - documented signature
     objective: ObjectiveFunction,
@@ -80,6 +108,9 @@ def optimize(  # noqa: PLR0913 - documented signature
     stop: StoppingRule | Sequence[StoppingRule] = (),
     seed: int | None = None,
     timeout: float | timedelta | None = None,
+    callbacks: Sequence[Callable[[TrialRecord], object]] = (),
+    progress: bool = False,
+    processes: bool = False,
 ) -> OptimizeResult:
     """Optimise the parameters of a Python function.
 
@@ -88,8 +119,9 @@ def optimize(  # noqa: PLR0913 - documented signature
 
     Args:
         objective: function of a configuration, called once per trial; returns a number, or a dict
-            whose `default` is one; a generator yields intermediate results. With a `concurrency`
-            above 1 it is called from that many threads.
+            whose `default` is one; a generator yields intermediate results. A second argument
+            named `trial` is a `TrialReporter`, with `report` and `should_stop`. With a
+            `concurrency` above 1 it is called from that many threads.
         search_space: see `Study`. If it is a function, the objective gets keyword arguments; None
             means the signature of the objective itself.
         tuner: name or object, see `Study`.
@@ -111,7 +143,11 @@ def optimize(  # noqa: PLR0913 - documented signature
         stop: stopping rules, such as `NoImprovement(30)`.
         seed: seed of the tuner.
         timeout: time after which no trial starts, in seconds or as a timedelta; running trials
-            finish.
+            finish. So does Ctrl-C, after which the result is that of the trials so far.
+        callbacks: called with the record of each trial that has ended, in the calling thread.
+        progress: whether to write a line to standard error for each trial that has ended.
+        processes: whether trials run in ``concurrency`` processes, for objectives that compute in
+            Python: functions of a module, without `yield` or `trial`.
 
     Returns:
         The incumbent, all trials, and the Pareto front.
@@ -120,6 +156,7 @@ def optimize(  # noqa: PLR0913 - documented signature
         ValueError: an argument is wrong, or no trial gave a finite number.
         TypeError: the search space is a type that declares none.
         Exception: exception of the first trial, if all failed.
+        KeyboardInterrupt: Ctrl-C came before any trial gave a finite number.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -131,7 +168,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
     end_s = deadline(timeout)
-    space = objective if search_space is None else search_space
+    space = objective if search_space is None else with_entries(search_space)
     objectives = objectives_of(optimize_mode, constraints)
     opened: AbstractContextManager[AdvisorSearch | Study]
     if advisor is None:
@@ -163,16 +200,61 @@ def optimize(  # noqa: PLR0913 - documented signature
             rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
             seed=seed,
         )
-    with opened as search:
-        early_stopper = (
-            search
-            if isinstance(search, AdvisorSearch)
-            else AssessorStopper(_make_assessor(assessor, objectives.items[0].mode))
+    reports = (*callbacks, *([_write_progress] if progress else []))
+    with opened as search, _caller(objective, concurrency, processes=processes) as call:
+        evaluation = ObjectiveEvaluator(
+            _call_of(call, space), _stopper(search, assessor, objectives), objectives
         )
-        evaluation = ObjectiveEvaluator(_call_of(objective, space), early_stopper, objectives)
-        loop = EvaluationLoop(search, evaluation, trials, end_s)
-        records = loop.run_here() if concurrency == 1 else loop.run_threads(concurrency)
-        return _result(search, tuple(sorted(records, key=lambda record: record.id)), objectives)
+        loop = EvaluationLoop(search, evaluation, trials, end_s, callbacks=reports)
+        alone = concurrency == 1 and not processes
+        records = loop.run_here() if alone else loop.run_threads(concurrency)
+        if loop.interrupted and not search.pareto_front:
+            raise KeyboardInterrupt
+        ordered = tuple(sorted(records, key=lambda record: record.id))
+        return replace(_result(search, ordered, objectives), interrupted=loop.interrupted)
+
+
+def _stopper(
+    search: AdvisorSearch | Study, assessor: str | Assessor | None, objectives: Objectives
+) -> EarlyStopper:
+    if isinstance(search, AdvisorSearch):
+        return search
+    return AssessorStopper(_make_assessor(assessor, objectives.items[0].mode))
+
+
+@contextmanager
+def _caller(
+    objective: ObjectiveFunction, concurrency: int, *, processes: bool
+) -> Iterator[ObjectiveFunction]:
+    """Yield the objective, or a function that calls it in another process and waits."""
+    if not processes:
+        yield objective
+        return
+    with ProcessPoolExecutor(concurrency, mp_context=get_context("spawn")) as pool:
+
+        @functools.wraps(objective)
+        def call(*arguments: JsonValue, **keywords: JsonValue) -> JsonValue:
+            return pool.submit(objective, *arguments, **keywords).result()
+
+        yield call
+
+
+def _write_progress(record: TrialRecord) -> None:
+    shown = record.status if record.value is None else f"{record.value:.6g}"
+    sys.stderr.write(f"trial {record.id}: {shown} at {record.parameters!r:.200}\n")
+    sys.stderr.flush()
+
+
+def _row(record: TrialRecord) -> dict[str, JsonValue]:
+    """Return a row of `OptimizeResult.to_dataframe`."""
+    given = record.parameters
+    parameters = given if isinstance(given, dict) else {"": given}
+    return {
+        "id": record.id,
+        "status": record.status,
+        "value": record.value,
+        **{f"parameters.{name}": value for name, value in parameters.items()},
+    }
 
 
 def _check_alone(
@@ -202,13 +284,30 @@ def _check_alone(
         )
 
 
-def _call_of(objective: ObjectiveFunction, space: object) -> Callable[[StudyTrial], JsonValue]:
+def _call_of(
+    objective: ObjectiveFunction, space: object
+) -> Callable[[StudyTrial, TrialReporter], JsonValue]:
     """Return a function that calls the objective with the configuration of a trial."""
-    if not is_type_of_space(space):
-        return lambda trial: objective(deepcopy(trial.parameters))  # which may change it
-    if isinstance(space, type):
-        return lambda trial: objective(trial.configuration)
-    return lambda trial: objective(**trial.configuration)
+    function_space = is_type_of_space(space) and not isinstance(space, type)
+    reports = not function_space and _takes_trial(objective)
+
+    def call(trial: StudyTrial, reporter: TrialReporter) -> JsonValue:
+        if function_space:
+            return objective(**trial.configuration)
+        # The objective may change it.
+        given = trial.configuration if is_type_of_space(space) else deepcopy(trial.parameters)
+        return objective(given, trial=reporter) if reports else objective(given)
+
+    return call
+
+
+def _takes_trial(objective: ObjectiveFunction) -> bool:
+    """Return whether an objective has an argument `trial` after the configuration."""
+    try:
+        names = list(inspect.signature(objective).parameters)
+    except (TypeError, ValueError):  # such as a function of another language
+        return False
+    return "trial" in names[1:]
 
 
 def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Assessor | None:

@@ -191,12 +191,12 @@ class RegretBound:
         Returns:
             The bound of what can still be gained, as a sentence; or an empty text.
         """
-        from nni.hpo.space.parser import parse_space
+        from nni.hpo.space.feasibility import read_parameters
 
         if len(results) < _MIN_RESULTS or len(results) % self.every:
             return ""
         try:
-            space = parse_space(search_space)
+            space = read_parameters(search_space)
         except ValueError:
             return ""  # a form of the tuner's own, which the model does not support
         # After a change of the space, earlier results may lie outside.
@@ -239,9 +239,9 @@ def regret_upper_bound(results: Sequence[SearchResult], search_space: JsonValue)
     from nni.hpo.models.gp_regression import Kernel
     from nni.hpo.models.loss_model import LossModel
     from nni.hpo.models.matern import Matern
-    from nni.hpo.space.parser import parse_space
+    from nni.hpo.space.feasibility import read_parameters
 
-    space = parse_space(search_space)
+    space = read_parameters(search_space)
     axes = columns_of(space)
     rng = Random(0)
 

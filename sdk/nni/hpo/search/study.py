@@ -17,7 +17,7 @@ from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
 from nni.hpo.search.stopping_rules import StoppingRule
-from nni.hpo.space.typed_space import TypedSpace, is_type_of_space
+from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
 
 
 def named_arguments(
@@ -63,8 +63,9 @@ class Study:
 
     Args:
         search_space: the space; for built-in tuners a dict of name to
-            `{"_type": ..., "_value": [...]}`. Or a type or function that declares it, see
-            `nni.hpo.search_space`; then `StudyTrial.configuration` is typed.
+            `{"_type": ..., "_value": [...]}` or to a sampling such as `Uniform(0, 1)`. Or a type or
+            function that declares it, see `nni.hpo.search_space`; then `StudyTrial.configuration`
+            is typed.
         tuner: name of a tuner, or a tuner object without a space.
         tuner_args: further arguments of a named tuner.
         optimize_mode: `minimize` or `maximize`; or a dict of metric to mode, with several
@@ -119,7 +120,7 @@ class Study:
         )
         self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
         self.search_space: JsonValue = (
-            search_space if self._typed is None else self._typed.search_space()
+            with_entries(search_space) if self._typed is None else self._typed.search_space()
         )
         """The search space in JSON."""
         self._tuner.update_search_space(self.search_space)
@@ -135,7 +136,7 @@ class Study:
             parameters: a configuration of the space; the tuner receives its result.
 
         Raises:
-            ValueError: the configuration violates a constraint of the search space.
+            ValueError: the configuration lies outside the search space, or violates a constraint.
         """
         with self._lock:
             self._tuner.enqueue(parameters)

@@ -11,7 +11,7 @@ from nni.hpo.space.constraints import (
     declared_rules,
     read_rules,
 )
-from nni.hpo.space.domains import CONSTRAINTS_KEY
+from nni.hpo.space.domains import CONSTRAINTS_KEY, Space
 from nni.hpo.space.parser import parse_space
 
 _KEY = "combine_params"
@@ -50,6 +50,21 @@ def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
                 f"configuration, a dict without '_name'; got {option!r:.200}"
             )
     return _feasible(options, search_space.get(CONSTRAINTS_KEY, ()))
+
+
+def read_parameters(search_space: JsonValue) -> Space:
+    """Return the parsed space of a tuner's configurations.
+
+    Raises:
+        ValueError: the space is malformed, or a list of configurations as `BatchTuner` has it: its
+            one key is no parameter.
+    """
+    space = parse_space(search_space)
+    try:
+        combine_params(search_space)
+    except ValueError:
+        return space
+    raise ValueError("a list of configurations has no parameters")
 
 
 def option_names(options: list[dict[str, JsonValue]]) -> dict[str, Reference]:

@@ -45,6 +45,7 @@ from nni.hpo.space._type_reader import (
     read_structure,
 )
 from nni.hpo.space.domains import CONSTRAINTS_KEY, same_value
+from nni.hpo.space.samplings import Choice, Range
 
 __all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search_space"]
 
@@ -149,7 +150,22 @@ def search_space(source: object) -> dict[str, JsonValue]:
 
 def as_json(space: JsonValue) -> JsonValue:
     """Return a search space in JSON, given as JSON or as a type; raises as `search_space` does."""
-    return search_space(space) if is_type_of_space(space) else space
+    return search_space(space) if is_type_of_space(space) else with_entries(space)
+
+
+def with_entries(space: JsonValue) -> JsonValue:
+    """Return a search space whose samplings, as in `{"x": Uniform(0, 1)}`, are in JSON."""
+    if not isinstance(space, Mapping):
+        return space
+    return {key: _sampling_entry(value) for key, value in space.items()}
+
+
+def _sampling_entry(value: JsonValue) -> JsonValue:
+    if isinstance(value, Range):
+        return value.entry()
+    if isinstance(value, Choice):
+        return {"_type": "choice", "_value": [with_entries(option) for option in value.options]}
+    return value
 
 
 @overload

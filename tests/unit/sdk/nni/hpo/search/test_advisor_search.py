@@ -184,7 +184,7 @@ def test_advisor_that_raises_ends_the_search_with_its_words() -> None:
         ({"advisor": "ASHA", "assessor": "Medianstop"}, "left out with an advisor"),
         ({"advisor": "ASHA", "constraints": [{"metric": "a", "max": 1}]}, "constraints must"),
         ({"advisor": "ASHA", "duplicates": "reuse"}, "duplicates must be 'replicate'"),
-        ({"advisor": "Asha"}, "did you mean 'ASHA'"),
+        ({"advisor": "ASHAA"}, "did you mean 'ASHA'"),
         ({"advisor": "ASHA", "advisor_args": {"eta": 1}}, "eta"),
         ({"advisor": ASHA(), "advisor_args": {"eta": 3}}, "advisor is an object"),
         ({"advisor_args": {"eta": 3}}, "without an advisor"),

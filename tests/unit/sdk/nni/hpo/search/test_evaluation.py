@@ -64,7 +64,7 @@ def steps(trial: StudyTrial) -> Iterator[float]:
 
 
 def evaluator(call: Any, assessor: Assessor | None = None) -> ObjectiveEvaluator:
-    return ObjectiveEvaluator(call, AssessorStopper(assessor), MINIMIZED)
+    return ObjectiveEvaluator(lambda trial, _: call(trial), AssessorStopper(assessor), MINIMIZED)
 
 
 @pytest.mark.parametrize("timeout", [60, timedelta(minutes=1)])
@@ -156,7 +156,7 @@ def test_no_trial_starts_after_the_timeout(timeout: float | timedelta) -> None:
         return now
 
     study = Study({"x": {"_type": "uniform", "_value": [-10, 10]}}, seed=0)
-    evaluation = ObjectiveEvaluator(objective, AssessorStopper(None), MINIMIZED)
+    evaluation = evaluator(objective)
 
     records = EvaluationLoop(study, evaluation, 100, deadline(timeout, clock), clock).run_here()
 

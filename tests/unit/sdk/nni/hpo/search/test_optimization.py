@@ -11,13 +11,16 @@ import pytest
 from nni.hpo import (
     Assessor,
     AssessResult,
+    Choice,
     MedianstopAssessor,
     RandInt,
     TargetReached,
     Uniform,
     configuration,
+    importances,
     optimize,
 )
+from nni.hpo.search.evaluation import TrialReporter
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 GRID = {"x": {"_type": "randint", "_value": [0, 5]}}
@@ -297,3 +300,122 @@ def test_a_search_ends_when_it_has_found_enough() -> None:
 
     assert [record.parameters["x"] for record in result.trials] == [0.5, 0.05]
     assert result.stopped_because == "the target 0.1 is reached"
+
+
+def test_samplings_may_stand_in_a_dict() -> None:
+    space = {"x": Uniform(-1, 1), "kind": Choice("a", {"_name": "b", "n": RandInt(1, 3)})}
+
+    result = optimize(square, space, tuner="Random", trials=20, seed=0)
+
+    assert all(-1 <= record.parameters["x"] <= 1 for record in result.trials)
+    assert {str(record.parameters["kind"]) for record in result.trials} == {
+        "a",
+        "{'_name': 'b', 'n': 1}",
+        "{'_name': 'b', 'n': 2}",
+    }
+
+
+def test_interrupt_returns_what_is_known() -> None:
+    def objective(parameters: dict[str, Any]) -> float:
+        if parameters["x"] == 3:
+            raise KeyboardInterrupt
+        return float(parameters["x"])
+
+    result = optimize(objective, GRID, tuner="GridSearch")
+
+    assert result.interrupted
+    assert [record.value for record in result.trials] == [0, 1, 2]
+    assert result.best_value == 0
+
+
+def test_interrupt_before_any_result_is_raised() -> None:
+    def objective(_: object) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimize(objective, GRID, tuner="GridSearch")
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_callbacks_get_the_record_of_each_trial(concurrency: int) -> None:
+    seen: list[float | None] = []
+
+    optimize(
+        lambda p: p["x"],
+        GRID,
+        tuner="GridSearch",
+        concurrency=concurrency,
+        callbacks=[lambda record: seen.append(record.value)],
+    )
+
+    assert sorted(value for value in seen if value is not None) == [0, 1, 2, 3, 4]
+
+
+def test_failed_trial_is_logged_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    optimize(lambda p: 1 / p["x"], GRID, tuner="GridSearch")
+
+    assert "trial 0 failed: ZeroDivisionError: division by zero" in caplog.text
+
+
+def test_progress_is_a_line_per_trial(capsys: pytest.CaptureFixture[str]) -> None:
+    optimize(lambda p: p["x"] / 2, GRID, tuner="GridSearch", trials=2, progress=True)
+
+    assert capsys.readouterr().err == "trial 0: 0 at {'x': 0}\ntrial 1: 0.5 at {'x': 1}\n"
+
+
+def test_plain_objective_reports_and_stops_by_its_second_argument() -> None:
+    class StopAtTwo(Assessor):
+        def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
+            return AssessResult.Bad if trial_history[-1] >= 2 else AssessResult.Good
+
+    def objective(parameters: dict[str, Any], trial: TrialReporter) -> float:
+        for step in range(5):
+            trial.report(parameters["x"] * step)
+            if trial.should_stop():
+                break
+        return float(parameters["x"])
+
+    result = optimize(objective, GRID, tuner="GridSearch", assessor=StopAtTwo(), trials=2)
+
+    assert [record.status for record in result.trials] == ["SUCCEEDED", "EARLY_STOPPED"]
+    assert [record.intermediate for record in result.trials] == [(0, 0, 0, 0, 0), (0, 1, 2)]
+
+
+@pytest.mark.parametrize("outside", [{"x": 9}, {"y": 1}, {}])
+def test_configuration_outside_the_space_cannot_be_enqueued(outside: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must lie in the search space"):
+        optimize(square, GRID, enqueue=[outside])
+
+
+def test_configuration_of_a_list_can_be_enqueued() -> None:
+    space = {"combine_params": {"_type": "choice", "_value": [{"x": 1}, {"x": 2}]}}
+
+    result = optimize(square, space, tuner="BatchTuner", enqueue=[{"x": 0.3}])
+
+    assert result.best_parameters == {"x": 0.3}
+
+
+def test_importances_take_the_result() -> None:
+    result = optimize(square, {**SPACE, "y": SPACE["x"]}, tuner="Random", trials=40, seed=0)
+
+    found = importances({"x": Uniform(-1, 1), "y": Uniform(-1, 1)}, result)
+
+    assert found.trials == 40
+    assert found.shares["x"] > found.shares["y"]
+
+
+def test_table_has_a_row_for_each_trial() -> None:
+    pytest.importorskip("pandas", reason="makes the table")
+
+    table = optimize(lambda p: p["x"], GRID, tuner="GridSearch").to_dataframe()
+
+    assert list(table.columns) == ["id", "status", "value", "parameters.x"]
+    assert list(table["parameters.x"]) == [0, 1, 2, 3, 4]
+
+
+def test_processes_evaluate_functions_of_a_module() -> None:
+    space = {"x": {"_type": "choice", "_value": [1, 2]}}
+
+    result = optimize(len, space, tuner="GridSearch", concurrency=2, processes=True)
+
+    assert [record.value for record in result.trials] == [1, 1]  # one parameter each
