@@ -267,6 +267,17 @@ class NatsBus:
         await self._connection.aclose()
 
 
+_POOL_SUBJECTS: Final = (
+    subjects.ALL_POOL_NEEDS,
+    subjects.ALL_POOL_STATES,
+    subjects.ALL_POOL_DEFINITIONS,
+    subjects.ALL_POOL_CHECKS,
+    subjects.ALL_POOL_PROBLEMS,
+    subjects.ALL_POOL_INVITATIONS,
+    subjects.ALL_POOL_FRONTS,
+)
+
+
 def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
     """Return the JetStream configuration of each stream by name: subjects, retention, limits."""
     common: dict[str, object] = {
@@ -306,15 +317,7 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
         },
         subjects.STREAM_POOLS: {
             **common,
-            "subjects": [
-                subjects.ALL_POOL_NEEDS,
-                subjects.ALL_POOL_STATES,
-                subjects.ALL_POOL_DEFINITIONS,
-                subjects.ALL_POOL_CHECKS,
-                subjects.ALL_POOL_PROBLEMS,
-                subjects.ALL_POOL_INVITATIONS,
-                subjects.ALL_POOL_FRONTS,
-            ],
+            "subjects": list(_POOL_SUBJECTS),
             "retention": "limits",
             "max_msgs_per_subject": 1,
             # How `NatsLastValues` reads.
