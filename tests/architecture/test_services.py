@@ -12,7 +12,7 @@ PACKAGES = {
     for path in sorted(ROOT.glob("services/*/svc_*"))
     if path.name not in {"svc_common", "svc_standalone"} and path.is_dir()
 }
-COMPOSITION = {"app", "__main__", "check_child", "fleet.app", "wiring"}
+COMPOSITION = {"app", "__main__", "check_child", "fleet.app", "joining.__main__", "wiring"}
 """Modules that may name concrete adapters: they start processes, or compose parts of them."""
 CONCRETE_PLUMBING = (
     "svc_common.messaging.nats_",

@@ -36,7 +36,7 @@ from svc_common.messaging.nats_requests import (
     NoRespondersError,
     RequestTable,
 )
-from svc_common.messaging.nats_settings import ALPN_PROTOCOL, NatsSettings, Server
+from svc_common.messaging.nats_settings import NatsSettings, Server
 from svc_common.socket_loop import route_to_socket
 from svc_common.subjects import check_id
 from svc_common.tasks import StoppedError, result_unless, wait_first
@@ -306,10 +306,7 @@ class Connection:
     async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
         """Connect a nats-py client after a pause; never send a secret to a server without TLS."""
         await asyncio.sleep(wait_s)
-        settings = self._settings
-        tls = settings.tls and settings.tls()
-        if tls is not None and settings.tls_first:
-            tls.set_alpn_protocols([ALPN_PROTOCOL])
+        settings, tls = self._settings, self._settings.tls_context()
         host = f"[{server.host}]" if ":" in server.host else server.host
 
         def reveal(secret: str) -> str:

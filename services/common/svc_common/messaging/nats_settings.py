@@ -123,6 +123,13 @@ class NatsSettings:
             folder=login.folder,
         )
 
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return a context for one connection, with our protocol where TLS is first; None: none."""
+        context = self.tls and self.tls()
+        if context is not None and self.tls_first:
+            context.set_alpn_protocols([ALPN_PROTOCOL])
+        return context
+
     def servers(self) -> list[Server]:
         """Parse the comma-separated address to servers; raise InvalidArgumentError if malformed.
 
