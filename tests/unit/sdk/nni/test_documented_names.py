@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -265,6 +266,8 @@ METHODS = {
     "update_trial_concurrency": "value",
     "update_max_experiment_duration": "value",
     "update_search_space": "value",
+    "run_or_resume": "port wait_completion debug",
+    "has_checkpoint": "",
     "get_all_experiments_metadata": "",
     "get_experiment_metadata": "experiment_id",
 }
@@ -402,6 +405,40 @@ def test_every_method_of_an_experiment_takes_its_documented_arguments(method: st
 
 def test_every_mode_of_running_has_its_name() -> None:
     assert {mode.name for mode in RunMode} == {"Background", "Foreground", "Detach"}
+
+
+@pytest.mark.parametrize(
+    "name", ["GP", "Metis", "PBT", "Batch", "DNGO", "random", "tpe", "gridsearch", "Anneal", "smac"]
+)
+def test_every_name_of_a_tuner_in_nni_3_is_taken(name: str) -> None:
+    assert factory.find("tuner", name).kind == "tuner"
+
+
+@pytest.mark.parametrize("name", ["BOHB", "Hyperband"])
+def test_advisor_may_stand_under_tuner_as_in_nni_3(name: str) -> None:
+    config = ExperimentConfig("local", tuner={"name": name})
+
+    assert config.given("advisor") == AlgorithmConfig(name=name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nni.ClassArgsValidator",
+        "nni.utils.ClassArgsValidator",
+        "nni.utils.merge_parameter",
+        "nni.algorithms.hpo.tpe_tuner.TpeTuner",
+        "nni.algorithms.hpo.random_tuner.RandomTuner",
+        "nni.typehint.Parameters",
+        "nni.typehint.SearchSpace",
+        "nni.typehint.TrialMetric",
+        "nni.typehint.TrialRecord",
+    ],
+)
+def test_every_documented_import_of_a_tuner_is_there(path: str) -> None:
+    module, _, name = path.rpartition(".")
+
+    assert getattr(import_module(module), name)
 
 
 @pytest.mark.parametrize("line", COMMANDS)
