@@ -104,7 +104,9 @@ def main(arguments: list[str]) -> int:
     figures = []
     for name, measure in rows.items():
         if not options.rows or name in options.rows:
-            figures += measure()
+            found = measure()
+            print_figures(found)  # a later row may fail
+            figures += found
     print_figures(figures)
     return 0 if all(one.met for one in figures) else 1
 
