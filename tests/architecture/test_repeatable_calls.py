@@ -19,6 +19,12 @@ REPEATABLE = {
     "Upload": "bytes lie under their own hash",
     "PrepareUpload": "bytes lie under their own hash",
     "CompleteUpload": "bytes lie under their own hash",
+    "CreatePool": "the same content again is the pool that exists",
+    "UpdatePool": "it replaces the whole definition",
+    "DrainPool": "it says how the pool is to be, not what changes",
+    "RemovePool": "a second call says that there is no such pool",
+    "InviteRunner": "the word of a lost answer is known to none, and expires",
+    "RevokeInvitations": "what is revoked is not there a second time",
     "CollectGarbage": "what was collected is not there a second time",
 }
 """Calls that change something, need no request id, and why."""

@@ -34,6 +34,7 @@ MUTABLE = {
     "services/trial-runner/svc_trial_runner/fleet/domain/pool.py": {
         *("AgentRecord", "PlatformRecord", "Pool"),
     },
+    "services/trial-runner/svc_trial_runner/fleet/domain/shared_pools.py": {"SharedPool"},
     "services/trial-runner/svc_trial_runner/reporting/recovery.py": {"InheritedReports"},
     "sdk/nni/hpo/advisors/_halving_advisor.py": {"_Running"},
     "sdk/nni/hpo/advisors/asha.py": {"_Run"},

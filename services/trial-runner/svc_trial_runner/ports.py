@@ -203,9 +203,7 @@ class TrialFolders(Protocol):
     def prepare(self, directory: str, output_folder: str = "") -> None:
         """Let trials write to a trial's folder, where they run as another user than the agent.
 
-        Args:
-            directory: of the trial.
-            output_folder: for outputs, below it; it is created. Empty: the folder itself.
+        A folder for outputs, below it, is created.
 
         Raises:
             LaunchError: the folder cannot be created.
@@ -407,18 +405,6 @@ class ProcessTable(Protocol):
 
     def own(self, process_ids: Iterable[int]) -> frozenset[int]:
         """Return the ids that are descendants of this agent."""
-        ...
-
-
-class SharedFolder(Protocol):
-    """Interface of a shared storage that trials write to."""
-
-    async def ensure(self) -> None:
-        """Mount it, unless it is there.
-
-        Raises:
-            LaunchError: it cannot be mounted; the text is for the user.
-        """
         ...
 
 

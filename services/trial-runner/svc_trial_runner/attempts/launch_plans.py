@@ -6,15 +6,27 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from svc_common.storage.shared_storage import OUTPUT_FOLDER as SHARED_OUTPUTS
 from svc_trial_runner.domain.command import PythonCommand, parse_python_command
 from svc_trial_runner.domain.launch import base_environment
 from svc_trial_runner.domain.tasks import TrialWork
-from svc_trial_runner.ports import CodeStore, Environments, LaunchError, SharedFolder
+from svc_trial_runner.ports import CodeStore, Environments, LaunchError
 
 _PLANS_KEPT: Final = 64
+
+
+class SharedFolder(Protocol):
+    """Interface of a shared storage that trials write to."""
+
+    async def ensure(self) -> None:
+        """Mount it, unless it is there.
+
+        Raises:
+            LaunchError: it cannot be mounted; the text is for the user.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
