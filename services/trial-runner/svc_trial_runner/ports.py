@@ -201,9 +201,7 @@ class TrialFolders(Protocol):
     """Interface that creates trials' folders."""
 
     def prepare(self, directory: str, output_folder: str = "") -> None:
-        """Let trials write to a trial's folder, where they run as another user than the agent.
-
-        A folder for outputs, below it, is created.
+        """Let trials write to their folder as another user than the agent; create that of outputs.
 
         Raises:
             LaunchError: the folder cannot be created.
