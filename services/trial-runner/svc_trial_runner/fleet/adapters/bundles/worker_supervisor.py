@@ -1,8 +1,7 @@
 """Process above one agent on a worker: its log with a limit, its end as a file; standard library.
 
 It holds the lock of the agent's folder as long as the agent runs, so that no agent runs twice. The
-agent gets its settings, which have secrets, on stdin. Only an agent of a batch system has them in a
-file while it runs, for its user only: the system may run the agent again after its node has failed.
+agent gets its settings, which have secrets, on stdin; while it runs no file has them.
 """
 
 import errno
@@ -29,6 +28,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     file_errors,
     make_private,
     write_fields,
+    write_private,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_machine import boot_key, machine_key
 from svc_trial_runner.fleet.adapters.bundles.worker_processes import MARK, kill_marked, start_time
@@ -157,9 +157,9 @@ def supervise(folders: WorkerFolders, name: str, digest: str, settings: bytes | 
         folders: of NNI.
         name: of the agent.
         digest: of the bundle that it runs from.
-        settings: content of its file of settings; None: that file is in its folder, and stays
-            there until the agent ends by itself, since a batch system may run an agent once more
-            whose node has failed, or that was asked to end.
+        settings: content of its file of settings; None: that file is in its folder, from which it
+            is removed, and written again after a request to end, since a batch system may then run
+            the agent once more.
 
     Raises:
         WorkerError: the folder cannot be used, or there are no settings.
@@ -198,12 +198,11 @@ def _run(bundle: Path, folder: Path, digest: str, given: bytes | None) -> int:
     assert agent.stdin is not None
     with suppress(BrokenPipeError), agent.stdin:
         agent.stdin.write(settings)
-    if given is not None:
-        (folder / SETTINGS).unlink(missing_ok=True)
+    (folder / SETTINGS).unlink(missing_ok=True)
     _notify("started")
     code = _await_end(agent, log, folder)
-    if given is None and not termination.requested:
-        (folder / SETTINGS).unlink(missing_ok=True)
+    if given is None and termination.requested:
+        write_private(folder / SETTINGS, settings)
     return code
 
 

@@ -17,7 +17,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_folders import (
     WorkerFolders,
     read_fields,
 )
-from svc_trial_runner.fleet.adapters.bundles.worker_processes import kill_marked, runs, wait_until
+from svc_trial_runner.fleet.adapters.bundles.worker_processes import runs, wait_until
 from svc_trial_runner.fleet.adapters.bundles.worker_supervisor import (
     LimitedLog,
     lock_agent,
@@ -92,10 +92,7 @@ def test_error_of_an_agent_goes_before_what_it_wrote_at_last(folders: WorkerFold
     assert read_fields(folders.agent("one") / END)["reason"] == "ERROR: no bus"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_settings_stay_for_a_job_that_is_requeued(
-    folders: WorkerFolders, number: signal.Signals
-) -> None:
+def test_settings_are_there_again_for_a_job_that_is_requeued(folders: WorkerFolders) -> None:
     folder = folders.agent("one")
     folder.mkdir()
     (folder / SETTINGS).write_text("{}")
@@ -104,17 +101,11 @@ def test_settings_stay_for_a_job_that_is_requeued(
         assert job.stdout is not None
         job.stdout.readline()
         process = read_fields(folder / PROCESS)
-        os.kill(process["pid"], number)
+        assert not (folder / SETTINGS).exists()
+        os.kill(process["pid"], signal.SIGTERM)
 
     assert wait_until(lambda: not runs(process["pid"], process["start_time"]), 30)
     assert (folder / SETTINGS).read_text() == "{}"
-    kill_marked(folder)
-
-
-def test_settings_are_gone_with_an_agent_that_ended_by_itself(folders: WorkerFolders) -> None:
-    run(folders, "one", '{"exit": 0}')
-
-    assert not (folders.agent("one") / SETTINGS).exists()
 
 
 def test_agent_whose_lock_is_held_is_not_run_again(
