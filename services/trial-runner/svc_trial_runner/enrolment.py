@@ -133,12 +133,18 @@ def request_from_line(line: bytes) -> EnrolmentRequest:
     """
     fields = _fields(line)
     slots = fields.get("slots", 1)
-    texts = [value for name, value in fields.items() if name != "slots"]
-    if not all(isinstance(text, str) and 0 < len(text) <= _TEXT_LIMIT for text in texts):
-        raise InvalidArgumentError("request", f"must have texts of 1 to {_TEXT_LIMIT} characters")
-    if not isinstance(slots, int) or not 1 <= slots <= _SLOTS_LIMIT:
+    if not all(_is_text(value) for name, value in fields.items() if name != "slots"):
+        raise InvalidArgumentError(
+            "request", f"must have texts of 1 to {_TEXT_LIMIT} printable characters"
+        )
+    if type(slots) is not int or not 1 <= slots <= _SLOTS_LIMIT:  # True is no number
         raise InvalidArgumentError("slots", f"must be 1 to {_SLOTS_LIMIT}")
     return _built(EnrolmentRequest, fields)
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value can be shown, logged and encoded: JSON has lone surrogates, too."""
+    return isinstance(value, str) and 0 < len(value) <= _TEXT_LIMIT and value.isprintable()
 
 
 def answer_to_line(answer: Enrolled | Refused) -> bytes:
@@ -163,7 +169,7 @@ def _line(fields: Mapping[str, object]) -> bytes:
 def _fields(line: bytes) -> Mapping[str, Any]:
     try:
         found: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError("enrolment", "must be a line of JSON") from error
     if not isinstance(found, Mapping):
         raise InvalidArgumentError("enrolment", "must be a JSON object")

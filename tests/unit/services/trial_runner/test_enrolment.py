@@ -58,6 +58,11 @@ def test_request_survives_its_line() -> None:
         request_to_line(REQUEST).replace(b"desks", b"d" * 201),
         request_to_line(REQUEST).replace(b'"desks"', b"7"),
         request_to_line(REQUEST).replace(b"slots", b"posts"),
+        request_to_line(REQUEST).replace(b"3", b"true"),
+        request_to_line(REQUEST).replace(b'"host"', b'"\\ud800"'),
+        request_to_line(REQUEST).replace(b': "secret"', b': "\\ud800"'),
+        request_to_line(REQUEST).replace(b'"host"', b'"\\u001b[2J"'),
+        b"[" * 16_000 + b"\n",
     ],
 )
 def test_line_that_is_no_request_is_refused(line: bytes) -> None:
