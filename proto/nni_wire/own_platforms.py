@@ -43,12 +43,15 @@ def load_own_platform(name: str) -> Any | None:  # noqa: ANN401 - an object of a
     """Return the object of a platform's entry point; None: no package adds it.
 
     Raises:
-        ImportError: its module cannot be imported.
+        ImportError: its module cannot be imported, or has no such object.
     """
     from importlib.metadata import entry_points  # as above
 
     for point in entry_points(group=GROUP, name=name):
-        return point.load()
+        try:
+            return point.load()
+        except AttributeError as error:
+            raise ImportError(f"{point.value}: {error}", name=point.module) from error
     return None
 
 

@@ -19,12 +19,13 @@ entry = PlatformEntry("queues:Config", "queues:Adapter", isolated=True)
 
 @pytest.fixture(autouse=True)
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a package that adds two platforms, one of which is broken."""
+    """Install a package that adds platforms, some of which are broken."""
     info = tmp_path / "queues-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: queues\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\nqueue = queues_of_a_test:entry\nbroken = queues_missing:entry\n"
+        "misspelled = queues_of_a_test:enrty\n"
     )
     (tmp_path / "queues_of_a_test.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -47,6 +48,11 @@ def test_platform_that_no_package_adds_is_none() -> None:
 def test_module_that_is_missing_is_an_import_error() -> None:
     with pytest.raises(ImportError, match="queues_missing"):
         load_own_platform("broken")
+
+
+def test_object_that_the_module_lacks_is_an_import_error() -> None:
+    with pytest.raises(ImportError, match="queues_of_a_test:enrty"):
+        load_own_platform("misspelled")
 
 
 def test_reference_is_an_object_of_a_module() -> None:

@@ -23,9 +23,7 @@ def own_platform_class(platform: str) -> type[TrainingServiceConfig] | None:
             return None
         found = load_reference(entry.config) if isinstance(entry, PlatformEntry) else None
     except ImportError as error:
-        problem = Problem(
-            "platform", f"cannot be imported: {error}", platform, "repair its package"
-        )
+        problem = Problem("platform", f"cannot be imported: {error}", platform, repair)
         raise ConfigError([problem]) from error
     if not isinstance(found, type) or not issubclass(found, TrainingServiceConfig):
         rule = "must have a PlatformEntry whose config is a TrainingServiceConfig"
