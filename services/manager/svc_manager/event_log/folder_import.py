@@ -6,9 +6,9 @@ Its `events.log` becomes a log of this installation.
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from nni_proto.experiment.v1 import event_pb2
+from nni_proto.experiment.v1 import config_pb2, event_pb2
 from svc_common.errors import InvalidArgumentError, LostOwnershipError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import LOADING, EventLog
@@ -24,10 +24,17 @@ from svc_manager.event_log.reader import FOLD_ERRORS, FoldedExperiment, fold_bat
 from svc_manager.ports import Journals
 
 _EVENTS: Final = "events.log"
+CheckConfig: TypeAlias = Callable[[config_pb2.ExperimentConfig], object]
+"""Raises InvalidArgumentError unless the caller may name the folders in a configuration."""
 
 
 async def import_folder(
-    events: EventLog, journals: Journals, ids: TrialIds, experiment_id: str, directory: Path
+    events: EventLog,
+    journals: Journals,
+    ids: TrialIds,
+    experiment_id: str,
+    directory: Path,
+    check_config: CheckConfig | None = None,
 ) -> list[str]:
     """Rebuild an unknown experiment's log on the bus from its folder's event log file.
 
@@ -35,12 +42,20 @@ async def import_folder(
     batches are rewritten to the new ones, and the INBOX cursor restarts at 0: both name places in
     streams that were not copied. Afterwards the file has the positions of the new log.
 
+    Args:
+        events: the logs.
+        journals: event log files in the folders of experiments.
+        ids: source of ids.
+        experiment_id: the experiment.
+        directory: its folder.
+        check_config: checks the configuration in the log; None: no caller has asked for the import.
+
     Returns:
         Warnings: of a damaged file only the part before the damage is imported.
 
     Raises:
         NotFoundError: the folder holds no log.
-        InvalidArgumentError: the log is of another experiment.
+        InvalidArgumentError: the log is of another experiment, or its configuration is refused.
         LostOwnershipError: another import of it is under way.
     """
     found = await journals.experiment_of(directory)
@@ -52,7 +67,7 @@ async def import_folder(
             str(directory),
             f"its log is of experiment {found or 'none'}",
         )
-    batches = checked_batches(records, experiment_id)
+    batches = checked_batches(records, experiment_id, check_config)
     damage = await journals.damage_of(directory)
     if damage:
         get_logger().warning(
@@ -206,13 +221,15 @@ async def _cut_off(
 
 
 def checked_batches(
-    records: list[tuple[int, bytes]], experiment_id: str
+    records: list[tuple[int, bytes]],
+    experiment_id: str,
+    check_config: CheckConfig | None = None,
 ) -> list[tuple[int, event_pb2.EventBatch]]:
     """Decode another installation's log; raise InvalidArgumentError unless it folds and fits.
 
     Raises:
-        InvalidArgumentError: it cannot be folded, is of another experiment, or names trials that
-            could not be names of folders.
+        InvalidArgumentError: it cannot be folded, is of another experiment, names trials that
+            could not be names of folders, or `check_config` refuses its configuration.
     """
     folded = FoldedExperiment(Experiment())
     last = 0
@@ -234,6 +251,8 @@ def checked_batches(
         )
     for trial_id in folded.experiment.trials:
         check_id("trial_id", trial_id)
+    if check_config is not None:
+        check_config(config_pb2.ExperimentConfig.FromString(folded.experiment.config))
     return [(sequence, batch_from_bytes(payload)) for sequence, payload in records]
 
 

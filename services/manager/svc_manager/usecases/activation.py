@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
@@ -34,7 +35,6 @@ from svc_manager.blobs.shared_storages import SharedStorages
 from svc_manager.converters.creation import created_event
 from svc_manager.converters.platform_secrets import required_secrets, take_secrets
 from svc_manager.converters.scalars import pool_of
-from svc_manager.converters.shared_storage import storage_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
 from svc_manager.domain.requests import check_repetition, fingerprint
@@ -166,8 +166,8 @@ class Activations:
         self._environment = dict(environment or {})
         self._admission = admission or FolderAdmission([default_root])
         self._platforms = platforms
-        self._creating: dict[str, asyncio.Lock] = {}
-        self._importing: dict[str, asyncio.Lock] = {}
+        self._creating: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._importing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.events = ports.events
 
     def urls(self, view: experiment_pb2.Experiment) -> list[str]:
@@ -249,10 +249,7 @@ class Activations:
         root = self._admission.check(
             "experiment_working_directory", config.experiment_working_directory
         )
-        storage = storage_of(config, secrets[0] if secrets else {})
-        if storage is not None:
-            self._admission.check("sharedStorage.localMountPoint", storage.local_mount_point)
-        return root, storage
+        return root, self._admission.check_storage(config, secrets[0] if secrets else {})
 
     async def _write_secrets(self, pool: str, secrets: Sequence[Mapping[str, str]]) -> None:
         for index, values in enumerate(secrets):
@@ -413,6 +410,7 @@ class Activations:
                     self._ports.ids,
                     experiment_id,
                     directory,
+                    self._admission.check_storage,
                 )
                 return await self._registry.find(experiment_id), warnings
             finally:

@@ -212,7 +212,8 @@ class Archives:
         raise _id_in_use(header.experiment_id, "is here already")
 
     async def _import(self, header: pb.LoadHeader, stage: Stage, directory: Path) -> None:
-        batches = checked_batches(await stage.records(), header.experiment_id)
+        records = await stage.records()
+        batches = checked_batches(records, header.experiment_id, self._admission.check_storage)
         await self._put_values(stage, batches)
         for name, path in stage.outputs():
             key = output_prefix(header.experiment_id) + name

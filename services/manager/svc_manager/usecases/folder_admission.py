@@ -1,11 +1,14 @@
-"""Admission of folders of this machine that requests name."""
+"""Admission of folders of this machine that requests, and the logs they bring, name."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from nni_proto.experiment.v1 import config_pb2
 from svc_common.access.current_call import audit_folder, is_owner
 from svc_common.errors import InvalidArgumentError
+from svc_common.storage.shared_storage import SharedStorage
+from svc_manager.converters.shared_storage import storage_of
 
 
 class FolderAdmission:
@@ -49,3 +52,23 @@ class FolderAdmission:
             "choose one there; the owner of this installation may use any folder, and may allow "
             "others to all in the manager's variable NNI_EXPERIMENT_ROOTS",
         )
+
+    def check_storage(
+        self, config: config_pb2.ExperimentConfig, secret_values: Mapping[str, str] | None = None
+    ) -> SharedStorage | None:
+        """Return the shared storage of a configuration, if the caller may name its mount point.
+
+        A log that is imported or loaded has to pass this, too: the manager mounts, reads and
+        deletes where its configuration says.
+
+        Args:
+            config: of an experiment.
+            secret_values: of its first platform, by path; None: the storage needs none.
+
+        Raises:
+            InvalidArgumentError: a field breaks a rule, or the caller may not name the folder.
+        """
+        storage = storage_of(config, secret_values)
+        if storage is not None:
+            self.check("sharedStorage.localMountPoint", storage.local_mount_point)
+        return storage

@@ -15,6 +15,7 @@ from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from nni_proto.experiment.v1 import history_service_pb2 as history_pb
 from nni_wire.folders import ANNOTATED_CODE_FOLDER
+from nni_wire.values import to_value
 from svc_common.access.current_call import audit_folder, is_owner, serving
 from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.clock import SystemClock
@@ -25,7 +26,9 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.adapters.event_file import EVENT_FILE, EventFile, read_records
 from svc_manager.adapters.random_ids import RandomIds
 from svc_manager.adapters.saved_folders import LocalSavedFolders
+from svc_manager.event_log.file_format import MAGIC, record_of
 from svc_manager.usecases.activation import ReopenRequest
+from svc_manager.usecases.archive_names import EVENTS
 from svc_manager.usecases.archives import ArchiveDependencies, Archives
 from svc_manager.usecases.folder_admission import FolderAdmission
 from tests.unit.services.manager.world import World, world_on
@@ -300,6 +303,86 @@ async def test_forged_log_cannot_name_trials_as_paths(world: World) -> None:
         await world.experiments.view(request)
     with pytest.raises(NotFoundError):
         await world.experiments.get(experiment_id)
+
+
+def with_storage(event: event_pb2.Event, place: Path) -> None:
+    """Give the configuration of a first event a shared storage at a folder."""
+    section = {
+        "storageType": "NFS",
+        "localMountPoint": str(place),
+        "remoteMountPoint": "data",
+        "localMounted": "nnimount",
+        "nfsServer": "10.0.0.9",
+        "exportedDirectory": "/data",
+    }
+    config = event.experiment_created.config
+    del config.training_services[:]
+    config.training_services.add(platform="remote", options=to_value({"sharedStorage": section}))
+
+
+def with_storage_in_log(folder: Path, target: Path, place: Path) -> None:
+    """Copy the log of a folder, with a shared storage in its configuration."""
+    (target / "db").mkdir(parents=True)
+    (target / "log").mkdir()
+    file = EventFile(target / EVENT_FILE)
+    for sequence, payload in read_records(folder / EVENT_FILE):
+        batch = event_pb2.EventBatch.FromString(payload)
+        for event in batch.events:
+            if event.HasField("experiment_created"):
+                with_storage(event, place)
+        file.append(sequence, batch.SerializeToString())
+    file.close()
+
+
+async def test_forged_log_cannot_choose_where_a_shared_storage_is_mounted(
+    world: World, outside: Path
+) -> None:
+    experiment_id, folder = await stopped(world)
+    with_storage_in_log(folder, world.folder / "forged", outside)
+    await world.experiments.delete(experiment_id)
+
+    request = ReopenRequest(experiment_id, experiment_directory=str(world.folder / "forged"))
+    with (
+        serving(USER),
+        pytest.raises(InvalidArgumentError, match=r"localMountPoint must be"),
+    ):
+        await world.experiments.view(request)
+    with pytest.raises(NotFoundError):
+        await world.experiments.get(experiment_id)
+
+    with serving(OWNER):
+        opened = await world.experiments.view(request)
+    assert opened.experiment.directory == str(world.folder / "forged")
+
+
+async def test_loaded_archive_cannot_choose_where_a_shared_storage_is_mounted(
+    world: World, outside: Path
+) -> None:
+    experiment_id, folder = await stopped(world)
+    with_storage_in_log(folder, world.folder / "forged", outside)
+    await world.experiments.delete(experiment_id)
+    forged_log = MAGIC + b"".join(
+        record_of(sequence, payload)
+        for sequence, payload in read_records(world.folder / "forged" / EVENT_FILE)
+    )
+
+    async def requests() -> AsyncIterator[history_pb.LoadExperimentRequest]:
+        yield history_pb.LoadExperimentRequest(
+            header=history_pb.LoadHeader(
+                experiment_id=experiment_id,
+                experiment_working_directory=str(world.folder / "experiments"),
+            )
+        )
+        piece = history_pb.FilePiece(name=EVENTS, data=forged_log, last=True)
+        yield history_pb.LoadExperimentRequest(piece=piece)
+
+    with (
+        serving(USER),
+        pytest.raises(InvalidArgumentError, match=r"localMountPoint must be"),
+    ):
+        await archives(world).load(requests())
+    assert untouched(outside)
+    assert not folder.exists()
 
 
 async def test_user_loads_no_experiment_below_no_root(world: World, outside: Path) -> None:
