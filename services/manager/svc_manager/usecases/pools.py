@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Final
+from weakref import WeakValueDictionary
 
 from google.protobuf.message import DecodeError
 
@@ -64,7 +65,7 @@ class Pools:
         self._clock = clock
         self._platforms = [one for one in platforms if one != POOL_PLATFORM]
         self._limit = limit
-        self._changes: dict[str, asyncio.Lock] = {}
+        self._changes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(self, wanted: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
         """Create a pool; a repetition with the same content returns it.
@@ -154,8 +155,6 @@ class Pools:
             await self._last_values.delete(subjects.pool_state_subject(name))
             await self._last_values.delete(subjects.pool_invitations_subject(name))
             await self._last_values.delete(subjects.pool_front_subject(name))
-            await self._last_values.delete(subjects.pool_invitations_subject(name))
-            await self._last_values.delete(subjects.pool_front_subject(name))
             if not users:
                 await self._tasks.close_pool(name)
             await self._secrets.remove_pool(name)
@@ -176,9 +175,7 @@ class Pools:
     ) -> Page[pool_service_pb2.Pool]:
         """Return a page of pools by name; 100 if no size is given."""
         size = sized(page_size, default=100, limit=1000)
-        values = await self._last_values.read(subjects.ALL_POOL_DEFINITIONS)
-        found = [pool_pb2.PoolDefinition.FromString(value.payload) for value in values]
-        found.sort(key=lambda one: one.pool)
+        found = await self._definitions()
         page = page_behind(found, lambda one: one.pool, page_token, size, str)
         return Page([await self._view(one) for one in page.items], page.next_token)
 
@@ -190,8 +187,7 @@ class Pools:
         """
         present = await self._find(name)
         if present is None or present.removed:
-            values = await self._last_values.read(subjects.ALL_POOL_DEFINITIONS)
-            known = sorted(subjects.pool_of_subject(value.subject) for value in values)
+            known = [one.pool for one in await self._definitions() if not one.removed]
             raise InvalidArgumentError(
                 "trainingService.name",
                 "must be a pool of this installation",
@@ -200,6 +196,7 @@ class Pools:
             )
 
     def _change(self, name: str) -> asyncio.Lock:
+        """Return the lock of a pool's changes, which is there as long as a change uses it."""
         subjects.check_id("pool", name)
         return self._changes.setdefault(name, asyncio.Lock())
 
@@ -226,6 +223,12 @@ class Pools:
         for index, (platform, values) in enumerate(zip(definition.platforms, secrets, strict=True)):
             platform.secrets_id = secrets_id_of(definition.pool, index) if values else ""
         return definition, secrets
+
+    async def _definitions(self) -> list[pool_pb2.PoolDefinition]:
+        """Return the definitions of all pools by name."""
+        values = await self._last_values.read(subjects.ALL_POOL_DEFINITIONS)
+        found = [pool_pb2.PoolDefinition.FromString(value.payload) for value in values]
+        return sorted(found, key=lambda one: one.pool)
 
     async def _find(self, name: str) -> pool_pb2.PoolDefinition | None:
         values = await self._last_values.read(subjects.pool_definition_subject(name))

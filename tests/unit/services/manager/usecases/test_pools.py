@@ -253,6 +253,8 @@ async def test_pool_that_is_not_clean_yet_stays_until_the_removal_is_repeated(wo
         await world.pools.create(definition())
     with pytest.raises(FailedPreconditionError, match="being removed"):
         await world.pools.update(definition())
+    with pytest.raises(InvalidArgumentError, match="it has none"):
+        await world.pools.check_exists("gpus")
 
     async with asyncio.timeout(LIMIT_S):
         await asyncio.gather(world.pools.remove("gpus"), world.clean())
