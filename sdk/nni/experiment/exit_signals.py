@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 OnExit: TypeAlias = Literal["stop", "leave"]
 """Fate of an experiment when a signal ends the process that waits for it."""
@@ -20,7 +20,7 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """Record of an interrupt that came while interrupts were deferred."""
+    """Record of a signal that came while signals were deferred."""
 
     def __init__(self) -> None:
         self.came = False
@@ -40,22 +40,26 @@ def check_on_exit(on_exit: str) -> None:
 def deferred_interrupt() -> Iterator[Interruption]:
     """Defer Ctrl-C while a call runs whose outcome must be known; raise it afterwards.
 
-    The second Ctrl-C is not deferred.
+    Within `signals_as_exit` its signals are deferred, too. The second signal is not deferred.
 
     Raises:
         KeyboardInterrupt: Ctrl-C came meanwhile, and the block has not set `came` back to false.
+        SystemExit: the same for a signal of `signals_as_exit`.
     """
     interruption = Interruption()
+    first = signal.SIGINT
 
-    def defer(_number: int, _frame: FrameType | None) -> None:
+    def defer(number: int, frame: FrameType | None) -> None:
+        nonlocal first
         if interruption.came:
-            raise KeyboardInterrupt
-        interruption.came = True
+            _raise(number, frame)
+        interruption.came, first = True, signal.Signals(number)
 
-    with _handlers({signal.SIGINT: defer}):
+    exits = [number for number in _ENDING if signal.getsignal(number) is _exit]
+    with _handlers(dict.fromkeys((signal.SIGINT, *exits), defer)):
         yield interruption
     if interruption.came:
-        raise KeyboardInterrupt
+        _raise(first, None)
 
 
 @contextmanager
@@ -88,5 +92,11 @@ def _handlers(
             signal.signal(number, signal.SIG_DFL if former is None else former)
 
 
-def _exit(number: int, _frame: FrameType | None) -> None:
+def _raise(number: int, frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    _exit(number, frame)
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)

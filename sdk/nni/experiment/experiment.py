@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -164,7 +164,8 @@ class Experiment(ExperimentHandle):
         check_on_exit(on_exit)
         mode = RunMode.Detach if on_exit == "leave" else RunMode.Background
         with signals_as_exit():
-            self.start(port, debug, mode)
+            with self._stopped_at_signal(on_exit):
+                self.start(port, debug, mode)
             return self._run_to_end(on_exit) if wait_completion else None
 
     def run_or_resume(
@@ -204,6 +205,19 @@ class Experiment(ExperimentHandle):
         """Raise WrongStateError if this object has an experiment that is open."""
         if self._is_open:
             raise WrongStateError(f"the experiment has been started already, its id is {self.id}")
+
+    @contextlib.contextmanager
+    def _stopped_at_signal(self, on_exit: OnExit) -> Iterator[None]:
+        """Stop the experiment, if it is open by then, when a signal ends its start.
+
+        The end of the process would do it, too; that of a notebook may be days away.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            if on_exit == "stop":
+                self.stop()
+            raise
 
     def _run_to_end(self, on_exit: OnExit = "stop") -> bool:
         done, interrupted = False, True
@@ -408,7 +422,8 @@ class Experiment(ExperimentHandle):
             )
 
         with signals_as_exit():
-            self._reopen(port, "resumed", resume_on)
+            with self._stopped_at_signal("stop"):
+                self._reopen(port, "resumed", resume_on)
             return self._run_to_end() if wait_completion else None
 
     def _view(self, port: int | None) -> None:

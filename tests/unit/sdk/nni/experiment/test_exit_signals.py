@@ -47,6 +47,31 @@ def test_second_interrupt_is_raised_at_once() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_that_exits_is_deferred_like_an_interrupt(number: signal.Signals) -> None:
+    done: list[str] = []
+
+    def exited() -> None:
+        with signals_as_exit(), deferred_interrupt():
+            send(number)
+            done.append("rest of the block")
+
+    with pytest.raises(SystemExit) as ended:
+        exited()
+
+    assert done == ["rest of the block"]
+    assert ended.value.code == 128 + number
+
+
+def test_signal_that_ends_the_process_by_itself_is_not_deferred() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    with deferred_interrupt():
+        within = signal.getsignal(signal.SIGTERM)
+
+    assert within is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_exits_with_the_code_of_a_shell(number: signal.Signals) -> None:
     before = signal.getsignal(number)
 

@@ -162,6 +162,24 @@ def test_signal_in_run_stops_the_experiment_or_leaves_it(
     assert manager.known["new00001"].state == state
 
 
+@pytest.mark.parametrize(("on_exit", "state"), [("stop", STOPPED), ("leave", RUNNING)])
+def test_interrupt_while_the_algorithm_loads_stops_the_experiment_or_leaves_it(
+    on_exit: OnExit,
+    state: experiment_pb2.ExperimentState.ValueType,
+    manager: InMemoryManager,
+) -> None:
+    def interrupt_first_wait() -> None:
+        manager.on_wait = lambda: None
+        os.kill(os.getpid(), signal.SIGINT)
+
+    manager.on_wait = interrupt_first_wait
+
+    with pytest.raises(KeyboardInterrupt):
+        Experiment(complete()).run(0, on_exit=on_exit)
+
+    assert manager.known["new00001"].state == state
+
+
 def test_unknown_fate_at_a_signal_is_refused(manager: InMemoryManager) -> None:
     with pytest.raises(ValueError, match="on_exit must be 'stop' or 'leave', got 'go'"):
         Experiment(complete()).run(0, on_exit="go")  # type: ignore[arg-type] # as a user may
