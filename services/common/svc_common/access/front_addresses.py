@@ -10,6 +10,22 @@ import ipaddress
 from typing import Final
 
 _NETWORK: Final = ipaddress.ip_network("127.64.0.0/10")
+_HOST_BITS: Final = 64
+"""Bits of an IPv6 address that a machine chooses itself."""
+
+
+def counted_address(client: str) -> str:
+    """Return the address by which the limits of a client are counted.
+
+    A machine may use any address of its IPv6 network, so these count as one.
+
+    Args:
+        client: address of the client, without port.
+    """
+    address = _parsed(client)
+    if not isinstance(address, ipaddress.IPv6Address):
+        return client
+    return str(ipaddress.IPv6Address(int(address) >> _HOST_BITS << _HOST_BITS))
 
 
 def front_source(client: str) -> str:
@@ -18,7 +34,7 @@ def front_source(client: str) -> str:
     Args:
         client: address of the client, without port.
     """
-    digest = int.from_bytes(hashlib.sha256(client.encode()).digest()[:4])
+    digest = int.from_bytes(hashlib.sha256(counted_address(client).encode()).digest()[:4])
     return str(_NETWORK[digest % _NETWORK.num_addresses])
 
 
@@ -28,7 +44,15 @@ def came_through_front(address: str) -> bool:
     Args:
         address: of the peer, without port.
     """
+    found = _parsed(address)
+    return found is not None and found in _NETWORK
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address, an IPv4 one also for how dual-stack sockets show it; None: it is none."""
     try:
-        return ipaddress.ip_address(address) in _NETWORK
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return False
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped

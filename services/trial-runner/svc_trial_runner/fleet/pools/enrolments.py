@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from svc_common.access.failure_limit import FailureLimit
+from svc_common.access.front_addresses import counted_address
 from svc_common.clock import Clock
 from svc_common.errors import (
     InvalidArgumentError,
@@ -134,12 +135,13 @@ class Enrolments:
             address: of the machine; wrong words are limited by it.
         """
         now_s = self._dependencies.clock.monotonic_s()
+        counted = counted_address(address)
         try:
-            self._failures.check(address, None, now_s)
+            self._failures.check(counted, None, now_s)
             async with self._locks[request.pool if request.pool in self._invitations else ""]:
                 answer = await self._enrol(request)
         except PermissionDeniedError as error:
-            self._failures.failed(address, now_s)
+            self._failures.failed(counted, now_s)
             get_logger().warning(
                 "enrolment refused", pool=request.pool[:80], address=address, reason=error.message
             )

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from svc_common.access.front_addresses import counted_address
+
 MOST_CONNECTIONS: Final = 4_000
 """Two per agent; each costs two descriptors."""
 MOST_OF_ADDRESS: Final = 1_000
@@ -45,7 +47,7 @@ class ConnectionCounts:
 
     def begin(self, address: str) -> bool:
         """Count a new connection in its handshake; return False if a limit refuses it."""
-        limits = self._limits
+        limits, address = self._limits, counted_address(address)
         if (
             self._connections.total() >= limits.connections
             or self._connections[address] >= limits.of_address
@@ -59,11 +61,11 @@ class ConnectionCounts:
 
     def shake(self, address: str) -> None:
         """Count the end of a handshake, good or bad."""
-        _decrement(self._handshakes, address)
+        _decrement(self._handshakes, counted_address(address))
 
     def end(self, address: str) -> None:
         """Count the end of a connection."""
-        _decrement(self._connections, address)
+        _decrement(self._connections, counted_address(address))
 
 
 def _decrement(counter: Counter[str], address: str) -> None:

@@ -29,6 +29,16 @@ def test_one_address_has_a_limit_of_connections() -> None:
     assert counts.begin("a")
 
 
+def test_addresses_of_one_ipv6_network_share_a_limit() -> None:
+    counts = ConnectionCounts(LIMITS)
+
+    assert counts.begin("2001:db8::7")
+    assert not counts.begin("2001:db8::8")
+    counts.shake("2001:db8::7")
+    counts.end("2001:db8::7")
+    assert counts.begin("2001:db8::8")
+
+
 def test_all_addresses_together_have_limits() -> None:
     counts = ConnectionCounts(LIMITS)
 
