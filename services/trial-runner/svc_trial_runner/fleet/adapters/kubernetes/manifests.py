@@ -256,12 +256,17 @@ def _pod_security(options: KubernetesOptions) -> dict[str, Any]:
 def _scheduling(options: KubernetesOptions) -> dict[str, Any]:
     given = {
         "imagePullSecrets": [{"name": name} for name in options.image_pull_secrets],
-        "nodeSelector": {name: str(value) for name, value in options.node_selector.items()},
+        "nodeSelector": {name: _label(value) for name, value in options.node_selector.items()},
         "tolerations": [dict(one) for one in options.tolerations],
         "priorityClassName": options.priority_class,
         "serviceAccountName": options.service_account,
     }
     return {name: value for name, value in given.items() if value}
+
+
+def _label(value: object) -> str:
+    """Return the value of a label as it stands in YAML: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _resources(options: KubernetesOptions, order: AgentOrder) -> dict[str, dict[str, str]]:

@@ -257,10 +257,14 @@ def _volume_problems(options: KubernetesOptions) -> Iterator[PlatformProblem]:
     paths: set[str] = set()
     for index, volume in enumerate(options.volumes):
         name = f"volumes[{index}]"
-        sources = [one for one in SOURCES if isinstance(volume.get(one), Mapping)]
+        sources = [one for one in SOURCES if one in volume]
         if len(sources) != 1:
             rule = f"must have exactly one of {', '.join(SOURCES)}"
             yield PlatformProblem(name, rule, ", ".join(sources), "others go into podTemplate")
+        elif not isinstance(volume[sources[0]], Mapping):
+            shown = repr(volume[sources[0]])[:80]
+            remedy = "the fields are those of Kubernetes; without any, write {}"
+            yield PlatformProblem(f"{name}.{sources[0]}", "must be a mapping", shown, remedy)
         yield from _path_problems(name, volume, paths)
         unknown = sorted(set(volume) - {*SOURCES, "name", "mountPath", "readOnly", "subPath"})
         if unknown:
@@ -276,7 +280,7 @@ def _secret_problems(options: KubernetesOptions) -> Iterator[PlatformProblem]:
             yield PlatformProblem(f"{name}.name", rule, str(secret.get("name", "")))
         if "mountPath" in secret:
             yield from _path_problems(name, secret, paths)
-        elif ("env" in secret) != ("key" in secret):
+        if ("env" in secret) != ("key" in secret):
             yield PlatformProblem(name, "must have env and key together, or none of them")
         elif "env" in secret and not _VARIABLE.match(str(secret["env"])):
             rule = "must be the name of a variable"
@@ -309,6 +313,10 @@ def _template_problems(options: KubernetesOptions) -> Iterator[PlatformProblem]:
         if not isinstance(options.pod_template.get(part, {}), Mapping):
             yield PlatformProblem(f"podTemplate.{part}", "must be a mapping")
             return
+    metadata = options.pod_template.get("metadata", {})
+    for part in ("labels", "annotations"):
+        if not isinstance(metadata.get(part, {}), Mapping):
+            yield PlatformProblem(f"podTemplate.metadata.{part}", "must be a mapping")
     spec = options.pod_template.get("spec", {})
     if "restartPolicy" in spec:
         rule = "must not be given: an agent is not restarted, another one is launched"

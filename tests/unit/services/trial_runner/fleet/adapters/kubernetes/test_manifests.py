@@ -117,7 +117,7 @@ def test_settings_are_in_the_secret_only() -> None:
 def test_scheduling_options_are_passed_on() -> None:
     toleration = {"key": "gpu", "operator": "Exists"}
     options = {
-        "nodeSelector": {"pool": "gpu"},
+        "nodeSelector": {"pool": "gpu", "fast": True},
         "tolerations": [toleration],
         "priorityClass": "low",
         "serviceAccount": "trainer",
@@ -126,7 +126,7 @@ def test_scheduling_options_are_passed_on() -> None:
 
     spec = pod(options)
 
-    assert spec["nodeSelector"] == {"pool": "gpu"}
+    assert spec["nodeSelector"] == {"pool": "gpu", "fast": "true"}
     assert spec["tolerations"] == [toleration]
     assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("low", "trainer")
     assert spec["imagePullSecrets"] == [{"name": "registry"}]

@@ -66,11 +66,18 @@ def test_value_of_a_wrong_type_is_a_problem_and_not_an_option() -> None:
         ({"volumes": [{**NFS, "mountPath": "/nni/home"}]}, "volumes[0].mountPath"),
         ({"volumes": [NFS, NFS]}, "volumes[1].mountPath"),
         ({"volumes": [{**NFS, "mountpath": "/b"}]}, "volumes[0].mountpath"),
+        (
+            {"volumes": [{"persistentVolumeClaim": "data", "emptyDir": {}, "mountPath": "/data"}]},
+            "volumes[0]",
+        ),
+        ({"volumes": [{"emptyDir": None, "mountPath": "/data"}]}, "volumes[0].emptyDir"),
         ({"secrets": [{"key": "token"}]}, "secrets[0].name"),
+        ({"secrets": [{"name": "a", "env": "A", "mountPath": "/a"}]}, "secrets[0]"),
         ({"secrets": [{"name": "a", "env": "A"}]}, "secrets[0]"),
         ({"secrets": [{"name": "a", "env": "A-B", "key": "b"}]}, "secrets[0].env"),
         ({"podTemplate": {"spec": []}}, "podTemplate.spec"),
         ({"podTemplate": {"metadata": None}}, "podTemplate.metadata"),
+        ({"podTemplate": {"metadata": {"labels": None}}}, "podTemplate.metadata.labels"),
         (
             {"podTemplate": {"spec": {"restartPolicy": "Always"}}},
             "podTemplate.spec.restartPolicy",
