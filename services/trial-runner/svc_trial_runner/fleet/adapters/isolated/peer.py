@@ -149,17 +149,17 @@ class Peer:
 
     async def _respond(self, number: int, method: str, params: object) -> None:
         try:
-            response = {"id": number, "result": await self._handle(method, params)}
+            result = await self._handle(method, params)
+            await self._send({"id": number, "result": result})
         except asyncio.CancelledError:
             await self._send({"id": number, **_error(PlatformError("the call was cancelled"))})
             raise
         except PlatformError as error:
-            response = {"id": number, **_error(error)}
+            await self._send({"id": number, **_error(error)})
         except Exception as error:  # noqa: BLE001 - rim: an adapter may be of others
             get_logger().exception("call failed", method=method)
             words = f"{type(error).__name__}: {error}"[:_SHOWN_CHARACTERS]
-            response = {"id": number, **_error(PlatformError(words))}
-        await self._send(response)
+            await self._send({"id": number, **_error(PlatformError(words))})
 
     async def _send(self, message: dict[str, Any]) -> None:
         try:

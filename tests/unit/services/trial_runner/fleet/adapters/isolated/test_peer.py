@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.isolated.peer import HandleCall, Peer, PeerGoneError
+from svc_trial_runner.fleet.adapters.isolated.peer import (
+    LIMIT_BYTES,
+    HandleCall,
+    Peer,
+    PeerGoneError,
+)
 from svc_trial_runner.fleet.ports import PlatformError
 
 
@@ -68,6 +73,24 @@ async def test_other_errors_are_words() -> None:
     async with peers(fail) as (caller, _):
         with pytest.raises(PlatformError, match="ZeroDivisionError: of the test"):
             await caller.call("launch")
+
+
+async def test_result_that_json_does_not_have_fails_its_call() -> None:
+    async def measure(method: str, params: Any) -> Any:
+        return {1, 2}
+
+    async with peers(measure) as (caller, _):
+        with pytest.raises(PlatformError, match="TypeError: Object of type set"):
+            await caller.call("capacity")
+
+
+async def test_result_that_is_too_long_fails_its_call() -> None:
+    async def repeat(method: str, params: Any) -> Any:
+        return "a" * LIMIT_BYTES
+
+    async with peers(repeat) as (caller, _):
+        with pytest.raises(PlatformError, match="too long"):
+            await caller.call("agents")
 
 
 async def test_cancelled_call_is_cancelled_at_the_other_end() -> None:
