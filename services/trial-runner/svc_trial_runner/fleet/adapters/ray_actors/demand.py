@@ -82,7 +82,8 @@ def missing_resources(request: Mapping[str, float], demand: ClusterDemand) -> li
 
 def resource_words(request: Mapping[str, float]) -> str:
     """Return a request in words: `2 CPU, 1 GPU, 16 GiB memory`."""
-    return ", ".join(f"{_amount(name, amount)} {name}" for name, amount in request.items())
+    words = [f"{_amount(name, amount)} {name}" for name, amount in request.items()]
+    return ", ".join(words) or "no resources"
 
 
 def _amount(name: str, amount: float) -> str:

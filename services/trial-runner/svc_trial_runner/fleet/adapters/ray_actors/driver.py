@@ -282,14 +282,18 @@ class RayDriver:
             self._ray.wait(ending, num_returns=len(ending), timeout=grace_s + COMMAND_S)
         self._kill(here)
         for name in names:
-            self._handles.pop(name, None)
-            self._looks.pop(name, None)
+            self._forget(name)
 
     def _kill(self, names: Sequence[str]) -> None:
         for name in names:
             handle = self._handle(name)
             if handle is not None:
                 self._ray.kill(handle)
+            self._forget(name)  # an actor of the same name may follow
+
+    def _forget(self, name: str) -> None:
+        self._handles.pop(name, None)
+        self._looks.pop(name, None)
 
 
 def connection_error(error: Exception, address: str, version: str) -> PlatformError:

@@ -18,6 +18,10 @@ def test_actor_that_fits_is_starting() -> None:
     )
 
 
+def test_actor_that_asks_for_nothing_is_starting() -> None:
+    assert pending_reason({}, ClusterDemand((BUSY,))) == "Ray is starting the actor (no resources)"
+
+
 def test_busy_nodes_are_named_with_their_use() -> None:
     reason = pending_reason({"CPU": 6.0}, ClusterDemand((IDLE, BUSY)))
 

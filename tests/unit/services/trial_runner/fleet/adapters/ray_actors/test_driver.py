@@ -1,3 +1,5 @@
+import itertools
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +73,27 @@ def test_head_that_is_away_may_come_back() -> None:
     assert not found.permanent
     assert "10.0.0.1:6379 cannot be reached" in found.message
     assert "ray start --head" in found.remedy
+
+
+async def test_actor_is_looked_up_anew_after_one_of_its_name_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = itertools.count(1)
+    killed: list[str] = []
+    package = SimpleNamespace(
+        is_initialized=lambda: True,
+        cloudpickle=SimpleNamespace(register_pickle_by_value=lambda _: None),
+        get_actor=lambda name, namespace: f"{namespace}/{name}/{next(numbers)}",
+        kill=killed.append,
+    )
+    monkeypatch.setitem(sys.modules, "ray", package)
+    driver = RayDriver("auto", "nni")
+
+    await driver.kill(["bundle"])
+    await driver.kill(["bundle"])
+
+    assert killed == ["nni/bundle/1", "nni/bundle/2"]
+    await driver.aclose()
 
 
 async def test_driver_that_never_connected_is_closed_twice() -> None:
