@@ -57,28 +57,28 @@ class SharedMount:
         self._private_folder = private_folder
         self._variables = dict(variables)
         self._lock = threading.Lock()
-        self._is_ready = False
         self._made = False
 
     def ensure(self) -> None:
-        """Mount the storage, unless it is there.
+        """Mount the storage, unless it is there; look each time.
+
+        Another agent of this machine may have made the mount that this one has found, and unmounts
+        it at its end: files written then would stay on the disk of this machine, unseen.
 
         Raises:
             FailedPreconditionError: it cannot be mounted, or is not the one that the manager sees.
         """
         with self._lock:
-            if self._is_ready:
+            if self._is_there():
                 return
+            self.mount()
             if not self._is_there():
-                self.mount()
-                if not self._is_there():
-                    raise FailedPreconditionError(
-                        f"sharedStorage: {self._folder} is not the storage that the manager sees: "
-                        f"it has no file {self._mark} with the mark of this experiment"
-                        if self._storage.mark
-                        else f"sharedStorage: {self._folder} is not mounted"
-                    )
-            self._is_ready = True
+                raise FailedPreconditionError(
+                    f"sharedStorage: {self._folder} is not the storage that the manager sees: "
+                    f"it has no file {self._mark} with the mark of this experiment"
+                    if self._storage.mark
+                    else f"sharedStorage: {self._folder} is not mounted"
+                )
 
     def mount(self) -> None:
         """Mount the storage.
@@ -118,7 +118,7 @@ class SharedMount:
         with self._lock:
             if not self._made:
                 return
-            self._made = self._is_ready = False
+            self._made = False
             command = unmount_command(self._storage, str(self._folder), as_root=os.geteuid() == 0)
             try:
                 self._run(command)

@@ -1,5 +1,6 @@
 """Mounts with real commands: programs on a PATH of the test stand where `mount` or `sudo` would."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,21 @@ def test_storage_is_mounted_once_and_unmounted(tmp_path: Path) -> None:
     first, last = machine.runs()
     assert first.startswith(f"mount {place} --config-file=")
     assert last == f"unmount {place}"
+
+
+def test_mount_that_another_agent_has_removed_is_made_again(tmp_path: Path) -> None:
+    place = tmp_path / "there"
+    machine = Machine(
+        tmp_path, f"mkdir -p {place}/nni/e1 && printf abc >{place}/nni/e1/storage-mark"
+    )
+    machine.write_mark()
+    mount = machine.mount()
+    mount.ensure()
+    shutil.rmtree(place)
+
+    mount.ensure()
+
+    assert [run.split()[0] for run in machine.runs()] == ["mount"]
 
 
 def test_key_is_in_no_argument_and_in_no_file_afterwards(tmp_path: Path) -> None:
