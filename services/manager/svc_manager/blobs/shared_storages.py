@@ -3,11 +3,13 @@
 import asyncio
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
@@ -27,25 +29,46 @@ from svc_common.storage.shared_storage import (
 
 SHARED_STORAGE_FOLDER: Final = "shared-storage"
 """In the home of the installation: files of mounts that the manager makes."""
+ANSWER_LIMIT: Final = timedelta(seconds=70)
+"""Longest wait for a storage to be mounted, marked or cleared; a command that mounts has 60 s."""
+COPY_LIMIT: Final = timedelta(minutes=10)
+"""Longest copy of a trial's output."""
 _FIELD: Final = f"{OPTION}.localMountPoint"
 _NOT_OUTPUTS: Final = frozenset({"code", "checkpoints", ".nni"})
 """What an agent keeps in the folder of a trial beside its output."""
 _FILES_LIMIT: Final = 100_000
 _LIMIT_BYTES: Final = 5 * 1024**3
 _PIECE_BYTES: Final = 1024 * 1024
+_THREADS: Final = 4
+"""Accesses at the same time; others wait."""
+_pool: Final = ThreadPoolExecutor(_THREADS, thread_name_prefix="shared-storage")
+_T = TypeVar("_T")
 
 
 class SharedStorages:
     """Storage that users or NNI mount on this machine, and agents on theirs.
 
+    A thread that reads a network file system waits for its server, and nothing ends it: it is one
+    of a few that nothing else uses, so that all other work of the manager goes on.
+
     Args:
         folder: private folder of this manager, for files of mounts that it makes.
         variables: environment of the commands that mount, without secrets.
+        threads: for accesses to storages.
+        answer_limit: longest wait for an access other than a copy.
     """
 
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        variables: Mapping[str, str],
+        threads: Executor = _pool,
+        answer_limit: timedelta = ANSWER_LIMIT,
+    ) -> None:
         self._folder = folder
         self._variables = variables
+        self._threads = threads
+        self._answer_limit = answer_limit
 
     async def begin(
         self, experiment_id: str, storage: SharedStorage, config: config_pb2.ExperimentConfig
@@ -60,12 +83,15 @@ class SharedStorages:
             config: of the experiment; changed in place.
 
         Raises:
-            FailedPreconditionError: the storage cannot be mounted, or not be written.
+            FailedPreconditionError: the storage cannot be mounted, or not be written, or its server
+                does not answer.
         """
         if storage.local_mount is LocalMount.NONE:
             return
         mark = secrets.token_hex(16)
-        await asyncio.to_thread(self._begin, experiment_id, storage, mark)
+        await self._run(
+            storage, self._answer_limit, lambda: self._begin(experiment_id, storage, mark)
+        )
         for service in config.training_services:
             for entry in service.options.map_value.entries:
                 if entry.key == OPTION:
@@ -101,13 +127,15 @@ class SharedStorages:
             target: empty folder.
 
         Raises:
-            FailedPreconditionError: the storage cannot be mounted.
+            FailedPreconditionError: the storage cannot be mounted, or its server does not answer.
             ResourceExhaustedError: there are too many files or bytes.
             OSError: a file cannot be read or written.
         """
         if storage.local_mount is LocalMount.NONE:
             return False
-        return await asyncio.to_thread(self._fetch, experiment_id, trial_id, storage, target)
+        return await self._run(
+            storage, COPY_LIMIT, lambda: self._fetch(experiment_id, trial_id, storage, target)
+        )
 
     def _fetch(
         self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder
@@ -134,10 +162,12 @@ class SharedStorages:
         Only a folder with the mark of this experiment is deleted.
 
         Raises:
-            FailedPreconditionError: the storage refuses.
+            FailedPreconditionError: the storage refuses, or its server does not answer.
         """
         if storage.mark:
-            await asyncio.to_thread(self._remove, experiment_id, storage)
+            await self._run(
+                storage, self._answer_limit, lambda: self._remove(experiment_id, storage)
+            )
 
     def _remove(self, experiment_id: str, storage: SharedStorage) -> None:
         name = experiment_folder(experiment_id)
@@ -152,6 +182,22 @@ class SharedStorages:
         except OSError as error:
             raise FailedPreconditionError(
                 f"{name} cannot be deleted from {storage.local_mount_point}: {error.strerror}"
+            ) from error
+
+    async def _run(self, storage: SharedStorage, limit: timedelta, access: Callable[[], _T]) -> _T:
+        """Return the result of an access to a storage, made in a thread.
+
+        Raises:
+            FailedPreconditionError: it takes longer than the limit.
+        """
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, access)
+        except TimeoutError as error:
+            raise FailedPreconditionError(
+                f"{_FIELD}: {storage.local_mount_point} did not answer within "
+                f"{limit.total_seconds():g} s; look whether the server of the storage can be "
+                "reached, then try again"
             ) from error
 
     def _mount(self, experiment_id: str, storage: SharedStorage) -> SharedMount:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -87,6 +90,21 @@ async def test_storage_that_cannot_be_written_names_field_and_remedy(
 
     with pytest.raises(FailedPreconditionError, match=r"localMountPoint: .*\(usermount\)"):
         await storages.begin("e1", storage_at(missing), config_for(missing))
+
+
+async def test_storage_whose_server_is_away_is_named(tmp_path: Path, place: Path) -> None:
+    answered = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(answered.wait)  # an access that the server does not answer
+        storages = SharedStorages(tmp_path / "own", {}, threads, timedelta(milliseconds=1))
+
+        try:
+            with pytest.raises(FailedPreconditionError, match=r"did not answer within 0\.001 s"):
+                await storages.begin("e1", storage_at(place), config_for(place))
+            with pytest.raises(FailedPreconditionError, match="did not answer"):
+                await storages.remove("e1", storage_at(place, mark="m1"))
+        finally:
+            answered.set()
 
 
 async def test_storage_that_is_not_mounted_here_has_no_mark(
