@@ -88,6 +88,7 @@ class Enrolments:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._find: Callable[[str], JoinablePool | None] = lambda _: None
         self._changed: Callable[[str], None] = lambda _: None
+        self._publishing = asyncio.Lock()
         self._tasks = TaskOwner(_failed)
 
     def attach(
@@ -168,8 +169,7 @@ class Enrolments:
         warning = version_warning(shared.version, request.version)
         if pool is None:
             raise UnavailableError(f"pool {request.pool} is not open yet; try again in a moment")
-        if pool.need.closed or pool.need.draining:
-            raise ServiceError(f"pool {request.pool} is being closed, it takes no more agents")
+        _check_open(pool, request.pool)
         before = machine_of(known, machine)
         number = None if before is None else before.number
         name = await pool.enrol(request.slots, request.host_name, number)
@@ -180,6 +180,11 @@ class Enrolments:
         if number is not None:
             await shared.credentials.revoke([AgentName(name.installation, name.pool, number)])
         issued = await shared.credentials.issue(name)
+        try:
+            _check_open(pool, request.pool)
+        except ServiceError:  # closed meanwhile: its cleaning may not have known this agent
+            await shared.credentials.revoke([name])
+            raise
         return Enrolled(
             str(name),
             issued.bus_user,
@@ -200,13 +205,24 @@ class Enrolments:
         return pool
 
     async def publish_front(self, pool: str) -> None:
-        """Open the front for a pool; publish its address, or why it cannot be opened."""
+        """Open the front for a pool; publish its address, or why it cannot be opened.
+
+        Nothing is opened if no invitation is valid: for its agents, a pool's platform opens it.
+        """
         shared = self._dependencies
+        now = shared.clock.now()
+        if all(one.expires_at <= now for one in self._invitations.get(pool, [])):
+            return
         endpoint: FrontEndpoint | PlatformError
         try:
             endpoint = await shared.front.of_platform(pool, JOINED_PLATFORM).open()
         except PlatformError as error:
             endpoint = error
+        async with self._publishing:  # calls for one subject must not overlap
+            await self._publish_endpoint(pool, endpoint)
+
+    async def _publish_endpoint(self, pool: str, endpoint: FrontEndpoint | PlatformError) -> None:
+        shared = self._dependencies
         while True:
             message = front_to_bytes(pool, endpoint, self._invitations.get(pool, []))
             try:
@@ -216,6 +232,16 @@ class Enrolments:
                 await shared.clock.sleep(RETRY_S)
             else:
                 return
+
+
+def _check_open(pool: JoinablePool, name: str) -> None:
+    """Raise if a pool takes no more agents.
+
+    Raises:
+        ServiceError: it is closed or drains.
+    """
+    if pool.need.closed or pool.need.draining:
+        raise ServiceError(f"pool {name} is being closed, it takes no more agents")
 
 
 def _failed(name: str, error: BaseException) -> None:

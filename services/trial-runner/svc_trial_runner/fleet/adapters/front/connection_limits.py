@@ -6,8 +6,9 @@ from typing import Final
 
 from svc_common.access.front_addresses import counted_address
 
-MOST_CONNECTIONS: Final = 4_000
-"""Two per agent; each costs two descriptors."""
+MOST_CONNECTIONS: Final = 3_000
+"""Two per agent; each costs two descriptors. The manager takes a quarter of its descriptors as
+connections of gRPC, 4,000 at most: some are left for clients of this machine."""
 MOST_OF_ADDRESS: Final = 1_000
 """Machines of a cluster often share one address."""
 MOST_HANDSHAKES: Final = 200
@@ -29,7 +30,8 @@ class ConnectionLimits:
     @classmethod
     def of_descriptors(cls, limit: int) -> "ConnectionLimits":
         """Return the limits of a process that may have so many open files."""
-        most = max(20, min(MOST_CONNECTIONS, (limit - _RESERVED_DESCRIPTORS) // 2))
+        own, of_manager = (limit - _RESERVED_DESCRIPTORS) // 2, limit * 3 // 16
+        most = max(20, min(MOST_CONNECTIONS, own, of_manager))
         return cls(most, min(MOST_OF_ADDRESS, most // 2))
 
 

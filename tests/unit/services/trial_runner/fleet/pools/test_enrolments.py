@@ -19,6 +19,7 @@ from svc_trial_runner.fleet.domain.agents import AgentName
 from tests.support.enrolment_stage import (
     INSTALLATION,
     POOL,
+    CountedPool,
     enrolment_request,
     enrolment_stage,
 )
@@ -152,6 +153,30 @@ async def test_pool_that_ends_takes_no_more_machines(tmp_path: Path, field: str)
         assert "being closed" in answer.reason
 
 
+class ClosingPool(CountedPool):
+    """Pool that is closed while a machine enrols."""
+
+    async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
+        name = await super().enrol(slots, machine, replaced)
+        self.need = replace(self.need, closed=True)
+        return name
+
+
+async def test_machine_that_enrols_while_its_pool_closes_keeps_no_credentials(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        pool = ClosingPool()
+        stage.enrolments.attach({POOL: pool}.get, lambda _: None)
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert len(pool.enrolled) == 1
+        assert stage.credentials.valid == {}
+
+
 async def test_damaged_invitations_are_logged_and_leave_the_others(tmp_path: Path) -> None:
     async with enrolment_stage(tmp_path) as stage:
         word = await stage.invite()
@@ -172,6 +197,19 @@ async def test_address_of_the_front_is_published_with_what_was_read(tmp_path: Pa
         assert front.address == stage.endpoint.address
         assert front.authority_sha256 == authority_fingerprint(stage.endpoint.authority)
         assert len(front.invitation_ids) == 1
+
+
+async def test_invitations_that_have_expired_open_no_front(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        await stage.invite(valid=timedelta(minutes=5), pool="ended")
+        stage.clock.advance(300)
+        await stage.enrolments.publish_front("ended")
+        assert "ended" not in stage.front.open_for_pools
+
+        await stage.invite(pool="ended")
+        await stage.enrolments.publish_front("ended")
+
+        assert "ended" in stage.front.open_for_pools
 
 
 async def test_forgotten_pool_is_not_joinable(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Tests of the limits of connections to the TLS front."""
 
+import pytest
+
+from svc_common.rpc.server import GrpcConnectionLimits
 from svc_trial_runner.fleet.adapters.front.connection_limits import (
     MOST_CONNECTIONS,
     ConnectionCounts,
@@ -52,6 +55,13 @@ def test_all_addresses_together_have_limits() -> None:
 
 
 def test_few_descriptors_allow_few_connections() -> None:
-    assert ConnectionLimits.of_descriptors(1_024).connections == 412
+    assert ConnectionLimits.of_descriptors(1_024).connections == 192
     assert ConnectionLimits.of_descriptors(1_000_000).connections == MOST_CONNECTIONS
     assert ConnectionLimits.of_descriptors(256).connections == 28
+
+
+@pytest.mark.parametrize("limit", [1_024, 4_096, 1_000_000])
+def test_front_cannot_take_all_connections_of_the_manager(limit: int) -> None:
+    of_manager = GrpcConnectionLimits.of_descriptors(limit).connections
+
+    assert ConnectionLimits.of_descriptors(limit).connections <= of_manager * 3 / 4
