@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nni.hpo.registry.declaration import algorithm
     from nni.hpo.registry.entries import AlgorithmEntry
     from nni.hpo.registry.validation import ClassArgsValidator
-    from nni.hpo.search.evaluation import TrialRecord
+    from nni.hpo.search.evaluation import TrialRecord, TrialReporter
     from nni.hpo.search.optimization import OptimizeResult, optimize
     from nni.hpo.search.outcomes import FrontPoint, StudyTrial
     from nni.hpo.search.stopping_rules import NoImprovement, RegretBound, TargetReached
@@ -117,6 +117,7 @@ _HOMES = {
     "TPETuner": "nni.hpo.tuners.tpe",
     "TargetReached": "nni.hpo.search.stopping_rules",
     "TrialRecord": "nni.hpo.search.evaluation",
+    "TrialReporter": "nni.hpo.search.evaluation",
     "Tuner": "nni.hpo.base",
     "TypedSpace": "nni.hpo.space.typed_space",
     "Uniform": "nni.hpo.space.samplings",
@@ -184,6 +185,7 @@ __all__ = [
     "TPETuner",
     "TargetReached",
     "TrialRecord",
+    "TrialReporter",
     "Tuner",
     "TypedSpace",
     "Uniform",

@@ -56,7 +56,7 @@ class Importances:
 
 def importances(
     search_space: JsonValue,
-    trials: "Sequence[tuple[JsonValue, JsonValue]] | object",
+    trials: object,
     *,
     metric: str = DEFAULT_METRIC,
     optimize_mode: "OptimizeMode" = "minimize",
@@ -77,6 +77,7 @@ def importances(
 
     Raises:
         ValueError: fewer than `LEAST_TRIALS` results are left, or all are equal.
+        TypeError: ``trials`` has none of its forms.
 
     Examples:
         >>> from random import Random
@@ -89,7 +90,7 @@ def importances(
         'x'
     """
     space = parse_space(as_json(search_space))
-    pairs_given = trials if isinstance(trials, Sequence) else _pairs(trials)
+    pairs_given = _pairs(trials)
     places, losses = _known(space, pairs_given, metric, optimize_mode)
     if len(losses) < LEAST_TRIALS or min(losses) == max(losses):
         raise ValueError(
@@ -111,12 +112,23 @@ def importances(
     return Importances(named, max(0.0, 1.0 - sum(named.values())), len(losses))
 
 
-def _pairs(search: object) -> list[tuple[JsonValue, JsonValue]]:
-    """Return configuration and report of the trials of a search."""
-    results = getattr(search, "results", None)
+def _pairs(trials: object) -> Sequence[tuple[JsonValue, JsonValue]]:
+    """Return configuration and report of each trial.
+
+    Raises:
+        TypeError: it has none of the forms that `importances` takes.
+    """
+    if isinstance(trials, Sequence):
+        return trials
+    results, records = getattr(trials, "results", None), getattr(trials, "trials", None)
     if results is not None:
         return [(trial.parameters, value) for trial, value in results]
-    return [(record.parameters, record.result) for record in getattr(search, "trials", ())]
+    if records is not None:
+        return [(record.parameters, record.result) for record in records]
+    raise TypeError(
+        "trials must be pairs of a configuration and its report, the result of optimize, or a "
+        f"Study; got {type(trials).__name__}"
+    )
 
 
 def _known(

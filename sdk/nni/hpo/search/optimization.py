@@ -147,7 +147,8 @@ def optimize(  # noqa: PLR0913 - documented signature
         callbacks: called with the record of each trial that has ended, in the calling thread.
         progress: whether to write a line to standard error for each trial that has ended.
         processes: whether trials run in ``concurrency`` processes, for objectives that compute in
-            Python: functions of a module, without `yield` or `trial`.
+            Python: functions of a module, without `yield` or `trial`. A script that calls
+            `optimize` so does it under `if __name__ == "__main__":`, since each process imports it.
 
     Returns:
         The incumbent, all trials, and the Pareto front.
@@ -230,6 +231,7 @@ def _caller(
     if not processes:
         yield objective
         return
+    _check_importable(objective)
     with ProcessPoolExecutor(concurrency, mp_context=get_context("spawn")) as pool:
 
         @functools.wraps(objective)
@@ -237,6 +239,23 @@ def _caller(
             return pool.submit(objective, *arguments, **keywords).result()
 
         yield call
+
+
+def _check_importable(objective: ObjectiveFunction) -> None:
+    """Raise ValueError if another process cannot call the objective and send its result."""
+    name = getattr(objective, "__qualname__", "")
+    if "<" in name:  # a lambda, or a function within another one
+        found = f"{name}, which they cannot import"
+    elif inspect.isgeneratorfunction(objective):
+        found = f"{name}, a generator"
+    elif _takes_trial(objective):
+        found = f"{name} with an argument 'trial'"
+    else:
+        return
+    raise ValueError(
+        "with processes=True the objective must be a function of a module, without yield or an "
+        f"argument 'trial'; got {found}; leave processes out to evaluate it in threads"
+    )
 
 
 def _write_progress(record: TrialRecord) -> None:

@@ -105,3 +105,8 @@ def test_too_few_or_equal_results_are_refused() -> None:
         importances(SPACE, [(parameters, 1.0) for parameters, _ in known] * 3)
     with pytest.raises(ValueError, match="not empty"):
         importances({}, [({}, float(number)) for number in range(9)])
+
+
+def test_results_of_another_form_are_refused() -> None:
+    with pytest.raises(TypeError, match="the result of optimize, or a Study; got int"):
+        importances(SPACE, 5)

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,12 +15,12 @@ from nni.hpo import (
     MedianstopAssessor,
     RandInt,
     TargetReached,
+    TrialReporter,
     Uniform,
     configuration,
     importances,
     optimize,
 )
-from nni.hpo.search.evaluation import TrialReporter
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 1]}}
 GRID = {"x": {"_type": "randint", "_value": [0, 5]}}
@@ -419,3 +419,27 @@ def test_processes_evaluate_functions_of_a_module() -> None:
     result = optimize(len, space, tuner="GridSearch", concurrency=2, processes=True)
 
     assert [record.value for record in result.trials] == [1, 1]  # one parameter each
+
+
+def yielding(parameters: dict[str, Any]) -> Generator[float, None, None]:
+    yield parameters["x"]
+
+
+def reporting(parameters: dict[str, Any], trial: TrialReporter) -> float:
+    trial.report(parameters["x"])
+    return float(parameters["x"])
+
+
+@pytest.mark.parametrize(
+    ("objective", "found"),
+    [
+        (lambda p: p["x"], "<lambda>, which they cannot import"),
+        (yielding, "yielding, a generator"),
+        (reporting, "reporting with an argument 'trial'"),
+    ],
+)
+def test_objective_that_other_processes_cannot_call_is_refused(
+    objective: Callable[..., Any], found: str
+) -> None:
+    with pytest.raises(ValueError, match=f"must be a function of a module.*{found}"):
+        optimize(objective, GRID, tuner="GridSearch", processes=True)
