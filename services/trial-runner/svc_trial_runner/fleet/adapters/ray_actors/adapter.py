@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from svc_common import environment
@@ -46,6 +47,7 @@ GRACE_S: Final = 10.0
 SETTLED_FACTOR: Final = 5
 """While all agents run they are looked at this much more rarely: the bus notices most ends."""
 _HELD_CHARACTERS: Final = 16
+_SILENT: Final = "its actor does not report its state; is its node busy, or away?"
 _ANYWHERE: Final = ""
 """Settings of agents that do not share the fleet's loopback interface."""
 _EXAMPLE: Final = AgentName("00000000", "check", 0)
@@ -191,9 +193,26 @@ class RayAdapter:
         }
         asked = sorted((names | self._seen.keys()) - over.keys())
         states = await self._cluster.states([str(name) for name in asked])
-        reasons = await self._pending_reasons(states)
-        found = {name: _agent(name, states[str(name)], reasons.get(str(name))) for name in asked}
+        silent = {name: self._silent(name, states[str(name)]) for name in asked}
+        waiting = {str(name): states[str(name)] for name in asked if silent[name] is None}
+        reasons = await self._pending_reasons(waiting)
+        found = {
+            name: silent[name] or _agent(name, states[str(name)], reasons.get(str(name)))
+            for name in asked
+        }
         return {**over, **found}
+
+    def _silent(self, name: AgentName, state: ActorState) -> PlatformAgent | None:
+        """Return an agent that ran when it was seen last, and whose actor gives no state now.
+
+        An actor never waits for resources again: its node is busy, or cannot be reached.
+        """
+        before = self._seen.get(name)
+        if before is None or state.phase is not AgentPhase.PENDING:
+            return None
+        if before.phase not in {AgentPhase.STARTING, AgentPhase.RUNNING}:
+            return None
+        return replace(before, reason=_SILENT)
 
     async def _pending_reasons(self, states: Mapping[str, ActorState]) -> dict[str, str]:
         pending = [name for name, state in states.items() if state.phase is AgentPhase.PENDING]

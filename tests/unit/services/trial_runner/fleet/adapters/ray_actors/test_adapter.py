@@ -148,6 +148,23 @@ async def test_actor_of_an_earlier_fleet_that_waits_has_a_reason(
     assert found[0].reason == "Ray is starting the actor (0.1 CPU)"
 
 
+async def test_agent_that_runs_does_not_wait_again_while_its_actor_is_silent(
+    agents: RayAgents, shared: InMemoryRay
+) -> None:
+    adapter = agents.adapter(POOL, INSTALLATION, InMemoryRayCluster(shared))
+    shared.actors[str(NAME)] = ActorState(AgentPhase.RUNNING, "node")
+    await adapter.agents()
+    shared.actors[str(NAME)] = ActorState(AgentPhase.PENDING)
+
+    silent = await adapter.agents()
+    shared.actors[str(NAME)] = ActorState(AgentPhase.RUNNING, "node")
+    heard = await adapter.agents()
+
+    assert [(one.phase, one.machine) for one in silent] == [(AgentPhase.RUNNING, "node")]
+    assert "does not report its state" in silent[0].reason
+    assert [(one.phase, one.reason) for one in heard] == [(AgentPhase.RUNNING, "")]
+
+
 async def test_actor_that_vanished_is_listed_as_ended_until_it_is_terminated(
     agents: RayAgents, shared: InMemoryRay
 ) -> None:
