@@ -174,6 +174,10 @@ class Deletions:
                 "stop it first",
                 {"state": state},
             )
+        storage = storage_of(view.config)
+        if storage is not None:
+            # First: while the storage is away, the experiment is listed, and may be deleted later.
+            await self._shared_storages.remove(experiment_id, storage)
         last = await self._events.last(experiment_id)
         if request_id and last is not None:
             await self._tombstones.put(request_id, Tombstone(experiment_id, last.sequence))
@@ -187,9 +191,6 @@ class Deletions:
         ):
             code_directory = ""  # a copy that another experiment uses, too
         sequence = last.sequence if last is not None else 0
-        storage = storage_of(view.config)
-        if storage is not None:
-            await self._shared_storages.remove(experiment_id, storage)
         await self._remover.delete(experiment_id, view.directory, sequence, code_directory)
 
     async def _is_unfinished(self, disposal: Disposal) -> bool:

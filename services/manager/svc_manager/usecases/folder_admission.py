@@ -66,9 +66,16 @@ class FolderAdmission:
             secret_values: of its first platform, by path; None: the storage needs none.
 
         Raises:
-            InvalidArgumentError: a field breaks a rule, or the caller may not name the folder.
+            InvalidArgumentError: a field breaks a rule, its platforms have different storages, or
+                the caller may not name the folder.
         """
         storage = storage_of(config, secret_values)
+        for service in config.training_services[1:]:
+            alone = config_pb2.ExperimentConfig(training_services=[service])
+            if storage_of(alone, secret_values) != storage:
+                raise InvalidArgumentError(
+                    "sharedStorage", "must be the same for all platforms", service.platform
+                )
         if storage is not None:
             self.check("sharedStorage.localMountPoint", storage.local_mount_point)
         return storage

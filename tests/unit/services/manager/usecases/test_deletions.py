@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from svc_common.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from svc_common.access.current_call import serving
+from svc_common.access.roles import SERVICES_NAME, Caller, Role
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
 from svc_common.messaging.memory import InMemoryBus, InMemoryEventLog
 from tests.unit.services.manager.world import InMemoryListeners, World, manager_on, world_on
+
+OWNER = Caller(SERVICES_NAME, Role.ADMIN, "token")
 
 
 @pytest.fixture
@@ -43,6 +52,35 @@ async def test_request_id_of_one_deletion_is_refused_for_another(world: World) -
         await world.experiments.delete(second, "d1")
 
     assert (await world.experiments.get(second)).experiment.id == second
+
+
+async def test_experiment_whose_storage_refuses_stays_until_it_can_be_deleted(
+    world: World,
+) -> None:
+    place = world.folder / "storage"
+    place.mkdir()
+    section = {
+        "storageType": "NFS",
+        "localMountPoint": str(place),
+        "remoteMountPoint": "data",
+        "localMounted": "usermount",
+        "nfsServer": "10.0.0.9",
+        "exportedDirectory": "/data",
+    }
+    with serving(OWNER):
+        experiment_id = await world.create_on("remote", options={"sharedStorage": section})
+    await world.experiments.stop(experiment_id)
+    place.rename(world.folder / "away")
+    place.touch()  # no folder, so that it cannot be opened
+
+    with pytest.raises(FailedPreconditionError, match="cannot be deleted from"):
+        await world.experiments.delete(experiment_id, "d1")
+    assert [one.id for one in world.manager.registry.views()] == [experiment_id]
+
+    place.unlink()
+    (world.folder / "away").rename(place)
+    await world.experiments.delete(experiment_id, "d1")
+    assert list((place / "nni").iterdir()) == []
 
 
 async def test_late_repetition_spares_a_new_experiment_of_the_same_id(world: World) -> None:

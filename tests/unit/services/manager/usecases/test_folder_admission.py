@@ -320,6 +320,17 @@ def with_storage(event: event_pb2.Event, place: Path) -> None:
     config.training_services.add(platform="remote", options=to_value({"sharedStorage": section}))
 
 
+def test_platforms_share_one_storage(tmp_path: Path) -> None:
+    here, elsewhere = event_pb2.Event(), event_pb2.Event()
+    with_storage(here, tmp_path / "here")
+    with_storage(elsewhere, tmp_path.parent)
+    config = here.experiment_created.config
+    config.training_services.extend(elsewhere.experiment_created.config.training_services)
+
+    with pytest.raises(InvalidArgumentError, match="sharedStorage must be the same"):
+        FolderAdmission([tmp_path]).check_storage(config)
+
+
 def with_storage_in_log(folder: Path, target: Path, place: Path) -> None:
     """Copy the log of a folder, with a shared storage in its configuration."""
     (target / "db").mkdir(parents=True)
