@@ -87,6 +87,8 @@ export class Store {
   version = 0;
 
   private refreshedAt = 0;
+  /** Whether something changed after the last request of the status was sent. */
+  private statusStale = false;
   private readonly ranges = new Map<string, Ranges>();
   private readonly changed = new Set<string>();
   private trialTimer: ReturnType<typeof setTimeout> | null = null;
@@ -331,6 +333,7 @@ export class Store {
 
   /** Request status and budgets soon. */
   private refreshSoon(): void {
+    this.statusStale = true;
     if (this.connection === "paused" || this.statusTimer !== null) return;
     const wait = Math.max(BATCH_MS, this.statusPace.take(performance.now()));
     this.statusTimer = setTimeout(() => void this.fetchStatus(), wait);
@@ -346,12 +349,14 @@ export class Store {
   }
 
   private async fetchStatus(): Promise<void> {
+    this.statusStale = false;
     try {
       await this.refresh();
     } catch (error) {
       this.fail(error); // the event stream reopens when the manager is back
     }
     this.statusTimer = null;
+    if (this.statusStale && this.connection === "live") this.refreshSoon();
     this.drawing.request();
   }
 

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { Store } from "../src/state/store";
+
+/** Event stream whose events the test sends. */
+class ManualEventSource extends EventTarget {
+  static readonly CLOSED = 2;
+  static last: ManualEventSource;
+  readyState = 0;
+  onopen: (() => void) | null = null;
+  onerror: (() => void) | null = null;
+
+  constructor() {
+    super();
+    ManualEventSource.last = this;
+    void Promise.resolve().then(() => this.onopen?.());
+  }
+
+  close(): void {
+    this.readyState = ManualEventSource.CLOSED;
+  }
+
+  send(kind: string): void {
+    this.dispatchEvent(new MessageEvent(kind, { data: "{}" }));
+  }
+}
+
+const RESPONSES: Record<string, unknown> = {
+  session: { canChange: true },
+  experiment: { params: {}, optimizeMode: "minimize" },
+  "job-statistics": {},
+};
+/** Status of the experiment at the manager. */
+let status = "RUNNING";
+/** Called when a request of the status has read it, before its response arrives. */
+let onStatus: () => void = () => {};
+
+async function respond(url: string): Promise<Response> {
+  const path = url.split("?")[0]!.split("/").at(-1)!;
+  if (path !== "check-status") return new Response(JSON.stringify(RESPONSES[path] ?? []));
+  const response = new Response(JSON.stringify({ status, errors: [] }));
+  onStatus();
+  return response;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("fetch", respond);
+  vi.stubGlobal("EventSource", ManualEventSource);
+  vi.stubGlobal("requestAnimationFrame", (run: () => void) => setTimeout(run, 16));
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("an event that comes during a request of the status leads to another one", async () => {
+  const store = new Store("exp00001");
+  const opened = store.open();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await opened;
+
+  onStatus = () => {
+    onStatus = () => {};
+    status = "DONE";
+    ManualEventSource.last.send("experiment_state_changed");
+  };
+  ManualEventSource.last.send("experiment_state_changed");
+  await vi.advanceTimersByTimeAsync(20_000);
+
+  expect(store.status?.status).toBe("DONE");
+});
