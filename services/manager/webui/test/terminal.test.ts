@@ -12,6 +12,8 @@ test.each([
   ["10 %\r20 %\r100 %\ndone", "100 %\ndone"],
   ["windows\r\nline\r\n", "windows\nline\n"],
   ["long text\rshort", "shorttext"],
+  ["abcdef\r12\r3", "32cdef"],
+  [`abcdef\r12${ESC}[K\r3`, "32"],
   [`long text\r${ESC}[Kshort`, "short"],
   [`\r${ESC}[32m 50%${ESC}[0m|##\r${ESC}[32m100%${ESC}[0m|##`, "100%|##"],
 ])("%j is shown as %j", (text, shown) => expect(terminalText(text)).toBe(shown));

@@ -21,9 +21,10 @@ export function terminalText(text: string): string {
 function terminalLine(line: string): string {
   if (!/[\r\u0000]/.test(line)) return line;
   let shown = "";
-  for (const part of line.split("\r")) {
-    const [text, ...erased] = part.split("\u0000");
-    shown = erased.length ? text! + erased.join("") : text! + shown.slice(text!.length);
+  // From the newest part on, each older one adds what sticks out: linear in the line's length.
+  for (const part of line.split("\r").reverse()) {
+    shown += part.replaceAll("\u0000", "").slice(shown.length);
+    if (part.includes("\u0000")) break; // erased what was there before
   }
   return shown;
 }
