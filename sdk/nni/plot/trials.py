@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -201,9 +202,8 @@ def _seconds(milliseconds: int | None) -> float | None:
 def _from_file(path: Path) -> list[PlottedTrial]:
     text = path.expanduser().read_text("utf-8")
     if path.suffix == ".csv":
-        return [
-            _from_row(number, row) for number, row in enumerate(csv.DictReader(text.splitlines()))
-        ]
+        rows = csv.DictReader(io.StringIO(text, newline=""))  # a quoted value may hold line ends
+        return [_from_row(number, row) for number, row in enumerate(rows)]
     try:
         records = json.loads(text)
     except ValueError as error:

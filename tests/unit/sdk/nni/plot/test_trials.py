@@ -87,6 +87,17 @@ def test_exported_file_is_read_back(tmp_path: Path, kind: str) -> None:
     assert (second.id, second.value()) == ("fGhIj", 0.25)
 
 
+def test_value_of_several_lines_in_an_exported_table_is_one_value(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    prompt = "first line\nsecond\u2028line"
+    path.write_text(csv_text([{**RECORDS[0], "parameter": {"prompt": prompt}}]), "utf-8")
+
+    (trial,) = trials_of(path)
+
+    assert trial.parameters == {"prompt": prompt}
+    assert trial.value() == 0.5
+
+
 @pytest.mark.parametrize("text", ["{}", "[1]", "no", '[{"value": 1}]'])
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "trials.json"
