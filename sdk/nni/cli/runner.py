@@ -32,6 +32,7 @@ Pool = Annotated[
     str, typer.Option(help="exp-<id> of a running experiment, or a pool of the installation.")
 ]
 _AGENT_PACKAGE = "svc_trial_runner"
+_VALIDITY_LIMIT_S = 30 * 86_400.0
 
 
 @app.command("list")
@@ -89,7 +90,7 @@ def drain(runner: RunnerId) -> None:
 def invite(
     *,
     pool: Pool,
-    uses: Annotated[int, typer.Option(help="Machines that may join.")] = 1,
+    uses: Annotated[int, typer.Option(min=1, help="Machines that may join.")] = 1,
     valid: Annotated[str, typer.Option(help="For how long, such as 30m or 2d.")] = "1h",
     as_json: Json = False,
 ) -> None:
@@ -105,6 +106,8 @@ def invite(
         seconds = duration_seconds(valid)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--valid") from error
+    if seconds > _VALIDITY_LIMIT_S:
+        raise typer.BadParameter("must be at most 30d", param_hint="--valid")
     with manager() as client:
         made = client.invite_runner(pool, uses, seconds)
     record = {**_invitation(made.invitation), "address": made.address, "word": made.word}

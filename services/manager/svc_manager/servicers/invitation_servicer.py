@@ -1,11 +1,13 @@
 """gRPC servicer of invitations to pools."""
 
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import grpc.aio
 
 from nni_proto.runner.v1 import invitation_service_pb2 as pb
 from nni_proto.runner.v1 import invitation_service_pb2_grpc as pb_grpc
+from svc_common.errors import InvalidArgumentError
 from svc_manager.usecases.invitations import VALIDITY, Invitations
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -25,11 +27,10 @@ class InvitationServicer(pb_grpc.InvitationServiceServicer):
         self, request: pb.InviteRunnerRequest, context: Context
     ) -> pb.InviteRunnerResponse:
         """See the proto."""
-        timed = request.HasField("validity")
         made = await self._invitations.invite(
             request.pool,
             request.use_limit or 1,
-            request.validity.ToTimedelta() if timed else VALIDITY,
+            _validity(request),
         )
         return pb.InviteRunnerResponse(
             word=made.word, address=made.address, invitation=made.invitation
@@ -47,3 +48,12 @@ class InvitationServicer(pb_grpc.InvitationServiceServicer):
         """See the proto."""
         ended = await self._invitations.revoke(request.pool, list(request.ids))
         return pb.RevokeInvitationsResponse(invitations=ended)
+
+
+def _validity(request: pb.InviteRunnerRequest) -> timedelta:
+    if not request.HasField("validity"):
+        return VALIDITY
+    try:
+        return request.validity.ToTimedelta()
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgumentError("validity", "must be from 1 s to 30 days") from error

@@ -110,13 +110,15 @@ def _read_word(name: str) -> str:
     Raises:
         InvalidArgumentError: the file cannot be read.
     """
-    if name == _STANDARD_INPUT:
-        if sys.stdin.isatty():
-            return getpass.getpass("Word: ")
-        return sys.stdin.readline(_WORD_LIMIT)
     try:
+        if name == _STANDARD_INPUT and sys.stdin.isatty():
+            return getpass.getpass("Word: ")
+        if name == _STANDARD_INPUT:
+            return sys.stdin.readline(_WORD_LIMIT)
         with Path(name).open(encoding="ascii") as file:
             return file.readline(_WORD_LIMIT)
+    except EOFError:
+        return ""  # Ctrl-D: no word
     except (OSError, ValueError) as error:
         raise InvalidArgumentError("--word-file", f"must be a readable file ({error})") from error
 

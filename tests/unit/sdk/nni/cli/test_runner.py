@@ -114,6 +114,16 @@ def test_validity_that_is_no_duration_is_refused(
     assert manager.invitations.made == []
 
 
+@pytest.mark.parametrize("options", [("--uses", "0"), ("--uses", "-1"), ("--valid", "31d")])
+def test_invitation_out_of_range_is_refused(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str], options: tuple[str, str]
+) -> None:
+    assert main(["runner", "invite", "--pool", "desks", *options]) != DONE
+
+    assert options[0] in capsys.readouterr().err
+    assert manager.invitations.made == []
+
+
 def test_invitations_are_listed_and_revoked(
     manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:

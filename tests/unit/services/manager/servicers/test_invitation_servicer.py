@@ -7,7 +7,7 @@ import pytest
 
 from nni_proto.runner.v1 import invitation_service_pb2 as pb
 from svc_common.clock import SystemClock
-from svc_common.errors import NotFoundError
+from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_manager.servicers.invitation_servicer import InvitationServicer
@@ -31,3 +31,12 @@ async def test_pool_without_invitations_has_an_empty_list() -> None:
 async def test_unset_numbers_have_defaults() -> None:
     with pytest.raises(NotFoundError, match="pool"):  # beyond the checks of the numbers
         await servicer().InviteRunner(pb.InviteRunnerRequest(pool="p"), CONTEXT)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 31 * 86_400, 10**16])
+async def test_validity_out_of_range_is_refused(seconds: int) -> None:
+    request = pb.InviteRunnerRequest(pool="p")
+    request.validity.seconds = seconds
+
+    with pytest.raises(InvalidArgumentError, match="30 days"):
+        await servicer().InviteRunner(request, CONTEXT)

@@ -74,7 +74,7 @@ def open_certificate(folder: Path, now: datetime) -> FrontCertificate:
     try:
         private_folder(folder)
         authority, key = _open_authority(folder, now)
-        _check_clock(authority, now)
+        _check_clock(authority, now, folder)
         file = folder / _CERTIFICATE
         known = _read_certificate(file, authority)
         if known is None or not _is_fresh(known, now):
@@ -111,7 +111,7 @@ def _open_authority(
         reason = "certificate and key of the authority must belong together"
     except FileNotFoundError:
         reason = ""  # a first start, or a kill between the two files
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: the key is encrypted
         reason = f"must be in PEM: {error}"
     if reason:
         set_aside(file, reason)
@@ -198,14 +198,15 @@ def _is_fresh(certificate: "x509.Certificate", now: datetime) -> bool:
     return begun and now < certificate.not_valid_after_utc - RENEWED_BEFORE
 
 
-def _check_clock(authority: "x509.Certificate", now: datetime) -> None:
+def _check_clock(authority: "x509.Certificate", now: datetime, folder: Path) -> None:
     begin, end = authority.not_valid_before_utc, authority.not_valid_after_utc
     if begin <= now < end:
         return
     raise PlatformError(
         f"the clock of this machine says {now:%Y-%m-%d %H:%M} UTC, and the authority of the TLS "
         f"front is valid from {begin:%Y-%m-%d} to {end:%Y-%m-%d}",
-        "set the clock of this machine",
+        f"set the clock of this machine; if it is right, remove {folder} and invite all machines "
+        "again",
     )
 
 
