@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -21,6 +21,8 @@ from svc_manager.ports import SecretStore
 CHECK_LIMIT: Final = timedelta(seconds=40)
 """Longest wait for the fleet, which may have to be started: clients wait for a creation for 2 min.
 A login that gets no answer ends after 30 s."""
+LEFT_AFTER: Final = timedelta(minutes=10)
+"""Time after the deadline of a request at which its manager has ended: clocks may differ."""
 _NEEDING_NO_CHECK: Final = frozenset({LOCAL_PLATFORM, POOL_PLATFORM})
 
 
@@ -55,6 +57,7 @@ class FleetPlatformChecker:
         """Raise unless the platforms accept their sections; see `PlatformChecker`."""
         if all(one.platform in _NEEDING_NO_CHECK for one in sections):
             return []
+        await self._clean_left()
         check_id = self._draw_id()
         pool = check_pool(check_id)
         try:
@@ -67,9 +70,7 @@ class FleetPlatformChecker:
                     await self._secrets.write(platform.secrets_id, values)
             answer = await self._ask(request)
         finally:
-            await self._secrets.remove_pool(pool)
-            await self._last_values.delete(subjects.pool_check_subject(pool))
-            await self._last_values.delete(subjects.pool_problems_subject(pool))
+            await self._clean(pool)
         if answer is None:
             limit_s = self._limit.total_seconds()
             return [
@@ -77,6 +78,23 @@ class FleetPlatformChecker:
             ]
         several = len(sections) > 1
         return _judge(answer.problems, sections, field, several=several)
+
+    async def _clean(self, pool: str) -> None:
+        """Delete the secrets, the request and the answer of a check."""
+        await self._secrets.remove_pool(pool)
+        await self._last_values.delete(subjects.pool_check_subject(pool))
+        await self._last_values.delete(subjects.pool_problems_subject(pool))
+
+    async def _clean_left(self) -> None:
+        """Delete what managers have left that were killed during a check."""
+        before = self._clock.now() - LEFT_AFTER
+        for value in await self._last_values.read(subjects.ALL_POOL_CHECKS):
+            try:
+                request = pool_pb2.PoolCheck.FromString(value.payload)
+            except DecodeError:
+                continue
+            if request.deadline.ToDatetime(UTC) < before:
+                await self._clean(subjects.pool_of_subject(value.subject))
 
     async def _ask(self, request: pool_pb2.PoolCheck) -> pool_pb2.PoolProblems | None:
         """Publish a request; return the answer, or None if the fleet gives none in time."""

@@ -249,11 +249,18 @@ class Pools:
         secrets: Sequence[Mapping[str, str]],
         present: pool_pb2.PoolDefinition | None,
     ) -> None:
-        """Store secrets, then the definition: the fleet reads them when it has the definition."""
+        """Store secrets, then the definition: the fleet reads them when it has the definition.
+
+        Secrets of platforms that have none any more are replaced by nothing.
+        """
         for platform, values in zip(definition.platforms, secrets, strict=True):
             if values:
                 await self._secrets.write(platform.secrets_id, values)
         await self._publish(definition, present)
+        if present is not None:
+            used = {one.secrets_id for one in definition.platforms}
+            for secrets_id in sorted({one.secrets_id for one in present.platforms} - used - {""}):
+                await self._secrets.write(secrets_id, {})
 
     async def _publish(
         self, definition: pool_pb2.PoolDefinition, present: pool_pb2.PoolDefinition | None

@@ -1,7 +1,7 @@
 """Requests for checks of platforms over the in-memory bus; the answers are published here."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,11 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.pool_secrets import POOL_SECRETS_FOLDER
 from svc_manager.adapters.pool_secret_files import PoolSecretFiles
-from svc_manager.usecases.platform_checks import FleetPlatformChecker, NoPlatformChecker
+from svc_manager.usecases.platform_checks import (
+    LEFT_AFTER,
+    FleetPlatformChecker,
+    NoPlatformChecker,
+)
 
 LIMIT_S = 30.0
 SLURM = config_pb2.TrainingServiceConfig(platform="slurm", options=to_value({"partition": "a"}))
@@ -123,6 +127,23 @@ async def test_fleet_that_does_not_answer_is_a_warning(tmp_path: Path) -> None:
 
     assert "were not checked: the fleet did not answer" in warning
     assert await world.nothing_is_left()
+
+
+async def test_check_of_a_killed_manager_is_deleted_with_its_secrets(world: World) -> None:
+    await world.secrets.write("check-old", {"password": "hush"})
+    await world.secrets.write("check-new", {"password": "hush"})
+    for pool, age in (("check-old", LEFT_AFTER * 2), ("check-new", LEFT_AFTER / 2)):
+        request = pool_pb2.PoolCheck(check_id="c0", pool=pool)
+        request.deadline.FromDatetime(datetime.now(UTC) - age)
+        subject = subjects.pool_check_subject(pool)
+        await world.bus.last_values.publish(subject, request.SerializeToString())
+
+    await world.check(SLURM, problems=[])
+
+    (left,) = await world.bus.last_values.read(subjects.ALL_POOLS)
+    assert subjects.pool_of_subject(left.subject) == "check-new"
+    assert await world.secrets.read("check-old") == {}
+    assert await world.secrets.read("check-new") == {"password": "hush"}
 
 
 async def test_this_machine_and_pools_need_no_check(world: World) -> None:

@@ -193,6 +193,15 @@ async def test_update_replaces_limits_and_secrets_and_keeps_the_pool_drained(wor
     assert await world.secrets.read("gpus") == {"password": "two"}
 
 
+async def test_update_without_a_secret_deletes_the_earlier_one(world: World) -> None:
+    await world.pools.create(definition(password="one"))
+
+    updated = (await world.pools.update(definition())).definition
+
+    assert updated.platforms[0].secrets_id == ""
+    assert await world.secrets.read("gpus") == {}
+
+
 async def test_drain_may_be_repeated_and_undone(world: World) -> None:
     await world.pools.create(definition())
 
