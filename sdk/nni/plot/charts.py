@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class ChartAxis:
-    """ChartAxis of a chart: title, scale, and the names of categories in order."""
+    """Axis of a chart: title, scale, and the names of categories in order."""
 
     title: str
     scale: Literal["linear", "log", "date"] = "linear"
