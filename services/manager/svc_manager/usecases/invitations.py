@@ -74,7 +74,8 @@ class Invitations:
         Raises:
             InvalidArgumentError: a number is out of range.
             NotFoundError: there is no such pool.
-            FailedPreconditionError: the pool is closed, or the front cannot be opened.
+            FailedPreconditionError: the pool is closed, drains or is being removed, or the front
+                cannot be opened.
             UnavailableError: the fleet does not answer.
         """
         if not 1 <= use_limit <= USE_LIMIT:
@@ -137,6 +138,10 @@ class Invitations:
         needs = await self._last_values.read(subjects.pool_need_subject(pool))
         definitions = await self._last_values.read(subjects.pool_definition_subject(pool))
         if definitions:
+            definition = pool_pb2.PoolDefinition.FromString(definitions[-1].payload)
+            if definition.removed or definition.draining:
+                doing = "is being removed" if definition.removed else "drains"
+                raise FailedPreconditionError(f"pool {pool} {doing}, it takes no more agents")
             return
         if not needs:
             raise NotFoundError("pool", pool)

@@ -165,6 +165,24 @@ async def test_pool_must_exist_and_be_open() -> None:
         await world.invitations.invite(POOL)
 
 
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        (pool_pb2.PoolDefinition(pool=POOL, removed=True), "is being removed"),
+        (pool_pb2.PoolDefinition(pool=POOL, draining=True), "drains"),
+    ],
+)
+async def test_pool_that_takes_no_more_agents_has_no_invitation(
+    definition: pool_pb2.PoolDefinition, words: str
+) -> None:
+    world = World()
+    subject = subjects.pool_definition_subject(POOL)
+    await world.bus.last_values.publish(subject, definition.SerializeToString())
+
+    with pytest.raises(FailedPreconditionError, match=words):
+        await world.invitations.invite(POOL)
+
+
 @pytest.mark.parametrize("uses", [-1, 1_001])
 async def test_number_of_uses_is_limited(uses: int) -> None:
     with pytest.raises(InvalidArgumentError, match="use_limit must be 1 to 1000"):

@@ -177,7 +177,7 @@ class TlsFront:
 
 
 class PoolFront:
-    """`Front` of one pool.
+    """`Front` of one platform of a pool.
 
     Args:
         front: of the installation.
@@ -191,10 +191,6 @@ class PoolFront:
     async def open(self) -> FrontEndpoint:
         """Return the address of the front, opened if it is not open."""
         return await self._front.open_for(self._user)
-
-    async def close(self) -> None:
-        """Note that this pool needs the front no more."""
-        await self._front.close_for(self._user)
 
 
 def _failed(name: str, error: BaseException) -> None:
