@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -51,7 +52,7 @@ class RayConfig(AgentPoolConfig):
     """Time between two looks at the agents while one is pending; not given: 2."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of a client's address, and of a strategy beside a placement group."""
+        """Return problems of a client's address, two ways to choose nodes, and too few GPUs."""
         problems = super().problems(field, trial_gpu_number)
         if "://" in self.address:
             rule = "must be auto, or host:port of the head"
@@ -61,4 +62,8 @@ class RayConfig(AgentPoolConfig):
             rule = "must not be given with placementGroup"
             name = f"{field}.schedulingStrategy"
             problems.append(Problem(name, rule, self.scheduling_strategy))
+        # A trial that asks for one GPU gets the one of which its agent has a part.
+        if self.num_gpus is not None and (trial_gpu_number or 0) > math.ceil(self.num_gpus):
+            rule = "must be >= trialGpuNumber: trials run within an agent"
+            problems.append(Problem(f"{field}.numGpus", rule, self.num_gpus))
         return problems

@@ -54,6 +54,21 @@ def test_section_that_the_platform_cannot_serve_is_refused(
         complete(section).validate()
 
 
+def test_trial_gets_no_more_gpus_than_its_agent_has() -> None:
+    config = complete(RayConfig(num_gpus=1))
+    config.trial_gpu_number = 2
+
+    with pytest.raises(ConfigError, match="numGpus must be >= trialGpuNumber"):
+        config.validate()
+
+
+def test_part_of_a_gpu_is_one_for_a_trial() -> None:
+    config = complete(RayConfig(num_gpus=0.5))
+    config.trial_gpu_number = 1
+
+    config.validate()
+
+
 @pytest.mark.parametrize("name", ["numCpus", "numGpus"])
 def test_negative_amounts_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="greater than or equal to 0"):
