@@ -18,14 +18,17 @@ POOL_SECRETS_FOLDER: Final = "pool-secrets"
 """Folder of the files below the home of an installation."""
 
 
-def secrets_id_of(pool: str, index: int) -> str:
+def secrets_id_of(pool: str, index: int, revision: int = 0) -> str:
     """Return the id of the secret values of one platform of a pool.
 
     Args:
         pool: the pool.
         index: number of the platform in the pool's configuration; the id of the first one is the
             name of the pool; no platform takes a pool with `_` in its name.
+        revision: of values that have replaced earlier ones; 0: they are the first ones.
     """
+    if revision:
+        return f"{pool}_{index}_{revision}"
     return f"{pool}_{index}" if index else pool
 
 
@@ -70,6 +73,14 @@ class PoolSecrets:
                 "secrets", "must be a JSON object", str(path), "delete it and create it again"
             )
         return {str(name): str(value) for name, value in values.items()}
+
+    def remove(self, secrets_id: str) -> None:
+        """Delete the secret values of an id.
+
+        Raises:
+            OSError: the file cannot be deleted.
+        """
+        self._path(secrets_id).unlink(missing_ok=True)
 
     def remove_pool(self, pool: str) -> None:
         """Delete the secret values of all platforms of a pool.

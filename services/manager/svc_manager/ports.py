@@ -306,6 +306,10 @@ class SecretStore(Protocol):
         """Return the secret values of an id by path; empty if it has none."""
         ...
 
+    async def remove(self, secrets_id: str) -> None:
+        """Delete the secret values of an id; do nothing if it has none."""
+        ...
+
     async def remove_pool(self, pool: str) -> None:
         """Delete the secret values of all platforms of a pool; nothing happens if it has none."""
         ...

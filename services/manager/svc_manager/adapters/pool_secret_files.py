@@ -30,6 +30,10 @@ class PoolSecretFiles:
         """Return the secret values of an id by path; empty if it has none."""
         return await self._run(lambda: self._secrets.read(secrets_id))
 
+    async def remove(self, secrets_id: str) -> None:
+        """Delete the secret values of an id."""
+        await self._run(lambda: self._secrets.remove(secrets_id))
+
     async def remove_pool(self, pool: str) -> None:
         """Delete the secret values of all platforms of a pool."""
         await self._run(lambda: self._secrets.remove_pool(pool))

@@ -107,6 +107,7 @@ class Pools:
             await self._checker.check(definition.platforms, secrets, "trainingService")
             definition.draining = present.draining
             definition.created_at.CopyFrom(present.created_at)
+            await self._identify_secrets(definition, secrets, present)
             await self._replace(definition, secrets, present)
         return await self.get(definition.pool)
 
@@ -243,6 +244,24 @@ class Pools:
             raise FailedPreconditionError(f"pool {name} is being removed", {"pool": name})
         return present
 
+    async def _identify_secrets(
+        self,
+        definition: pool_pb2.PoolDefinition,
+        secrets: Sequence[Mapping[str, str]],
+        present: pool_pb2.PoolDefinition,
+    ) -> None:
+        """Give new ids to secrets that have changed: the fleet opens a platform again by that."""
+        earlier = [one.secrets_id for one in present.platforms]
+        for index, (platform, values) in enumerate(zip(definition.platforms, secrets, strict=True)):
+            if not values:
+                continue
+            known_id = earlier[index] if index < len(earlier) else ""
+            if known_id and await self._secrets.read(known_id) == values:
+                platform.secrets_id = known_id
+            else:
+                revision = present.revision + 1
+                platform.secrets_id = secrets_id_of(definition.pool, index, revision)
+
     async def _replace(
         self,
         definition: pool_pb2.PoolDefinition,
@@ -251,7 +270,7 @@ class Pools:
     ) -> None:
         """Store secrets, then the definition: the fleet reads them when it has the definition.
 
-        Secrets of platforms that have none any more are replaced by nothing.
+        Then earlier secrets are deleted.
         """
         for platform, values in zip(definition.platforms, secrets, strict=True):
             if values:
@@ -260,7 +279,7 @@ class Pools:
         if present is not None:
             used = {one.secrets_id for one in definition.platforms}
             for secrets_id in sorted({one.secrets_id for one in present.platforms} - used - {""}):
-                await self._secrets.write(secrets_id, {})
+                await self._secrets.remove(secrets_id)
 
     async def _publish(
         self, definition: pool_pb2.PoolDefinition, present: pool_pb2.PoolDefinition | None
@@ -350,8 +369,10 @@ def _check_limits(limits: pool_pb2.PoolLimits) -> None:
 
 
 def _content(definition: pool_pb2.PoolDefinition) -> bytes:
-    """Return what users give of a definition, as bytes that can be compared."""
+    """Return what users give of a definition but secrets, as bytes that can be compared."""
     given = pool_pb2.PoolDefinition(
         pool=definition.pool, platforms=definition.platforms, limits=definition.limits
     )
+    for platform in given.platforms:
+        platform.secrets_id = ""
     return given.SerializeToString(deterministic=True)

@@ -30,7 +30,8 @@ def test_unknown_id_has_no_values(tmp_path: Path) -> None:
 
 def test_removal_of_a_pool_leaves_those_of_others(tmp_path: Path) -> None:
     store = PoolSecrets(tmp_path)
-    for secrets_id in (secrets_id_of("exp-a", 0), secrets_id_of("exp-a", 1), "exp-ab"):
+    ids = [secrets_id_of("exp-a", 0), secrets_id_of("exp-a", 1), secrets_id_of("exp-a", 0, 7)]
+    for secrets_id in (*ids, "exp-ab"):
         store.write(secrets_id, VALUES)
 
     store.remove_pool("exp-a")

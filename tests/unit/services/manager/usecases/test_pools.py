@@ -190,7 +190,20 @@ async def test_update_replaces_limits_and_secrets_and_keeps_the_pool_drained(wor
     assert updated.draining
     assert updated.revision > created.definition.revision
     assert updated.created_at == created.definition.created_at
-    assert await world.secrets.read("gpus") == {"password": "two"}
+    assert await world.secrets.read(updated.platforms[0].secrets_id) == {"password": "two"}
+    assert await world.secrets.read("gpus") == {}
+
+
+async def test_only_changed_secrets_make_another_section_for_the_fleet(world: World) -> None:
+    first = (await world.pools.create(definition(password="one"))).definition
+
+    same = (await world.pools.update(definition(password="one"))).definition
+    changed = (await world.pools.update(definition(password="two"))).definition
+    repeated = (await world.pools.create(definition(password="two"))).definition
+
+    assert same.platforms[0] == first.platforms[0]
+    assert changed.platforms[0] != first.platforms[0]
+    assert repeated == changed
 
 
 async def test_update_without_a_secret_deletes_the_earlier_one(world: World) -> None:
