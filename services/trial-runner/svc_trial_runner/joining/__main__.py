@@ -19,7 +19,7 @@ from svc_trial_runner.enrolment import (
     EnrolmentWord,
 )
 from svc_trial_runner.joining.front_client import enrol, parse_front_address, read_authority
-from svc_trial_runner.joining.machine_folder import DEFAULT, MachineFolder
+from svc_trial_runner.joining.machine_folder import DEFAULT, MachineFolder, folder_name
 from svc_trial_runner.settings import settings_of_fleet
 
 _WORD_LIMIT = 1_000
@@ -57,7 +57,8 @@ def join_pool(options: argparse.Namespace, word: EnrolmentWord) -> AgentSettings
     indices = _gpu_indices(options.gpu_indices)  # before a use of the invitation
     authority = read_authority(host, port, word.authority_sha256)
     base = Path(options.folder or DEFAULT).expanduser()
-    folder = MachineFolder(base / f"{word.authority_sha256[:16]}-{options.pool}")
+    host_name = platform.node() or "localhost"
+    folder = MachineFolder(base / folder_name(word.authority_sha256, options.pool, host_name))
     answer = enrol(
         host,
         port,
@@ -66,7 +67,7 @@ def join_pool(options: argparse.Namespace, word: EnrolmentWord) -> AgentSettings
             secret=word.secret,
             pool=options.pool,
             machine_id=folder.machine_id(),
-            host_name=platform.node() or "localhost",
+            host_name=host_name,
             version=_version(),
             slots=options.slots,
         ),

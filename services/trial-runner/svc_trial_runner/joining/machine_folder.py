@@ -14,11 +14,25 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.storage.own_files import private_folder
 
 DEFAULT: Final = "~/.nni/joined"
-"""Folder below which each pool of each installation has a folder."""
+"""Folder below which each machine has a folder for each pool of each installation."""
 _ID_FILE: Final = "machine-id"
 _AGENTS: Final = "agents"
 _LOCK: Final = "agent.lock"
 _ID: Final = re.compile(r"[0-9a-f]{64}\Z")
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9._-]")
+_AUTHORITY_DIGITS: Final = 16
+
+
+def folder_name(authority_sha256: str, pool: str, host_name: str) -> str:
+    """Return the name of a machine's folder; machines with a shared home have one each.
+
+    Args:
+        authority_sha256: of the installation's authority, in hexadecimal digits.
+        pool: that the machine joins.
+        host_name: of the machine.
+    """
+    parts = (authority_sha256[:_AUTHORITY_DIGITS], pool, host_name)
+    return "-".join(_UNUSUAL.sub("_", part[:64]) for part in parts)
 
 
 class MachineFolder:

@@ -7,7 +7,7 @@ import pytest
 
 from svc_common.errors import FailedPreconditionError
 from svc_trial_runner.adapters.agent_home import AgentHome
-from svc_trial_runner.joining.machine_folder import MachineFolder
+from svc_trial_runner.joining.machine_folder import MachineFolder, folder_name
 
 
 def test_id_of_a_machine_stays_and_is_private(tmp_path: Path) -> None:
@@ -40,6 +40,18 @@ def test_folders_of_killed_agents_are_removed_and_those_of_running_ones_stay(
     assert not killed.exists()
     assert running.exists()
     assert new == tmp_path / "pool/agents/new"
+
+
+def test_machines_with_a_shared_home_have_a_folder_each() -> None:
+    one = folder_name("a" * 64, "desks", "node-1")
+
+    assert one == f"{'a' * 16}-desks-node-1"
+    assert folder_name("a" * 64, "desks", "node-2") != one
+    assert folder_name("a" * 64, "others", "node-1") != one
+
+
+def test_name_of_a_folder_leads_nowhere_else() -> None:
+    assert folder_name("a" * 64, "../x", "b/c") == f"{'a' * 16}-.._x-b_c"
 
 
 def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
