@@ -131,6 +131,8 @@ class PlatformRecord:
     """True if the list is out of date."""
     action: PlatformAction | None = None
     action_s: float = 0.0
+    outdated: bool = False
+    """True: the action in progress uses an earlier section."""
     cleaned: bool = False
     retired: bool = False
     """True: no longer a platform of the pool."""
@@ -146,7 +148,12 @@ class PlatformRecord:
         *,
         permanent: bool = False,
     ) -> None:
-        """Count a failure of a kind of action; delay the next one longer with each in a row."""
+        """Count a failure of a kind of action; delay the next one longer with each in a row.
+
+        A failure with an earlier section delays nothing: the present one may be right.
+        """
+        if self.outdated:
+            return
         count = self.back_offs[kind].failures if kind in self.back_offs else 0
         delay_s = min(BACK_OFF_LIMIT_S, BACK_OFF_FIRST_S * 2.0 ** min(count, 20))
         self.back_offs[kind] = BackOff(
@@ -156,6 +163,10 @@ class PlatformRecord:
             remedy,
             permanent,
         )
+
+    def finish(self) -> None:
+        """End the action in progress."""
+        self.action, self.outdated = None, False
 
     def succeed(self, kind: type[PlatformAction]) -> None:
         """Forget the failures of a kind of action."""
@@ -233,10 +244,10 @@ class Pool:
                 self._begin(platform, event.action, now_s)
             case ActionFailed():
                 platform.listed_s = None  # before the next launch it is asked again
-                platform.action = None
                 platform.fail(
                     type(event.action), now_s, event.reason, event.remedy, permanent=event.permanent
                 )
+                platform.finish()
             case _:
                 self._complete(platform, event, now_s)
 
@@ -255,7 +266,7 @@ class Pool:
         """Fold the result of the present action."""
         match event:
             case PlatformOpened():
-                platform.opened = platform.used = True
+                platform.opened, platform.used = not platform.outdated, True
                 platform.succeed(OpenPlatform)
             case AgentsListed():
                 self._list(platform, event, now_s)
@@ -272,7 +283,7 @@ class Pool:
                 platform.succeed(CleanPlatform)
                 for record in self.on_platform(platform.key):
                     self._forget(record.name, now_s)
-        platform.action = None
+        platform.finish()
 
     def _forget(self, name: AgentName, now_s: float) -> None:
         record = self.agents.pop(name, None)
@@ -298,6 +309,7 @@ class Pool:
             platform = self.platforms[key]
             if old.get(key, section) != section or platform.retired:
                 platform.opened, platform.retired, platform.created_s = False, False, now_s
+                platform.outdated = platform.action is not None
                 platform.back_offs.clear()
             if not need.closed:
                 platform.cleaned = False

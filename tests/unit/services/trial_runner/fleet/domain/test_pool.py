@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase, LaunchFailure, PlatformAgent
 from svc_trial_runner.fleet.domain.decisions import decide
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
@@ -13,6 +15,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
     NeedChanged,
     OpenPlatform,
     PlatformChanged,
+    PlatformOpened,
     PresenceReceived,
     RestoredAgent,
     StateRestored,
@@ -90,6 +93,31 @@ def test_permanent_failure_waits_for_another_configuration() -> None:
     pool.apply(NeedChanged(replace(wanted, platforms=changed)), 5.0)
 
     assert isinstance(decide(pool, 5.0).actions["slurm"], OpenPlatform)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        PlatformOpened("slurm"),
+        ActionFailed("slurm", OpenPlatform(), "wrong password", permanent=True),
+    ],
+)
+def test_section_that_changes_while_the_platform_is_opened_is_opened_next(
+    result: PlatformOpened | ActionFailed,
+) -> None:
+    wanted = need(waiting=1)
+    pool = Pool(INSTALLATION, POOL)
+    pool.apply(NeedChanged(wanted), 0.0)
+    pool.apply(ActionStarted("slurm", OpenPlatform()), 0.0)
+
+    changed = (PoolPlatform("slurm", {"partition": "gpu"}),)
+    pool.apply(NeedChanged(replace(wanted, platforms=changed)), 1.0)
+    pool.apply(result, 2.0)
+    assert decide(pool, 2.0).actions == {"slurm": OpenPlatform()}
+
+    pool.apply(ActionStarted("slurm", OpenPlatform()), 2.0)
+    pool.apply(PlatformOpened("slurm"), 3.0)
+    assert pool.platforms["slurm"].opened
 
 
 def test_same_need_again_changes_no_delay() -> None:
