@@ -20,13 +20,13 @@ _OTHER_NETWORK: Final = ("192.0.2.1", 9)
 
 
 def reachable_host(configured: str) -> str:
-    """Return the configured host, or the address of the default route.
+    """Return the configured host without brackets, or the address of the default route.
 
     Raises:
         PlatformError: there is no default route.
     """
     if configured:
-        return configured
+        return configured.strip("[]")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_OTHER_NETWORK)
@@ -62,8 +62,12 @@ def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
             if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 break
             continue
-        if port != known:
-            _write_port(folder / _PORT_FILE, port)
+        try:
+            if port != known:
+                _write_port(folder / _PORT_FILE, port)
+        except PlatformError:
+            listening.close()
+            raise
         return listening
     where = f"port {configured_port}" if configured_port else f"any port from {first} on"
     raise PlatformError(f"the TLS front cannot use {where}: {reason}", "set NNI_FRONT_PORT")
@@ -71,8 +75,8 @@ def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
 
 def _bound(host: str, port: int) -> socket.socket:
     if is_loopback(host):
-        address, family = host.strip("[]"), socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((address, port), family=family, backlog=_BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     if socket.has_dualstack_ipv6():
         return socket.create_server(
             ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True

@@ -10,8 +10,22 @@ from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.ports import free_port
 
 
-def test_configured_host_is_taken() -> None:
-    assert reachable_host("gate.example.org") == "gate.example.org"
+@pytest.mark.parametrize(
+    ("configured", "host"),
+    [("gate.example.org", "gate.example.org"), ("[2001:db8::7]", "2001:db8::7"), ("::1", "::1")],
+)
+def test_configured_host_is_taken(configured: str, host: str) -> None:
+    assert reachable_host(configured) == host
+
+
+def test_port_that_cannot_be_written_down_is_free_again(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    port = free_port()
+    with pytest.raises(PlatformError, match="cannot write"):
+        listen("127.0.0.1", port, tmp_path / "file")
+
+    with socket.create_server(("127.0.0.1", port)) as again:
+        assert again.getsockname()[1] == port
 
 
 def test_port_is_used_again_after_a_restart(tmp_path: Path) -> None:
