@@ -68,7 +68,7 @@ class AgentCredentials:
     bus_user: str
     bus_password: str = field(repr=False)
     manager_token: str = field(repr=False)
-    """Bearer token of the manager's gRPC, limited to bytes of the agent's own pool."""
+    """Bearer token of the manager's gRPC, with the role `agent`: it uploads and downloads blobs."""
 
 
 @dataclass(frozen=True, slots=True)
