@@ -91,7 +91,8 @@ class KubernetesConfig(AgentPoolConfig):
     ttl_seconds_after_finished: Annotated[Integer, Field(ge=0)] | None = None
     """Time after which Kubernetes removes a Job that has ended; not given: a day."""
     grace_seconds: PositiveInt | None = None
-    """Time from TERM to KILL of a pod, in which trials are handed over; not given: 30."""
+    """Time from TERM to KILL of a pod, in which trials are handed over, at most 120; not
+    given: 30."""
     python: Text | None = None
     """Interpreter of the agent in the image; not given: `python3`."""
     python_path: Text | None = None

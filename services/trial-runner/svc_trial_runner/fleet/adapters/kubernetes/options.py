@@ -16,6 +16,8 @@ RESTRICTED: Final = "restricted"
 UNRESTRICTED: Final = "none"
 GRACE_S: Final = 30
 """Time from TERM to KILL of a pod, so that its trials can be handed over."""
+LONGEST_GRACE_S: Final = 120
+"""The end of pods is waited for, and a call of the fleet that ends agents takes 150 s at most."""
 MARGIN_S: Final = 2
 """Part of that time that is left for the end of the agent's process."""
 KEPT_S: Final = 86_400
@@ -229,8 +231,8 @@ def _choice_problems(options: KubernetesOptions) -> Iterator[PlatformProblem]:
     if options.pod_security == RESTRICTED and options.run_as_user == 0:
         remedy = f"choose another user, or podSecurity: {UNRESTRICTED}"
         yield PlatformProblem("runAsUser", "must not be 0, which is root", "0", remedy)
-    if options.grace_seconds < LEAST_GRACE_S + MARGIN_S:
-        rule = f"must be >= {LEAST_GRACE_S + MARGIN_S:g}"
+    if not LEAST_GRACE_S + MARGIN_S <= options.grace_seconds <= LONGEST_GRACE_S:
+        rule = f"must be >= {LEAST_GRACE_S + MARGIN_S:g} and <= {LONGEST_GRACE_S}"
         yield PlatformProblem("graceSeconds", rule, str(options.grace_seconds))
     if options.in_cluster and (options.context or options.kubeconfig):
         rule = "must not be true with context or kubeconfig"

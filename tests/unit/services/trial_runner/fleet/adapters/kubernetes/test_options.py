@@ -57,6 +57,7 @@ def test_value_of_a_wrong_type_is_a_problem_and_not_an_option() -> None:
         ({"podSecurity": "baseline"}, "podSecurity"),
         ({"runAsUser": 0}, "runAsUser"),
         ({"graceSeconds": 1}, "graceSeconds"),
+        ({"graceSeconds": 121}, "graceSeconds"),
         ({"inCluster": True, "context": "lab"}, "inCluster"),
         ({"python": "a\nb"}, "python"),
         ({"cpus": "4 cores"}, "cpus"),
