@@ -6,12 +6,10 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from multiprocessing import get_context
 from typing import Any
 
 from nni.hpo.advisor import MsgDispatcherBase
@@ -20,6 +18,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.registry.factory import create, named_class
 from nni.hpo.registry.validation import check_count
+from nni.hpo.search._trial_processes import TrialProcesses
 from nni.hpo.search.advisor_search import AdvisorSearch, advisor_search
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.evaluation import (
@@ -232,11 +231,11 @@ def _caller(
         yield objective
         return
     _check_importable(objective)
-    with ProcessPoolExecutor(concurrency, mp_context=get_context("spawn")) as pool:
+    with closing(TrialProcesses(concurrency)) as processes_of_trials:
 
         @functools.wraps(objective)
         def call(*arguments: JsonValue, **keywords: JsonValue) -> JsonValue:
-            return pool.submit(objective, *arguments, **keywords).result()
+            return processes_of_trials.call(objective, *arguments, **keywords)
 
         yield call
 
