@@ -63,10 +63,7 @@ def test_trial_gets_no_more_gpus_than_its_agent_has() -> None:
 
 
 def test_part_of_a_gpu_is_one_for_a_trial() -> None:
-    config = complete(RayConfig(num_gpus=0.5))
-    config.trial_gpu_number = 1
-
-    config.validate()
+    assert RayConfig(num_gpus=0.5).problems("trainingService", 1) == []
 
 
 @pytest.mark.parametrize("name", ["numCpus", "numGpus"])
