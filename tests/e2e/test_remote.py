@@ -167,7 +167,7 @@ def test_machine_that_comes_later_gets_the_trials(
 ) -> None:
     nnictl = Nnictl(local_shape)
     machine.server.kill()
-    experiment = nnictl.create(config)
+    experiment = nnictl.create(config, "--no-check")
     away = "no SSH server listens"
     until(lambda: away in reason(nnictl, experiment), TIMEOUT_S, "a reason")
 
@@ -188,8 +188,10 @@ def test_wrong_password_is_a_visible_reason(
     nnictl = Nnictl(local_shape)
     config.write_text(config.read_text().replace(PASSWORD, "another one"))
 
-    experiment = nnictl.create(config)
     refused = "machineList[0].password was refused"
+    asked_first = nnictl("create", "--config", config, expect=2)
+    assert refused in asked_first.stderr
+    experiment = nnictl.create(config, "--no-check")
     until(lambda: refused in reason(nnictl, experiment), TIMEOUT_S, "a reason")
 
     waiting = reason(nnictl, experiment)

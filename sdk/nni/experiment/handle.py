@@ -99,9 +99,14 @@ class ExperimentHandle:
         """Port of its page, `None` while it is not open."""
         return self._port
 
-    def _attach(self, client: ManagerClient, experiment: experiment_pb2.Experiment) -> None:
+    def _attach(
+        self, client: ManagerClient, experiment: experiment_pb2.Experiment, *, owned: bool = True
+    ) -> None:
+        """Use a client for an open experiment; one that is not owned stays open afterwards."""
         self._detach()
-        self._hold(client)
+        if owned:
+            self._hold(client)
+        self._client = client
         self._is_open = True
         self._id = experiment.id
         self._port = experiment.port or None
@@ -114,6 +119,7 @@ class ExperimentHandle:
 
     def _detach(self) -> None:
         self._close_client()
+        self._close_client = lambda: None
         self._client, self._port, self._is_open = None, None, False
 
     def _message(self) -> experiment_pb2.Experiment:

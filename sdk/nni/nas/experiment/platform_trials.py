@@ -74,7 +74,7 @@ class TrialExperiment(ExperimentHandle):
 
     def __init__(self, client: ManagerClient, experiment_id: str) -> None:
         super().__init__()
-        self._attach(client, client.get(experiment_id).experiment)
+        self._attach(client, client.get(experiment_id).experiment, owned=False)
 
     @property
     def address(self) -> str:
