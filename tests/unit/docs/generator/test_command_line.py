@@ -21,4 +21,4 @@ def test_every_command_says_what_it_does() -> None:
 def test_section_names_options_with_their_defaults() -> None:
     page = command_line_page()
 
-    assert "| `--port`, `-p` `<int range>` | `8080` |" in page
+    assert "| `--port`, `-p` `<int range>` | `0` | Port of page and REST; 0: a free one. |" in page

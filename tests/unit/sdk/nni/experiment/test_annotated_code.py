@@ -80,17 +80,30 @@ def test_search_space_beside_annotations_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("tuner", "content", "message"),
     [
-        ("x = 1\n", "code: must have an annotation"),
-        (f"y = 1\n{ANNOTATED}".replace("x =", "z ="), r"code/trial\.py:2: .* assigns to z"),
-        ("'''@nni.variable(nni.lognormal(0, 1), name=x)'''\nx = 1\n", "lognormal.*GridSearch"),
+        ("GridSearch", "x = 1\n", "code: must have an annotation"),
+        (
+            "GridSearch",
+            f"y = 1\n{ANNOTATED}".replace("x =", "z ="),
+            r"code/trial\.py:2: .* assigns to z",
+        ),
+        (
+            "BatchTuner",
+            "'''@nni.variable(nni.lognormal(0, 1), name=x)'''\nx = 1\n",
+            "BatchTuner.*lognormal",
+        ),
     ],
 )
 def test_code_that_cannot_be_tuned_is_refused_before_the_start(
-    config: ExperimentConfig, code: Path, private_home: Path, content: str, message: str
+    config: ExperimentConfig,
+    code: Path,
+    private_home: Path,
+    tuner: str,
+    content: str,
+    message: str,
 ) -> None:
-    config.tuner = AlgorithmConfig(name="GridSearch")
+    config.tuner = AlgorithmConfig(name=tuner)
     (code / "trial.py").write_text(content)
 
     with pytest.raises(ConfigError, match=message), converted_code(config):

@@ -3,10 +3,19 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from nni.experiment.exit_signals import check_on_exit, deferred_interrupt, signals_as_exit
+
+
+@pytest.fixture(autouse=True)
+def hang_up_is_not_ignored() -> Iterator[None]:
+    """Handle SIGHUP as a terminal's shell does, also in a run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def send(number: signal.Signals) -> None:
