@@ -12,7 +12,10 @@ from nni.experiment.exit_signals import OnExit
 from nni.experiment.local_shape import running_endpoint
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from tests.support.hang_up import hang_up_is_not_ignored
 from tests.support.in_memory_manager import InMemoryManager
+
+__all__ = ["hang_up_is_not_ignored"]  # a fixture
 
 
 @pytest.fixture

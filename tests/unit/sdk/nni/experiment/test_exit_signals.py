@@ -3,19 +3,13 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from nni.experiment.exit_signals import check_on_exit, deferred_interrupt, signals_as_exit
+from tests.support.hang_up import hang_up_is_not_ignored
 
-
-@pytest.fixture(autouse=True)
-def hang_up_is_not_ignored() -> Iterator[None]:
-    """Handle SIGHUP as a terminal's shell does, also in a run under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+__all__ = ["hang_up_is_not_ignored"]  # a fixture
 
 
 def send(number: signal.Signals) -> None:

@@ -19,8 +19,11 @@ from nni.experiment.exit_signals import OnExit
 from nni.experiment.preflight import DEFAULT_PORT
 from nni_proto.experiment.v1 import experiment_pb2
 from tests.support.experiment_configs import complete
+from tests.support.hang_up import hang_up_is_not_ignored
 from tests.support.in_memory_manager import InMemoryManager
 from tests.support.ports import free_port
+
+__all__ = ["hang_up_is_not_ignored"]  # a fixture
 
 RUNNING = experiment_pb2.EXPERIMENT_STATE_RUNNING
 STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
