@@ -17,8 +17,8 @@ ROOT: Final = "nni"
 OUTPUT_FOLDER: Final = "nnioutput"
 """Folder of the outputs of a trial, in the folder of the trial."""
 MARK_FILE: Final = "storage-mark"
-"""File in the folder of an experiment: who sees it with the content of the settings has mounted the
-storage that the manager sees."""
+"""File in the folder of an experiment: it proves to a worker that its mount is the storage that the
+manager sees."""
 _LIMIT_CHARACTERS: Final = 4096
 _Member = TypeVar("_Member", bound=StrEnum)
 
