@@ -1,12 +1,12 @@
 """Child processes of the supervisor: start, readiness, stop, and end with the parent."""
 
 import asyncio
-import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ from svc_common.entry_point import memory_file
 from svc_common.logs import get_logger
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.tasks import wait_first
+from svc_standalone import end_with_parent
 
-_PR_SET_PDEATHSIG: Final = 1
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_END_WITH_PARENT: Final = (sys.executable, "-I", "-S", end_with_parent.__file__)
 _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
 """A larger log is rotated (one generation is kept) when its child starts."""
 _PIPE_BYTES: Final = 65_536
@@ -215,7 +215,8 @@ class Child:
             passed.append(secrets)
         try:
             return subprocess.Popen(
-                self.command.arguments,
+                # Without a function between fork and exec: see that program.
+                [*_END_WITH_PARENT, str(os.getpid()), *self.command.arguments],
                 cwd=folder,
                 env=variables,
                 stdin=subprocess.DEVNULL,
@@ -225,7 +226,6 @@ class Child:
                 # Signals of the terminal reach the supervisor only, which stops the children in
                 # order.
                 start_new_session=True,
-                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - one thread
             )
         finally:
             if secrets >= 0:
@@ -263,17 +263,6 @@ class Child:
             self._loop.remove_reader(self._ready_fd)
             os.close(self._ready_fd)
             self._ready_fd = -1
-
-
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Return a function, run between fork and exec, by which the child dies with this process."""
-
-    def bind() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent ended before the line above
-            os._exit(1)
-
-    return bind
 
 
 def _open_log(path: Path) -> IO[bytes]:

@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
 
 from svc_common import environment
@@ -80,6 +81,38 @@ async def test_last_line_of_this_run_is_the_reason_without_a_report(tmp_path: Pa
 
     assert second.failure_reason() == "last line"
     assert third.failure_reason() == ""
+
+
+async def test_children_start_while_threads_of_grpc_run(tmp_path: Path) -> None:
+    """A fork of such a process aborts in one of eight cases, as measured; a new program cannot."""
+
+    async def echo(request: bytes, _: object) -> bytes:
+        return request
+
+    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        "Echo": grpc.unary_unary_rpc_method_handler(echo)
+    }
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/test.Echo/Echo"
+        )
+
+        async def keep_calling() -> None:
+            while True:
+                await call(b"x" * 1_000)
+
+        callers = [asyncio.create_task(keep_calling()) for _ in range(4)]
+        statuses = [await start(tmp_path, "", reports_ready=False).wait() for _ in range(40)]
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+    await server.stop(None)
+
+    assert statuses == [0] * 40
 
 
 async def test_large_log_is_rotated_at_the_start(tmp_path: Path) -> None:
