@@ -244,6 +244,10 @@ class FleetSimulation:
                 for name in action.names:
                     self._end(key, platform.agents.pop(name, None))
                 return AgentsTerminated(key)
+            case CleanPlatform(agents=tuple(names)):
+                for name in names:
+                    self._end(key, platform.agents.pop(name, None))
+                return PlatformCleaned(key)
             case CleanPlatform():
                 for agent in platform.agents.values():
                     self._end(key, agent)

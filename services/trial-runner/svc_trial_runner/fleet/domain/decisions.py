@@ -194,7 +194,7 @@ def _action(
 ) -> PlatformAction | None:
     """Return what one platform does next; None: nothing."""
     if need.closed or platform.retired:
-        return _closing_action(pool, platform, timers)
+        return _closing_action(pool, need, platform, timers)
     if not platform.opened:
         return OpenPlatform() if _may(platform, OpenPlatform, timers) else None
     ended = _to_terminate(pool, need, platform, timers)
@@ -205,14 +205,29 @@ def _action(
     return launch
 
 
-def _closing_action(pool: Pool, platform: PlatformRecord, timers: Timers) -> PlatformAction | None:
+def _closing_action(
+    pool: Pool, need: PoolNeed, platform: PlatformRecord, timers: Timers
+) -> PlatformAction | None:
     """Return the step of a platform that is to be left without anything of the pool."""
     if platform.cleaned or not (platform.used or pool.on_platform(platform.key)):
         return None
     # Trials end by the orders of the manager; their last reports are worth a wait.
     if any(_is_finishing(record, timers) for record in live(pool.on_platform(platform.key))):
         return None
-    return CleanPlatform() if _may(platform, CleanPlatform, timers) else None
+    if not _may(platform, CleanPlatform, timers):
+        return None
+    if need.closed or not _has_twin(pool, platform):
+        return CleanPlatform()
+    return CleanPlatform(tuple(record.name for record in pool.on_platform(platform.key)))
+
+
+def _has_twin(pool: Pool, platform: PlatformRecord) -> bool:
+    """Return whether a section that stays may be of the same cluster: it has the same platform."""
+    return any(
+        other.kind == platform.kind and not other.retired
+        for other in pool.platforms.values()
+        if other is not platform
+    )
 
 
 def _is_finishing(record: AgentRecord, timers: Timers) -> bool:
@@ -266,7 +281,17 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent waits in a queue, or for its launch, while no trial does."""
+    """Return whether an agent waits in a queue, or for its launch, while no trial does.
+
+    An agent that has sent a presence waits for nothing, whatever its platform says: an actor of Ray
+    whose node is busy looks like one that waits.
+    """
+    if record.heard_s is not None:
+        return False
+    # After a restart of the fleet its first presence is still to come.
+    had_machine = record.counts_from_s is not None
+    if had_machine and not timers.due(record.ordered_s + SILENT_AFTER_S):
+        return False
     waits = record.phase is AgentPhase.PENDING or record.launched_s is None
     if waits and need.draining:
         return True

@@ -136,6 +136,8 @@ class PlatformRecord:
     cleaned: bool = False
     retired: bool = False
     """True: no longer a platform of the pool."""
+    kind: str = ""
+    """Name of the platform, which several sections may share: `slurm`."""
     back_offs: dict[type[PlatformAction], BackOff] = field(default_factory=dict)
     """Failures in a row by the kind of the action."""
 
@@ -307,6 +309,7 @@ class Pool:
             if key not in self.platforms:
                 self.platforms[key] = PlatformRecord(key, now_s, used=self.was_used)
             platform = self.platforms[key]
+            platform.kind = section.platform
             if old.get(key, section) != section or platform.retired:
                 platform.opened, platform.retired, platform.created_s = False, False, now_s
                 platform.outdated = platform.action is not None
@@ -384,6 +387,11 @@ class Pool:
             record = self.agents.get(name)
             if record is None:
                 record = self.agents[name] = AgentRecord(name, platform.key, agent.slots, now_s)
+            if record.platform != platform.key:
+                # Sections of one cluster, or with one home, list each other's agents.
+                if record.platform in self.platforms:
+                    continue
+                record.platform = platform.key  # its own section has left the pool
             self._change_phase(platform, record, agent, now_s)
         for record in self.on_platform(platform.key):
             missing_s = record.missing_s

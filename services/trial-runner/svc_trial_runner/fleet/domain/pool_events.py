@@ -44,7 +44,11 @@ class TerminateAgents:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlatform:
-    """Action: remove everything of the pool."""
+    """Action: remove everything of the pool, or only some agents."""
+
+    agents: tuple[AgentName, ...] | None = None
+    """None: everything. Otherwise these are ended, since another section of the pool has agents on
+    the same platform."""
 
 
 PlatformAction: TypeAlias = (

@@ -158,6 +158,12 @@ class PlatformCalls:
                 await adapter.terminate(action.names)
                 await self._revoke(action.names)
                 return AgentsTerminated(self._key)
+            case CleanPlatform(agents=tuple(some)):
+                await adapter.terminate(some)
+                if not await adapter.agents():  # else another section has agents there
+                    await adapter.clean()
+                await self._revoke([*some, *self._issued])
+                return PlatformCleaned(self._key)
             case CleanPlatform():
                 names = [agent.name for agent in await adapter.agents()]
                 await adapter.clean()

@@ -28,7 +28,9 @@ from svc_trial_runner.fleet.domain.pool_events import (
     PlatformCleaned,
     PlatformOpened,
     PresenceReceived,
+    RestoredAgent,
     SlotsSent,
+    StateRestored,
     TerminateAgents,
 )
 from svc_trial_runner.fleet.domain.pool_states import pool_state
@@ -289,6 +291,40 @@ def test_platform_that_left_the_pool_is_cleaned() -> None:
     assert decision.drains == (name,)
     assert decision.actions["remote"] == CleanPlatform()
     assert launched_numbers(decision) == {"slurm": [2]}
+
+
+def test_section_that_left_a_cluster_ends_its_own_agents_only() -> None:
+    pool = opened_pool(need(2, 0, "slurm", "slurm"), capacity=1)
+    first, second = launch(pool)
+    join(pool, first, second)
+
+    pool.apply(NeedChanged(need(2, 0, "slurm", sequence=2)), 1.0)
+
+    assert decide(pool, 1.0).actions["slurm-2"] == CleanPlatform((second,))
+
+
+def test_agent_that_works_is_not_ended_because_its_platform_says_that_it_waits() -> None:
+    pool = opened_pool(need(running=1))
+    (name,) = launch(pool)
+    join(pool, name, trials=1)
+    pool.apply(NeedChanged(need(running=1, draining=True, sequence=2)), 1.0)
+    list_agents(pool, "slurm", PlatformAgent(name, AgentPhase.PENDING), now_s=1.0)
+
+    assert TerminateAgents not in map(type, decide(pool, 1.0).actions.values())
+
+
+def test_found_agent_that_had_a_machine_has_time_for_its_first_presence() -> None:
+    pool = Pool(INSTALLATION, POOL)
+    found = RestoredAgent(agent(1), "slurm", 1, launching=False, counts_from_s=-60.0)
+    pool.apply(StateRestored((found,), last_number=1), 0.0)
+    pool.apply(NeedChanged(need(draining=True)), 0.0)
+    pool.apply(ActionStarted("slurm", OpenPlatform()), 0.0)
+    pool.apply(PlatformOpened("slurm"), 0.0)
+    list_agents(pool, "slurm", PlatformAgent(agent(1), AgentPhase.PENDING))
+
+    assert decide(pool, 0.0).actions == {}
+    after = decide(pool, SILENT_AFTER_S).actions
+    assert after == {"slurm": TerminateAgents((agent(1),))}
 
 
 def test_nothing_is_decided_before_the_first_need() -> None:

@@ -232,3 +232,19 @@ def test_events_of_unknown_agents_and_platforms_change_nothing() -> None:
 
     assert pool.agents == {}
     assert list(pool.platforms) == ["slurm"]
+
+
+def test_agent_of_another_section_of_the_same_cluster_is_left_to_it() -> None:
+    pool = opened_pool(need(2, 0, "slurm", "slurm"), capacity=1)
+    first, second = launch(pool)
+    join(pool, first, second)
+
+    list_agents(
+        pool,
+        "slurm",
+        PlatformAgent(first, AgentPhase.RUNNING),
+        PlatformAgent(second, AgentPhase.ENDED, reason="its job is not known here"),
+    )
+
+    assert not pool.agents[second].ended
+    assert pool.platforms["slurm"].back_offs == {}

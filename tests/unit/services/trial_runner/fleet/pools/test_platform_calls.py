@@ -61,6 +61,16 @@ async def test_actions_have_their_results(setup: Setup) -> None:
     assert setup.credentials.valid == {}
 
 
+async def test_section_is_cleaned_without_the_agents_of_another_one(setup: Setup) -> None:
+    await setup.calls.perform(LAUNCH, SECTION)
+
+    first = await setup.calls.perform(CleanPlatform((agent(1),)), SECTION)
+
+    assert first == PlatformCleaned("slurm")
+    assert list(setup.platform.agents) == [agent(2)]
+    assert set(setup.credentials.valid) == {agent(2)}
+
+
 async def test_problems_of_a_section_are_a_permanent_failure(setup: Setup) -> None:
     setup.platform.problems = [PlatformProblem("partition", "must exist", "gpus", "see sinfo")]
 
