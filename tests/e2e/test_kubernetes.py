@@ -13,6 +13,11 @@ from tests.support.kubernetes.api_server import ApiServer, api_server
 from tests.support.kubernetes.kubelet import Kubelet, kubelet
 from tests.support.local_shape import LocalShape, running_shape
 from tests.support.nnictl import Nnictl
+from tests.support.platform_experiments import (
+    assert_each_counted_once,
+    first_log,
+    write_experiment,
+)
 from tests.support.ports import free_port
 from tests.support.servers import require_binary
 from tests.support.wait import until
@@ -32,14 +37,7 @@ while pathlib.Path("{folder}/hold").exists():
 print("home", os.environ["HOME"], os.environ["WORD"], flush=True)
 nni.report_final_result(parameters["x"])
 """
-CONFIG = """\
-searchSpace: {{x: {{_type: choice, _value: [1, 2, 3, 4]}}}}
-trialCommand: python3 trial.py
-trialCodeDirectory: {folder}
-trialConcurrency: 2
-maxTrialNumber: 4
-tuner: {{name: GridSearch}}
-trainingService:
+SERVICE = """\
   platform: kubernetes
   kubeconfig: {kubeconfig}
   image: registry.example.org/trials:1
@@ -73,12 +71,8 @@ def shape(private_home: Path) -> Iterator[LocalShape]:
 
 @pytest.fixture
 def config(server: ApiServer, tmp_path: Path) -> Path:
-    folder = tmp_path / "code"
-    folder.mkdir()
-    (folder / "trial.py").write_text(TRIAL.format(folder=tmp_path))
-    path = folder / "config.yml"
-    path.write_text(CONFIG.format(folder=folder, kubeconfig=server.kubeconfig(tmp_path)))
-    return path
+    service = SERVICE.format(kubeconfig=server.kubeconfig(tmp_path))
+    return write_experiment(tmp_path / "code", TRIAL.format(folder=tmp_path), service)
 
 
 @pytest.mark.timeout(420)
@@ -90,11 +84,8 @@ def test_experiment_runs_in_pods_and_leaves_nothing(
     experiment = nnictl.create(config)
     shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
-    output = nnictl("log", "trial", experiment, "-T", trials[0]["trialJobId"], "--follow").stdout
-    assert "volumes/nni-home helped" in output
+    assert_each_counted_once(nnictl, experiment)
+    assert "volumes/nni-home helped" in first_log(nnictl, experiment)
     nnictl("stop", experiment)
     kinds = ("jobs", "pods", "secrets")
     until(
@@ -126,6 +117,4 @@ def test_each_trial_counts_once_though_a_pod_is_evicted_and_the_fleet_is_killed(
     hold.unlink()
     shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert_each_counted_once(nnictl, experiment)

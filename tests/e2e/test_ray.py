@@ -10,6 +10,11 @@ import pytest
 
 from tests.support.local_shape import LocalShape, local_shape
 from tests.support.nnictl import Nnictl
+from tests.support.platform_experiments import (
+    assert_each_counted_once,
+    first_log,
+    write_experiment,
+)
 from tests.support.ray_servers import ray_cluster
 from tests.support.wait import until
 
@@ -25,14 +30,7 @@ parameters = nni.get_next_parameter()
 print("threads", os.environ["OMP_NUM_THREADS"], flush=True)
 nni.report_final_result(parameters["x"])
 """
-CONFIG = """\
-searchSpace: {{x: {{_type: choice, _value: [1, 2, 3, 4]}}}}
-trialCommand: python3 trial.py
-trialCodeDirectory: {code}
-trialConcurrency: 2
-maxTrialNumber: 4
-tuner: {{name: GridSearch}}
-trainingService:
+SERVICE = """\
   platform: ray
   address: {address}
   maxAgents: 2
@@ -51,19 +49,15 @@ def test_experiment_runs_in_actors_of_ray(
     local_shape: LocalShape, cluster: Any, tmp_path: Path
 ) -> None:
     nnictl = Nnictl(local_shape)
-    code, home = tmp_path / "code", tmp_path / "nni of the cluster"
-    code.mkdir()
-    (code / "trial.py").write_text(TRIAL)
-    config = code / "config.yml"
-    config.write_text(CONFIG.format(code=code, home=home, address=cluster.address))
+    home = tmp_path / "nni of the cluster"
+    service = SERVICE.format(home=home, address=cluster.address)
+    config = write_experiment(tmp_path / "code", TRIAL, service)
 
     experiment = nnictl.create(config)
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
-    output = nnictl("log", "trial", experiment, "-T", trials[0]["trialJobId"], "--follow").stdout
-    assert "threads 1" in output
+    assert_each_counted_once(nnictl, experiment)
+    assert "threads 1" in first_log(nnictl, experiment)
     nnictl("stop", experiment)
     until(
         lambda: not ray.util.list_named_actors(all_namespaces=True),

@@ -13,6 +13,11 @@ import pytest
 
 from tests.support.local_shape import LocalShape, local_shape
 from tests.support.nnictl import Nnictl
+from tests.support.platform_experiments import (
+    assert_each_counted_once,
+    first_log,
+    write_experiment,
+)
 from tests.support.ports import free_port
 from tests.support.ssh_server import ServerOptions, SshServer, make_key
 from tests.support.wait import until
@@ -38,14 +43,7 @@ nni.report_intermediate_result(parameters["x"] / 2)
 print("home", os.path.expanduser("~"), helper.WORD, flush=True)
 nni.report_final_result(parameters["x"])
 """
-CONFIG = """\
-searchSpace: {{x: {{_type: choice, _value: [1, 2, 3, 4]}}}}
-trialCommand: python3 trial.py
-trialCodeDirectory: {folder}
-trialConcurrency: 2
-maxTrialNumber: 4
-tuner: {{name: GridSearch}}
-trainingService:
+SERVICE = """\
   platform: remote
   machineList:
 """
@@ -98,12 +96,8 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def config(tmp_path: Path, machine: Machine) -> Path:
-    folder = tmp_path / "code"
-    folder.mkdir()
-    (folder / "trial.py").write_text(TRIAL)
-    (folder / "helper.py").write_text("WORD = 'helped'\n")
-    path = folder / "config.yml"
-    path.write_text(CONFIG.format(folder=folder) + machine.entry())
+    path = write_experiment(tmp_path / "code", TRIAL, SERVICE + machine.entry())
+    (path.parent / "helper.py").write_text("WORD = 'helped'\n")
     return path
 
 
@@ -118,13 +112,10 @@ def test_experiment_runs_on_a_machine_with_nothing_but_python(
     experiment = nnictl.create(config, port=port)
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert_each_counted_once(nnictl, experiment)
     assert len({trial["runnerId"] for trial in records(local_shape, port)}) == 1
-    assert len({trial["logPath"] for trial in trials}) == 4
-    output = nnictl("log", "trial", experiment, "-T", trials[0]["trialJobId"], "--follow").stdout
-    assert f"home {machine.home} helped" in output
+    assert len({trial["logPath"] for trial in nnictl.trials(experiment)}) == 4
+    assert f"home {machine.home} helped" in first_log(nnictl, experiment)
     nnictl("stop", experiment)
     until(lambda: not machine.processes(), TIMEOUT_S, "the end of the agents")
     agents = machine.home / ".nni" / "agents"
@@ -154,9 +145,7 @@ def test_each_trial_counts_once_though_processes_and_the_connection_end(
     hold.unlink()
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert [trial["status"] for trial in trials] == ["SUCCEEDED"] * 4
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert_each_counted_once(nnictl, experiment)
     nnictl("stop", experiment)
     until(lambda: not machine.processes(), TIMEOUT_S, "the end of the agents")
 
@@ -174,7 +163,7 @@ def test_machine_that_comes_later_gets_the_trials(
     machine.server.start()
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    assert [trial["status"] for trial in nnictl.trials(experiment)] == ["SUCCEEDED"] * 4
+    assert_each_counted_once(nnictl, experiment)
 
 
 def running(nnictl: Nnictl, experiment: str) -> int:
@@ -221,8 +210,7 @@ def test_platforms_of_a_list_share_the_trials_which_name_theirs(
         hold.unlink()
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    trials = nnictl.trials(experiment)
-    assert sorted(trial["finalMetricData"][0]["data"] for trial in trials) == [1, 2, 3, 4]
+    assert_each_counted_once(nnictl, experiment)
     assert {trial["platform"] for trial in records(local_shape, port)} == {"local", "remote"}
 
 
@@ -237,7 +225,7 @@ def test_platform_of_a_list_that_is_down_does_not_stop_the_trials(
     experiment = nnictl.create(config)
     local_shape.wait_for(experiment, "DONE", "ERROR", timeout_s=TIMEOUT_S)
 
-    assert [trial["status"] for trial in nnictl.trials(experiment)] == ["SUCCEEDED"] * 4
+    assert_each_counted_once(nnictl, experiment)
 
 
 def records(shape: LocalShape, port: int) -> list[dict[str, Any]]:
