@@ -278,6 +278,11 @@ class PlatformConformance(ABC):
                 assert await other.agents() == []
                 await other.clean()
             assert _live(await ours.agents()) == {agent_name(1)}
+            longer = stage.adapter(OTHER_POOL)
+            named_alike = agent_name(1, OTHER_POOL)
+            assert await longer.launch([agent_order(named_alike)]) == []
+            await ours.clean()
+            assert _live(await longer.agents()) == {named_alike}
 
         self._run(case, tmp_path)
 

@@ -198,18 +198,23 @@ def remove(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list
 def clean(
     folders: WorkerFolders, prefix: str, grace_s: float, *, bundles: bool
 ) -> list[dict[str, Any]]:
-    """Remove all agents whose names begin with a prefix, and bundles if asked for.
+    """Remove all agents whose names are a prefix and a number, and bundles if asked for.
 
     Args:
         folders: of NNI.
-        prefix: of names.
+        prefix: of names; that of the pool `gpus` begins those of `gpus-2`, whose agents stay.
+            Empty: all agents.
         grace_s: time between the request to end and the kill.
         bundles: True if bundles without an agent go as well, with all that is then empty.
 
     Raises:
         WorkerError: files cannot be removed.
     """
-    names = [name for name in folders.names() if name.startswith(prefix)]
+    names = [
+        name
+        for name in folders.names()
+        if not prefix or (name.startswith(prefix) and name.removeprefix(prefix).isdecimal())
+    ]
     removed = remove(folders, names, grace_s)
     if bundles and folders.bundles.is_dir():
         with file_errors(folders.base):

@@ -183,7 +183,7 @@ class WorkerCommands:
         """Return the command that removes all agents of a prefix.
 
         Args:
-            prefix: of names, e.g. `nni-<installation>-<pool>-`.
+            prefix: of names, which end in a number: `nni-<installation>-<pool>-`.
             grace_s: time between the request to end and the kill.
             bundles: True if bundles that no agent uses go as well, so that nothing is left.
         """

@@ -230,6 +230,17 @@ def test_agents_of_one_prefix_are_listed_and_removed(folders: WorkerFolders) -> 
     assert folders.bundle(DIGEST).is_dir()
 
 
+def test_pool_whose_name_begins_with_that_of_a_removed_one_keeps_its_agents(
+    folders: WorkerFolders,
+) -> None:
+    for name in ("gpus-1", "gpus-2-1"):
+        worker_agents.write_settings(folders, name, DIGEST, b"{}")
+
+    worker_agents.clean(folders, "gpus-", 0, bundles=False)
+
+    assert folders.names() == ["gpus-2-1"]
+
+
 def test_nothing_is_left_when_the_last_agent_is_removed_with_bundles(
     folders: WorkerFolders,
 ) -> None:
