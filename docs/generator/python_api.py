@@ -23,6 +23,7 @@ PUBLIC_MODULES: Final = (
     "nni.experiment",
     "nni.experiment.config",
     "nni.feature_engineering",
+    "nni.integrations",
     "nni.mutable",
     "nni.plot",
     "nni.nas",

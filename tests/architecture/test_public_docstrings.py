@@ -33,6 +33,7 @@ MODULES = (
     "nni.compression.utils",
     "nni.common.serializer",
     "nni.feature_engineering",
+    "nni.integrations",
     "nni.hpo",
     "nni.mutable",
     "nni.nas",

@@ -1,0 +1,33 @@
+"""Integrations: callbacks of training loops, searchers and reporters of other libraries.
+
+Names are imported on first use, so that `import nni.integrations` loads none of these libraries. A
+name whose library is missing raises an ImportError that names the extra.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nni.integrations.lightning import LightningCallback
+
+_HOMES = {
+    "LightningCallback": "lightning",
+}
+
+__all__ = [
+    "LightningCallback",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - exports of many types
+    """Import a public name from its home the first time it is used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})
