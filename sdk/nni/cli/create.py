@@ -19,7 +19,7 @@ from nni.cli.options import (
     RequiredId,
     UrlPrefix,
 )
-from nni.cli.output import INTERRUPTED, RULE, Messages, write_json
+from nni.cli.output import RULE, Messages, write_json
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
@@ -78,7 +78,7 @@ def create(
     from nni.experiment.conversion import config_to_proto
     from nni.experiment.environment import experiment_environment
     from nni.experiment.errors import RefusedError
-    from nni.experiment.exit_signals import deferred_interrupt
+    from nni.experiment.exit_signals import deferred_interrupt, signals_as_exit
     from nni.experiment.preflight import check_start, on_free_port, secret_in_code
 
     if as_json and foreground:
@@ -91,6 +91,7 @@ def create(
     if warning := secret_in_code(experiment_config, config):
         messages.warning(warning)
     with ExitStack() as stack:
+        stack.enter_context(signals_as_exit())
         with converted_code(experiment_config) as runnable_config:
             message = config_to_proto(runnable_config)
             client = stack.enter_context(ManagerClient(_services_up(messages)))
@@ -111,7 +112,8 @@ def create(
                     ),
                 )
                 if interruption.came:
-                    raise typer.Exit(_stop_new(messages, client, answer.experiment.id))
+                    _stop_new(messages, client, answer.experiment.id)
+                    raise typer.Exit(interruption.exit_code)
                 if as_json:
                     _write_json(client, answer)
                 _name(messages, client, answer)
@@ -134,14 +136,13 @@ def _write_json(client: ManagerClient, answer: pb.CreateExperimentResponse) -> N
     )
 
 
-def _stop_new(messages: Messages, client: ManagerClient, experiment_id: str) -> int:
-    """Stop an experiment whose creation was interrupted, and return the exit code."""
+def _stop_new(messages: Messages, client: ManagerClient, experiment_id: str) -> None:
+    """Stop an experiment whose creation was interrupted."""
     messages.warning(
         f"Interrupted. Experiment {experiment_id}, just created, is stopped; to delete it: "
         f"nnictl experiment delete {experiment_id}"
     )
     client.stop(experiment_id)
-    return INTERRUPTED
 
 
 def resume(
@@ -156,15 +157,18 @@ def resume(
     """Resume a stopped experiment."""
     from nni.experiment.client import ManagerClient
     from nni.experiment.environment import experiment_environment
-    from nni.experiment.preflight import check_port, on_free_port
+    from nni.experiment.preflight import check_code_folder, check_port, on_free_port
     from nni_proto.experiment.v1 import experiment_service_pb2
 
     messages = Messages()
     check_port(port or 0)
     with ManagerClient(_services_up(messages)) as client:
         messages.info("Starting experiment...")
+        chosen = _stopped_id(client, id, experiment_dir)
+        if experiment_dir is None:
+            check_code_folder(client.get(chosen).experiment.config)
         request = experiment_service_pb2.ResumeExperimentRequest(
-            experiment_id=_stopped_id(client, id, experiment_dir),
+            experiment_id=chosen,
             experiment_directory=_absolute(experiment_dir),
             environment=experiment_environment(),
             interpreter=sys.executable,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -118,19 +117,28 @@ def _cell(value: object) -> object:
 def import_data(filename: Filename, id: OptionalId = None) -> None:  # noqa: A002 - documented
     """Feed samples of a JSON file to the algorithm; an exported file will do."""
     from nni.cli.session import experiment
-    from nni.experiment.config.yaml_file import read_text
-    from nni.experiment.errors import ConfigError, Problem
+    from nni.experiment.config.yaml_file import read_json
+    from nni.experiment.errors import ConfigError, Problem, RefusedError
+    from nni.experiment.parameter_checks import sort_samples
     from nni_wire.values import to_value
 
-    try:
-        samples = json.loads(read_text(filename, "--filename"))
-    except ValueError as error:
-        raise ConfigError(
-            [Problem("--filename", f"must be JSON: {error}", str(filename))]
-        ) from error
+    samples = read_json(filename, "--filename")
+    if not isinstance(samples, list):
+        rule = "must hold a JSON list of samples"
+        remedy = "such as nnictl experiment export -t json writes"
+        raise ConfigError([Problem("--filename", rule, str(filename), remedy)])
     messages = Messages()
     with experiment(id) as (client, experiment_id):
-        for warning in client.import_data(experiment_id, to_value(samples)):
+        report = sort_samples(samples, client.get(experiment_id).experiment.config)
+        for reason in report.reasons():
+            messages.warning(f"not taken: {reason}")
+        if not report.taken:
+            raise RefusedError(
+                f"none of the {len(samples)} samples of {filename} can be taken; nothing was sent"
+            )
+        for warning in client.import_data(experiment_id, to_value(list(report.taken))):
             messages.warning(warning)
-    count = f"{len(samples)} samples are" if isinstance(samples, list) else "The data is"
-    messages.info(f"{count} given to the algorithm.")
+    messages.info(
+        f"{len(report.taken)} of {len(samples)} samples are given to the algorithm"
+        + (f"; {len(report.refused)} are not." if report.refused else ".")
+    )

@@ -6,11 +6,12 @@ else.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nni.cli.output import INTERRUPTED, complain
+from nni.cli.output import INTERRUPTED, OutputError, complain, discard_output
 from nni.cli.quick import quick_answer
 
 DONE: Final = 0
@@ -35,6 +36,8 @@ _ALGO_OF_NNI_1: Final = "package"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the `nnictl` command that ``arguments`` name and return its exit code."""
+    if sys.stdout is None or sys.stderr is None:  # the caller has closed them, as by `>&-`
+        _open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if set(words) in _VERSION_FLAGS:  # answered before anything is imported
         from nni.version import __version__
@@ -57,9 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("Interrupted.")
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has closed the pipe
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        discard_output()
         return FAILED
+
+
+def _open_streams() -> None:
+    """Open closed standard streams, so that a command works; its output goes nowhere."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
 def _run(words: list[str]) -> int:
@@ -77,6 +86,8 @@ def _run(words: list[str]) -> int:
             raise abort.__cause__ from None  # typer has turned it into an error
         return FAILED
     except ExperimentError as error:
+        if isinstance(error, OutputError):
+            discard_output()
         return _report(error)
     except Exception as error:  # noqa: BLE001 - rim of the process
         return _refuse_usage(error) if isinstance(error, usage_error) else _report_defect(error)

@@ -9,14 +9,17 @@ to stderr; with `--json` stdout holds the JSON and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from nni.experiment.errors import ExperimentError
 from nni.experiment.printable_text import printable, printable_json
 
 RULE: Final = "-" * 71
@@ -25,6 +28,10 @@ _INDENT: Final = 2
 
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as a shell reports the signal."""
+
+
+class OutputError(ExperimentError):
+    """Output of a command could not be written."""
 
 
 class Messages:
@@ -72,8 +79,32 @@ class Messages:
 
 def echo(text: str, *, end: str = "\n") -> None:
     """Write data to stdout; control characters in it are shown as escapes."""
-    sys.stdout.write(printable(text) + end)
-    sys.stdout.flush()
+    _write(printable(text) + end)
+
+
+def _write(text: str) -> None:
+    """Write text to stdout at once.
+
+    Raises:
+        BrokenPipeError: the reader has gone.
+        OutputError: there is no room for it.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = f"the output cannot be written: {error.strerror}; redirect it to another file"
+        raise OutputError(reason) from error
+
+
+def discard_output() -> None:
+    """Let the rest of stdout go nowhere, so that the interpreter's last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError):
+        target = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(target, sys.stdout.fileno())
+        os.close(target)
 
 
 def complain(text: str) -> None:
@@ -100,7 +131,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 def write_json(value: object) -> None:
     """Write ``value`` to stdout as JSON."""
-    sys.stdout.write(json_text(value) + "\n")
+    _write(json_text(value) + "\n")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

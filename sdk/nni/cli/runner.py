@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.options import Json
-from nni.cli.output import Messages, echo, local_time, table, write_json
+from nni.cli.output import Messages, complain, echo, local_time, table, write_json
 
 if TYPE_CHECKING:
     from nni_proto.experiment.v1 import experiment_service_pb2
@@ -114,9 +114,9 @@ def invite(
     if as_json:
         write_json(record)
         return
-    echo(made.word)
-    Messages().info(
-        f"Run on the other machine, and paste the word there:\n"
+    echo(made.word)  # alone on stdout, for `$(nnictl runner invite ...)`
+    complain(
+        f"INFO: Run on the other machine, and paste the word there:\n"
         f"  nnictl runner join https://{made.address} --pool {pool}\n"
         f"The word is valid until {local_time(record['expiresAt'])}, for {uses} machine(s); "
         f"revoke it by: nnictl runner revoke {made.invitation.id} --pool {pool}"

@@ -122,6 +122,9 @@ def add(
         typer.Option("--parameters", "-P", show_default=False, help="Its parameters as JSON."),
     ],
     id: OptionalId = None,  # noqa: A002 - the documented name of the argument
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Take parameters outside the search space, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a trial with parameters of your own; its result does not reach the tuner."""
@@ -129,15 +132,20 @@ def add(
 
     from nni.cli.session import experiment
     from nni.experiment.errors import ConfigError, Problem
+    from nni.experiment.parameter_checks import check_parameters
     from nni_wire.values import to_value
 
     try:
-        value = to_value(json.loads(parameters))
+        given = json.loads(parameters)
+        value = to_value(given)
     except ValueError as error:
         raise ConfigError(
             [Problem("--parameters", f"must be JSON: {error}", parameters)]
         ) from error
     with experiment(id) as (client, experiment_id):
+        if not no_check:
+            config = client.get(experiment_id).experiment.config
+            check_parameters("--parameters", given, config, "or give --no-check")
         parameter_id = client.add_trial(experiment_id, value)
     if as_json:
         write_json({"parameterId": parameter_id})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -47,6 +49,7 @@ def read_endpoint() -> Endpoint | None:
     that `NNI_ENDPOINT` names go before those of this one.
 
     Raises:
+        RefusedError: NNI_HOME is no folder of this user.
         ExperimentError: the services that it names cannot be used.
     """
     try:
@@ -57,12 +60,36 @@ def read_endpoint() -> Endpoint | None:
         return _of_another_machine(remote)
     try:
         content = endpoint_path().read_bytes()
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _unusable_home(error) from error
     endpoint = _parse(content)
     if endpoint is None or not is_supervisor(endpoint.supervisor_pid):
         return None
     return endpoint
+
+
+def _unusable_home(error: OSError) -> RefusedError:
+    """Return the error about a state folder that cannot be read, as that of another user."""
+    home = nni_home()
+    try:
+        owner = home.stat().st_uid
+    except OSError:
+        owner = os.geteuid()
+    whose = "" if owner == os.geteuid() else f", which belongs to the user {_user_name(owner)}"
+    return RefusedError(
+        f"NNI_HOME must be a folder that you may read and write, got {str(home)!r}{whose} "
+        f"({error.strerror}); set it to another folder, or unset it",
+        {"field": "NNI_HOME", "value": str(home)},
+    )
+
+
+def _user_name(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
 
 
 def _of_another_machine(settings: RemoteSettings) -> Endpoint:

@@ -24,6 +24,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self.came = False
+        self.exit_code = _exit_code(signal.SIGINT)
+        """By which a shell reports the signal; that of Ctrl-C while none came."""
 
 
 def check_on_exit(on_exit: str) -> None:
@@ -54,6 +56,7 @@ def deferred_interrupt() -> Iterator[Interruption]:
         if interruption.came:
             _raise(number, frame)
         interruption.came, first = True, signal.Signals(number)
+        interruption.exit_code = _exit_code(number)
 
     exits = [number for number in _ENDING if signal.getsignal(number) is _exit]
     with _handlers(dict.fromkeys((signal.SIGINT, *exits), defer)):
@@ -99,4 +102,8 @@ def _raise(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise SystemExit(_exit_code(number))
+
+
+def _exit_code(number: int) -> int:
+    return 128 + number

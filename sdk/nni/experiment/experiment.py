@@ -24,7 +24,7 @@ from nni.experiment.exit_signals import (
 )
 from nni.experiment.handle import ExperimentHandle, announce
 from nni.experiment.local_shape import ensure_local_shape, running_endpoint
-from nni.experiment.preflight import check_port, check_start, on_free_port
+from nni.experiment.preflight import check_code_folder, check_port, check_start, on_free_port
 from nni.experiment.records import experiment_metadata
 from nni.experiment.rest import get_json
 from nni.experiment.run_mode import RunMode, apply_run_mode
@@ -411,6 +411,7 @@ class Experiment(ExperimentHandle):
 
     def _resume(self, port: int | None, *, wait_completion: bool, debug: bool) -> bool | None:
         def resume_on(client: ManagerClient, number: int) -> _Opened:
+            check_code_folder(client.get(self.id).experiment.config)
             return client.resume(
                 experiment_service_pb2.ResumeExperimentRequest(
                     experiment_id=self.id,

@@ -17,6 +17,7 @@ from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.conversion import duration_message
 from nni.experiment.errors import WrongStateError
 from nni.experiment.local_shape import ensure_local_shape
+from nni.experiment.parameter_checks import check_parameters
 from nni.experiment.printable_text import printable
 from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
 from nni.experiment.records import (
@@ -366,5 +367,11 @@ class ExperimentHandle:
 
         Returns:
             The id of the parameters.
+
+        Raises:
+            ConfigError: they lie outside the search space of a built-in algorithm.
         """
-        return self._connected().add_trial(self.id, to_value(parameters))
+        client = self._connected()
+        config = client.get(self.id).experiment.config
+        check_parameters("parameters", dict(parameters), config, "see update_search_space")
+        return client.add_trial(self.id, to_value(parameters))

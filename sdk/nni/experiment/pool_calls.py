@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from nni.experiment.config.pool_file import PoolFile
 from nni.experiment.config.quantities import duration_seconds
-from nni.experiment.connection import Connection
+from nni.experiment.connection import CALL_TIMEOUT_S, Connection
 from nni.experiment.conversion import duration_message
+from nni.experiment.errors import NotFoundError
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
 from nni_proto.runner.v1 import pool_service_pb2 as pb
 from nni_wire.values import to_value
@@ -29,12 +31,15 @@ class PoolCalls(Connection):
     def update_pool(self, definition: pool_pb2.PoolDefinition) -> pb.Pool:
         """Replace platforms, secrets and limits of a pool."""
         request = pb.UpdatePoolRequest(definition=definition)
-        answer = self._call(lambda: self._pools.UpdatePool, request, PLATFORM_TIMEOUT_S)
+        answer = self._about(
+            definition.pool, lambda: self._pools.UpdatePool, request, PLATFORM_TIMEOUT_S
+        )
         return _pool(answer)
 
     def pool(self, name: str) -> pb.Pool:
         """Return a pool with its state and the experiments that use it."""
-        return _pool(self._call(lambda: self._pools.GetPool, pb.GetPoolRequest(pool=name)))
+        request = pb.GetPoolRequest(pool=name)
+        return _pool(self._about(name, lambda: self._pools.GetPool, request))
 
     def pools(self) -> list[pb.Pool]:
         """Return all pools of the installation, by name."""
@@ -44,12 +49,22 @@ class PoolCalls(Connection):
     def drain_pool(self, name: str, *, undo: bool = False) -> pb.Pool:
         """Let the agents of a pool take no more trials and end, or undo that."""
         request = pb.DrainPoolRequest(pool=name, undo=undo)
-        return _pool(self._call(lambda: self._pools.DrainPool, request))
+        return _pool(self._about(name, lambda: self._pools.DrainPool, request))
 
     def remove_pool(self, name: str, *, force: bool = False) -> None:
         """Remove a pool once nothing of it is left on its platforms."""
         request = pb.RemovePoolRequest(pool=name, force=force)
-        self._call(lambda: self._pools.RemovePool, request, PLATFORM_TIMEOUT_S)
+        self._about(name, lambda: self._pools.RemovePool, request, PLATFORM_TIMEOUT_S)
+
+    def clean_platforms(
+        self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
+    ) -> pb.CleanPlatformsResponse:
+        """Remove from platforms what belongs to no pool of the installation; may be repeated."""
+        request = pb.CleanPlatformsRequest(platforms=platforms, dry_run=dry_run)
+        answer: pb.CleanPlatformsResponse = self._call(
+            lambda: self._pools.CleanPlatforms, request, PLATFORM_TIMEOUT_S
+        )
+        return answer
 
     def invite_runner(
         self, pool: str, use_limit: int, validity_s: float
@@ -57,8 +72,8 @@ class PoolCalls(Connection):
         """Make an invitation to a pool; the response has the word that is stored nowhere."""
         request = invitation_service_pb2.InviteRunnerRequest(pool=pool, use_limit=use_limit)
         request.validity.FromMilliseconds(round(validity_s * 1000))
-        answer: invitation_service_pb2.InviteRunnerResponse = self._call(
-            lambda: self._invitations.InviteRunner, request, PLATFORM_TIMEOUT_S
+        answer: invitation_service_pb2.InviteRunnerResponse = self._about(
+            pool, lambda: self._invitations.InviteRunner, request, PLATFORM_TIMEOUT_S
         )
         return answer
 
@@ -75,6 +90,33 @@ class PoolCalls(Connection):
         request = invitation_service_pb2.RevokeInvitationsRequest(pool=pool, ids=ids)
         answer = self._call(lambda: self._invitations.RevokeInvitations, request)
         return list(answer.invitations)
+
+    def _about(
+        self,
+        name: str,
+        method: Callable[[], Any],
+        request: object,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> Any:  # noqa: ANN401 - as `_call`
+        """Return the answer to a call about one pool; name those that exist if there is none.
+
+        Raises:
+            NotFoundError: no pool has this name.
+        """
+        try:
+            return self._call(method, request, timeout_s)
+        except NotFoundError as error:
+            known = [pool.definition.pool for pool in self.pools()]
+            raise NotFoundError(f"{error}; {_other_pools(name, known)}", error.facts) from error
+
+
+def _other_pools(name: str, known: Sequence[str]) -> str:
+    """Return which pools exist, as the remedy for a wrong name."""
+    if not known:
+        return "there is none; make one with: nnictl pool create FILE"
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"known are: {', '.join(known)}{hint}"
 
 
 def pool_to_proto(file: PoolFile) -> pool_pb2.PoolDefinition:

@@ -9,7 +9,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import psutil
 
@@ -26,6 +26,9 @@ from nni.experiment.errors import (
 from nni.experiment.rest import get_json
 from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES
 from nni_wire.pools import LOCAL_PLATFORM
+
+if TYPE_CHECKING:
+    from nni_proto.experiment.v1 import config_pb2
 
 _Answer = TypeVar("_Answer")
 
@@ -95,6 +98,25 @@ def check_code(config: ExperimentConfig) -> None:
         from nni.experiment.code_archive import code_files
 
         code_files(config.trial_code_directory)
+
+
+def check_code_folder(config: config_pb2.ExperimentConfig) -> None:
+    """Check that the code directory of an experiment that is resumed still exists.
+
+    Args:
+        config: of the experiment.
+
+    Raises:
+        RefusedError: it was removed, and no copy of it is stored.
+    """
+    directory = config.trial_code_directory
+    if not directory or config.HasField("code_archive") or services_are_elsewhere():
+        return
+    if not Path(directory).is_dir():
+        raise RefusedError(
+            f"trialCodeDirectory must exist, got {directory!r}, which was removed or renamed; "
+            "bring it back, then resume again"
+        )
 
 
 def secret_in_code(config: ExperimentConfig, file: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -169,9 +170,15 @@ def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: AN
         )
         for status, found in sorted(by_status.items())
     ]
-    names = tuple(dict.fromkeys(row for row, _ in sorted(rows, key=lambda one: one[0])))
+    names = tuple(dict.fromkeys(row for row, _ in sorted(rows, key=_row_order)))
     panel = Panel(ChartAxis("time (UTC)", "date"), ChartAxis("machine", categories=names), marks)
     return draw(Chart("Trials over time", [panel]), backend)
+
+
+def _row_order(item: tuple[str, PlottedTrial]) -> list[tuple[bool, int, str]]:
+    """Return a key that orders the names of rows by their numbers: 2 before 10."""
+    parts = re.split(r"(\d+)", item[0])
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def _rows(trials: Sequence[PlottedTrial]) -> Iterator[tuple[str, PlottedTrial]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 
@@ -115,7 +116,10 @@ def _search_space_text(config: ExperimentFields) -> Iterator[Problem]:
     try:
         text = json.dumps(config.read_search_space())
     except ConfigError as error:
-        yield from error.problems
+        file = f"searchSpaceFile {error.source}:" if error.source else ""
+        yield from (
+            replace(problem, field=f"{file} {problem.field}".strip()) for problem in error.problems
+        )
         return
     except (TypeError, ValueError) as error:
         yield Problem("searchSpace", f"must be a JSON value: {error}")

@@ -61,6 +61,10 @@ def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML docume
     """
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from SafeLoader
+    except RecursionError as error:
+        raise ConfigError(
+            [Problem("the file", "must not be nested that deeply")], source
+        ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the file"
@@ -113,17 +117,63 @@ def read_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any YAML documen
     return parse_yaml(read_text(path, field), str(path))
 
 
+def read_json(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value in a JSON file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no JSON; names file, line and column.
+    """
+    return _parse_json(read_text(path, field), str(path))
+
+
 def read_json_or_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value in a JSON file; what is no JSON is tried as YAML.
+
+    A file named `.json` may differ from JSON by what YAML knows and JSON does not, such as a comma
+    after the last item. A value that is missing in it is an error, though YAML takes it for null.
 
     Raises:
         ConfigError: it cannot be read, or is neither.
     """
     text = read_text(path, field)
     try:
+        return _parse_json(text, str(path))
+    except ConfigError as json_error:
+        try:
+            document = parse_yaml(text, str(path))
+        except ConfigError as yaml_error:
+            raise (json_error if _is_json(path) else yaml_error) from yaml_error
+        if _is_json(path) and _has_null(document):
+            raise
+        return document
+
+
+def _parse_json(text: str, source: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value in ``text``.
+
+    Raises:
+        ConfigError: it is no JSON; names ``source``, line and column.
+    """
+    try:
         return json.loads(text)
-    except ValueError:
-        return parse_yaml(text, str(path))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError([Problem(place, f"is no valid JSON: {error.msg}")], source) from error
+    except (ValueError, RecursionError) as error:
+        rule = f"must be JSON that can be read: {error}"
+        raise ConfigError([Problem("the file", rule)], source) from error
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
+
+
+def _has_null(document: object) -> bool:
+    if isinstance(document, dict):
+        return any(map(_has_null, document.values()))
+    if isinstance(document, list):
+        return any(map(_has_null, document))
+    return document is None
 
 
 def to_yaml(document: object) -> str:

@@ -71,6 +71,10 @@ class Reference:
         return value[_NAME] if isinstance(value, Mapping) and _NAME in value else value
 
 
+_SHOWN: Final = 200
+"""Longest text of a constraint that messages repeat, in characters."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpressionConstraint:
     """Constraint written as an expression; implements `nni.hpo.space.domains.Constraint`."""
@@ -199,6 +203,11 @@ def operations_of(rule: ExpressionConstraint | ForbiddenCombination) -> int:
     return _OPERATIONS_OF_A_RULE + own
 
 
+def shown_text(text: str) -> str:
+    """Return the text of a constraint as messages show it: its beginning if it is long."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
 def _refuse(number: int, item: object, reason: object) -> NoReturn:
     raise ValueError(f"search space, {CONSTRAINTS_KEY}[{number}] {item!r:.200}: {reason}")
 
@@ -305,7 +314,7 @@ def _feasible_sample(
     rarest = min(range(len(rules)), key=held.__getitem__)
     raise InfeasibleSpaceError(
         f"search space, {CONSTRAINTS_KEY}: none of {draws} draws keeps all constraints; "
-        f"{rules[rarest].text!r} alone is kept by {held[rarest]} of them: "
+        f"{shown_text(rules[rarest].text)!r} alone is kept by {held[rarest]} of them: "
         "widen the space or loosen the constraints"
     )
 

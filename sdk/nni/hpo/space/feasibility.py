@@ -10,6 +10,7 @@ from nni.hpo.space.constraints import (
     Reference,
     declared_rules,
     read_rules,
+    shown_text,
 )
 from nni.hpo.space.domains import CONSTRAINTS_KEY, Space
 from nni.hpo.space.parser import parse_space
@@ -111,9 +112,9 @@ def rules_of(search_space: JsonValue) -> tuple[ExpressionConstraint | ForbiddenC
 
 
 def broken_constraints(search_space: JsonValue, configurations: Sequence[JsonValue]) -> list[str]:
-    """Return the text of the first violated constraint per configuration; empty if feasible."""
+    """Return the first violated constraint per configuration, as shown; empty if feasible."""
     rules = rules_of(search_space)
     return [
-        next((rule.text for rule in rules if not rule.holds(configuration)), "")
+        next((shown_text(rule.text) for rule in rules if not rule.holds(configuration)), "")
         for configuration in configurations
     ]

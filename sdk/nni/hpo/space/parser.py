@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn
 
 from nni.hpo.json_value import JsonValue
-from nni.hpo.space.constraints import constrained
+from nni.hpo.space.constraints import constrained, shown_text
 from nni.hpo.space.domains import (
     CONSTRAINTS_KEY,
     Branch,
@@ -268,7 +268,7 @@ def place(
     _place(space, configuration, "", ignore, found)
     broken = space.broken(configuration)
     if broken is not None:
-        raise ValueError(f"configuration breaks the constraint {broken.text}")
+        raise ValueError(f"configuration breaks the constraint {shown_text(broken.text)}")
     return found
 
 

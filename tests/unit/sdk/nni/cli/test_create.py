@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from nni.cli.main import DONE, FAILED, REFUSED, main
-from nni.cli.output import INTERRUPTED
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
 from tests.support.endpoint_files import write_endpoint
@@ -172,21 +171,41 @@ def test_json_and_foreground_exclude_each_other(config: Path, manager: InMemoryM
 
 
 class _Interrupting(list[Any]):
-    """List whose growth sends Ctrl-C to this process."""
+    """List whose growth sends a signal to this process."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__()
+        self._number = number
 
     def append(self, item: Any) -> None:
         super().append(item)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), self._number)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_creation_leaves_no_experiment_that_runs(
-    config: Path, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals,
+    config: Path,
+    manager: InMemoryManager,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    manager.created = _Interrupting()
+    manager.created = _Interrupting(number)
 
-    assert main(["create", "-c", str(config)]) == INTERRUPTED
+    assert main(["create", "-c", str(config)]) == 128 + number
 
     assert manager.known["new00001"].state == STOPPED
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert "Interrupted. Experiment new00001" in shown
+
+
+def test_resume_without_the_code_is_refused(
+    manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = manager.add_experiment("abcd1234", state=STOPPED)
+    stopped.config.trial_code_directory = str(tmp_path / "gone")
+
+    assert main(["resume", "abcd1234"]) == REFUSED
+
+    assert "trialCodeDirectory must exist" in capsys.readouterr().err
+    assert manager.known["abcd1234"].state == STOPPED

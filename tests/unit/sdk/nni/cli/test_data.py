@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nni.cli.data import csv_text
+from nni.cli.main import DONE, REFUSED, main
+from nni_wire.values import from_value, to_value
+from tests.support.in_memory_manager import InMemoryManager
 
 
 def rows_of(records: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -62,3 +67,52 @@ def test_parameters_that_are_no_mapping_have_one_column() -> None:
 
 def test_nothing_gives_a_header() -> None:
     assert csv_text([]) == "id,reward\r\n"
+
+
+@pytest.fixture
+def tuning(manager: InMemoryManager) -> InMemoryManager:
+    config = manager.add_experiment("abcd1234").config
+    config.tuner.name = "TPE"
+    config.search_space.CopyFrom(to_value({"x": {"_type": "uniform", "_value": [0, 1]}}))
+    return manager
+
+
+def test_import_says_how_many_samples_are_taken_and_why_others_are_not(
+    tuning: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samples.json"
+    good = {"parameter": {"x": 0.5}, "value": 1}
+    file.write_text(json.dumps([good, {"parameter": {"x": 5}, "value": 1}]))
+
+    assert main(["experiment", "import", "-f", str(file)]) == DONE
+
+    shown = capsys.readouterr()
+    assert shown.out == "INFO: 1 of 2 samples are given to the algorithm; 1 are not.\n"
+    assert "not taken: parameter 'x': must lie in [0.0, 1.0], got 5 (sample 2)" in shown.err
+    assert [from_value(data) for data in tuning.imported] == [[good]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"parameter": {"x": 5},\n "value": 1}]', "none of the 1 samples"),
+        ('[{"parameter": 1,\n "value": }]', "line 2, column 11 is no valid JSON"),
+        ('{"parameter": {}}', "must hold a JSON list of samples"),
+    ],
+)
+def test_import_of_nothing_usable_names_the_file_and_sends_nothing(
+    text: str,
+    message: str,
+    tuning: InMemoryManager,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "samples.json"
+    file.write_text(text)
+
+    assert main(["experiment", "import", "-f", str(file)]) == REFUSED
+
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "samples.json" in shown
+    assert tuning.imported == []

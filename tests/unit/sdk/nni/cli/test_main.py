@@ -150,3 +150,29 @@ def test_old_name_of_algo_works_with_a_warning(capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr()
     assert "use `nnictl algo`" in shown.err
     assert "TPE" in shown.out
+
+
+def run_nnictl(words: str, redirection: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose output a shell redirects."""
+    line = f'"$0" -m nni.cli.main {words} {redirection}'
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 1, "ERROR: the output cannot be written: No space left on device"),
+        ("> >(exec true)", None, ""),
+    ],
+)
+def test_output_that_cannot_be_written_is_no_defect(
+    redirection: str, code: int | None, message: str
+) -> None:
+    done = run_nnictl("experiment list --json", redirection)
+
+    assert done.stderr.startswith(message)
+    assert len(done.stderr.splitlines()) == bool(message)
+    assert code is None or done.returncode == code

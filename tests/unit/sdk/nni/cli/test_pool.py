@@ -129,3 +129,19 @@ def test_unknown_pool_is_an_error(
     assert main(["pool", "show", "nope"]) == FAILED
 
     assert "no pool nope" in capsys.readouterr().err
+
+
+def test_wrong_name_lists_the_pools_and_the_near_one(
+    gpus: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pool", "drain", "gpu"]) == FAILED
+
+    assert "known are: gpus; did you mean 'gpus'?" in capsys.readouterr().err
+
+
+def test_wrong_name_without_pools_says_how_to_make_one(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pool", "show", "nope"]) == FAILED
+
+    assert "nnictl pool create FILE" in capsys.readouterr().err

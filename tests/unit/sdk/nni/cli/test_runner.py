@@ -144,3 +144,13 @@ def test_command_of_an_agent_has_no_word() -> None:
         *("-P", "-m", "svc_trial_runner.joining", "https://h:1", "--pool", "desks"),
         *("--word-file", "-", "--slots", "2", "--gpu-indices", "0,1", "--folder", "/agents"),
     ]
+
+
+def test_word_of_an_invitation_is_alone_on_stdout(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runner", "invite", "--pool", "desks"]) == DONE
+
+    printed = capsys.readouterr()
+    assert printed.out == "nni1.secret.fingerprint\n"
+    assert printed.err.startswith("INFO: Run on the other machine")

@@ -4,7 +4,7 @@ import pytest
 
 from nni.cli.main import DONE, FAILED, REFUSED, main
 from nni_proto.trial.v1 import cause_pb2, trial_pb2
-from nni_wire.values import from_value
+from nni_wire.values import from_value, to_value
 from tests.support.in_memory_manager import InMemoryManager
 
 
@@ -103,3 +103,20 @@ def test_parameters_that_are_no_json_are_refused(
     assert main(["trial", "add", "-P", "{x: 9}"]) == REFUSED
 
     assert "--parameters must be JSON" in capsys.readouterr().err
+
+
+def test_parameters_outside_the_search_space_are_refused_unless_asked_for(
+    running: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = running.known["abcd1234"].config
+    config.tuner.name = "Random"
+    config.search_space.CopyFrom(to_value({"x": {"_type": "uniform", "_value": [0, 1]}}))
+
+    assert main(["trial", "add", "-P", '{"x": 9}']) == REFUSED
+    shown = capsys.readouterr().err
+    assert "--parameters must lie in the search space: parameter 'x'" in shown
+    assert "--no-check" in shown
+
+    assert main(["trial", "add", "-P", '{"x": 9}', "--no-check"]) == DONE
+    assert main(["trial", "add", "-P", '{"x": 0.9}']) == DONE
+    assert len(running.trials["abcd1234"]) == 5

@@ -75,3 +75,10 @@ def test_token_file_that_cannot_be_read_is_refused(
 
     with pytest.raises(RefusedError, match="NNI_TOKEN_FILE cannot be read"):
         read_endpoint()
+
+
+def test_home_that_is_no_folder_of_the_user_is_refused(private_home: Path) -> None:
+    (private_home / "nni").write_text("a file")
+
+    with pytest.raises(RefusedError, match="NNI_HOME must be a folder that you may read"):
+        read_endpoint()

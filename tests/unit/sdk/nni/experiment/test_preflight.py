@@ -18,12 +18,14 @@ from nni.experiment.errors import ConfigError, RefusedError, WrongStateError
 from nni.experiment.preflight import (
     DEFAULT_PORT,
     check_code,
+    check_code_folder,
     check_folders,
     check_port,
     check_start,
     on_free_port,
     secret_in_code,
 )
+from nni_proto.experiment.v1 import config_pb2
 from tests.support.ports import free_port
 
 
@@ -161,3 +163,12 @@ def test_code_that_is_used_in_place_may_be_of_any_size(tmp_path: Path) -> None:
     (tmp_path / "two\nlines").touch()
 
     check_code(ExperimentConfig(trial_code_directory=tmp_path, training_service=LocalConfig()))
+
+
+def test_removed_code_folder_is_refused_at_resume(tmp_path: Path) -> None:
+    config = config_pb2.ExperimentConfig(trial_code_directory=str(tmp_path / "gone"))
+
+    with pytest.raises(RefusedError, match="trialCodeDirectory must exist"):
+        check_code_folder(config)
+    config.code_archive.sha256 = "0" * 64
+    check_code_folder(config)

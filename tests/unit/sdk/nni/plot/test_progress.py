@@ -85,6 +85,19 @@ def test_trials_at_the_same_time_have_rows_of_their_own() -> None:
     assert len(figure.axes[0].patches) == 4
 
 
+def test_rows_of_the_timeline_are_ordered_by_number() -> None:
+    machines = ["node-10", "node-2", "node-1"]
+    trials = [
+        trial(number, 1.0, started_s=0.0, ended_s=1.0, machine=machine)
+        for number, machine in enumerate(machines)
+    ]
+
+    figure = timeline(trials, backend="matplotlib")
+
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["node-1 1", "node-2 1", "node-10 1"]
+
+
 def test_timeline_without_times_says_what_has_them() -> None:
     with pytest.raises(ValueError, match="as an experiment has"):
         timeline([trial(0, 1.0)])

@@ -7,6 +7,7 @@ import pytest
 
 from nni.experiment.config.yaml_file import (
     parse_yaml,
+    read_json,
     read_json_or_yaml,
     read_text,
     require_text_keys,
@@ -85,3 +86,28 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_text(tmp_path, "f")
     with pytest.raises(ConfigError, match="UTF-8"):
         read_text(tmp_path / "binary", "f")
+
+
+def test_broken_json_names_file_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "space.json"
+    path.write_text('{"x": 1,\n "y": }')
+
+    with pytest.raises(ConfigError, match=r"space\.json: line 2, column 7 is no valid JSON"):
+        read_json_or_yaml(path, "searchSpaceFile")
+    with pytest.raises(ConfigError, match=r"space\.json: line 2, column 7 is no valid JSON"):
+        read_json(path, "--filename")
+
+
+def test_json_with_a_comma_too_many_is_read_as_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "space.json"
+    path.write_text('{"x": [1, 2,],}')
+
+    assert read_json_or_yaml(path, "searchSpaceFile") == {"x": [1, 2]}
+
+
+def test_document_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+
+    with pytest.raises(ConfigError, match=r"deep\.json"):
+        read_json_or_yaml(path, "searchSpaceFile")
