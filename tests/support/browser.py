@@ -267,7 +267,7 @@ _CENTRE: Final = """(() => {
 })()"""
 _FILL: Final = """(() => {
   const input = document.querySelector(%s);
-  const kind = input instanceof HTMLSelectElement ? HTMLSelectElement : HTMLInputElement;
+  const kind = input.constructor;
   Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(input, %s);
   input.dispatchEvent(new Event("input", { bubbles: true }));
   input.dispatchEvent(new Event("change", { bubbles: true }));

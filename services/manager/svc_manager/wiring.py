@@ -54,6 +54,7 @@ from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.platform_checks import FleetPlatformChecker, NoPlatformChecker
 from svc_manager.usecases.pool_removal import PoolRemover
 from svc_manager.usecases.pools import Pools
+from svc_manager.usecases.reruns import Reruns
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
 from svc_manager.usecases.trials import Trials
 
@@ -279,6 +280,7 @@ def _experiments(
             core.summaries,
             dependencies.bus.events,
         ),
+        Reruns(dependencies.folders, dependencies.secrets, core.large_values),
         core.constraints,
     )
 

@@ -1,6 +1,6 @@
 """Separation of the secret values of platforms from a configuration, which is logged."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from nni_proto.common.v1 import value_pb2
@@ -70,3 +70,33 @@ def required_secrets(config: config_pb2.ExperimentConfig, pool: str) -> Iterator
     for index, service in enumerate(config.training_services):
         for path in service.secret_paths:
             yield secrets_id_of(pool, index), path
+
+
+def put_secrets(
+    config: config_pb2.ExperimentConfig, pool: str, by_id: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Write secret values back to where `take_secrets` found them.
+
+    Args:
+        config: changed in place.
+        pool: the pool whose values they are.
+        by_id: values by path, by the id of `required_secrets`.
+    """
+    for index, service in enumerate(config.training_services):
+        _put(service.options, "", by_id.get(secrets_id_of(pool, index), {}))
+
+
+def _put(value: value_pb2.Value, path: str, secrets: Mapping[str, str]) -> None:
+    kind = value.WhichOneof("kind")
+    if kind == "list_value":
+        for index, item in enumerate(value.list_value.items):
+            _put(item, f"{path}[{index}]", secrets)
+    elif kind == "map_value":
+        for entry in value.map_value.entries:
+            _put(entry.value, f"{path}.{entry.key}" if path else entry.key, secrets)
+        start = f"{path}." if path else ""
+        for full, text in secrets.items():
+            name = full.removeprefix(start)
+            if full.startswith(start) and not any(mark in name for mark in ".["):
+                entry = value.map_value.entries.add(key=name)
+                entry.value.string_value = text

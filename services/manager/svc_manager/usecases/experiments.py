@@ -43,6 +43,7 @@ from svc_manager.usecases.deletions import Deletions
 from svc_manager.usecases.log_streams import LogStreams, follow_events
 from svc_manager.usecases.metric_cache import MetricCache
 from svc_manager.usecases.request_checks import check_storable
+from svc_manager.usecases.reruns import Reruns
 
 _STOP_FINGERPRINT: Final = "d91ec36c52358231"
 """Fingerprint of every request to stop, as in the logs of all versions."""
@@ -81,6 +82,7 @@ class Experiments:
         log_streams: logs.
         deletions: deletes experiments.
         listing: listing of all managers' experiments.
+        reruns: requests that create an experiment again.
         constraints: checks imported configurations; None: not checked.
     """
 
@@ -94,6 +96,7 @@ class Experiments:
         log_streams: LogStreams,
         deletions: Deletions,
         listing: ClusterListing,
+        reruns: Reruns,
         constraints: ConstraintChecker | None = None,
     ) -> None:
         self._constraints = constraints
@@ -105,6 +108,7 @@ class Experiments:
         self._log_streams = log_streams
         self._deletions = deletions
         self._listing = listing
+        self._reruns = reruns
         self._finished: tuple[tuple[str, int], Finished] | None = None
 
     async def create(self, new: NewExperiment) -> ActivatedExperiment:
@@ -114,6 +118,18 @@ class Experiments:
             InvalidArgumentError: the configuration breaks a rule.
             PortTakenError: the port is in use.
         """
+        return await self._activations.create(new)
+
+    async def run_again(
+        self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
+    ) -> ActivatedExperiment:
+        """Create and start a new experiment with the current configuration of another one.
+
+        Raises:
+            FailedPreconditionError: its environment or a secret value is not here any more.
+        """
+        old = await self._loaded(await self._registry.view(experiment_id))
+        new = await self._reruns.request(old, request_id, new_seed=new_seed)
         return await self._activations.create(new)
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:

@@ -18,7 +18,12 @@ from svc_manager.pagination import Page
 from svc_manager.ports import FolderOpener
 from svc_manager.telemetry.metrics import Instruments
 from svc_manager.usecases.analyses import Front, Importance
-from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
+from svc_manager.usecases.experiments import (
+    ActivatedExperiment,
+    ConfigChange,
+    NewExperiment,
+    ReopenRequest,
+)
 from svc_manager.usecases.trials import TrialFilter
 from svc_manager.web.forwarder import HttpForwarder
 from svc_manager.web.tensorboards import TensorBoards
@@ -33,6 +38,24 @@ class ExperimentUseCases(Protocol):
 
     async def get(self, experiment_id: str) -> ActivatedExperiment:
         """Return one experiment and the addresses of its page."""
+        ...
+
+    async def stop(self, experiment_id: str, request_id: str = "") -> experiment_pb2.Experiment:
+        """Stop an experiment; return it when it is STOPPED."""
+        ...
+
+    async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
+        """Resume a stopped experiment."""
+        ...
+
+    async def delete(self, experiment_id: str, request_id: str = "") -> int:
+        """Delete a stopped experiment; return the number of trial folders still on the disk."""
+        ...
+
+    async def run_again(
+        self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
+    ) -> ActivatedExperiment:
+        """Create a new experiment with the current configuration of another one."""
         ...
 
     async def list(

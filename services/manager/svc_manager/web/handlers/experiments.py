@@ -1,4 +1,4 @@
-"""Handlers of experiments: create, read, update, import and export."""
+"""Handlers of experiments: create, read, update, stop, resume, delete, import and export."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from svc_common.errors import InvalidArgumentError
 from svc_common.large_work import off_loop
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.pagination import Page
-from svc_manager.usecases.experiments import ConfigChange, NewExperiment
+from svc_manager.usecases.experiments import (
+    ActivatedExperiment,
+    ConfigChange,
+    NewExperiment,
+    ReopenRequest,
+)
 from svc_manager.web.handlers.listings import all_items, listing
 from svc_manager.web.records import experiments as records
 from svc_manager.web.records.config import config_from_json
@@ -63,15 +68,58 @@ async def create(call: Call) -> Response:
             if not name.startswith("NNI_")
         },
     )
-    opened = await call.dependencies.experiments.create(new)
+    return _created(await call.dependencies.experiments.create(new), status=201)
+
+
+def _created(opened: ActivatedExperiment, status: int) -> Response:
+    """Return the response about an experiment that was created or resumed."""
     return json_response(
         {
             "experiment_id": opened.experiment.id,
             "urls": opened.urls,
             "warnings": opened.warnings,
         },
-        status=201,
+        status=status,
     )
+
+
+async def stop(call: Call) -> Response:
+    """Stop the experiment, wait until it is STOPPED; respond with its state."""
+    experiment = await call.dependencies.experiments.stop(call.experiment_id, call.request_id)
+    return json_response(records.status(experiment))
+
+
+async def resume(call: Call) -> Response:
+    """Resume the stopped experiment; respond with its id and addresses."""
+    port = _option(call.body, "port", 0)
+    if isinstance(port, bool) or not isinstance(port, int):
+        raise InvalidArgumentError("port", "must be a port, or absent for none", port)
+    reopening = ReopenRequest(call.experiment_id, call.request_id, port)
+    return _created(await call.dependencies.experiments.resume(reopening), status=200)
+
+
+async def delete(call: Call) -> Response:
+    """Delete the stopped experiment; respond with the number of folders still being deleted."""
+    remaining = await call.dependencies.experiments.delete(call.experiment_id, call.request_id)
+    return json_response({"remainingFolders": remaining})
+
+
+async def run_again(call: Call) -> Response:
+    """Create a new experiment with the configuration of this one; respond with its id."""
+    new_seed = _option(call.body, "newSeed", default=False)
+    if not isinstance(new_seed, bool):
+        raise InvalidArgumentError("newSeed", "must be true or false", new_seed)
+    opened = await call.dependencies.experiments.run_again(
+        call.experiment_id, call.request_id, new_seed=new_seed
+    )
+    return _created(opened, status=201)
+
+
+def _option(body: object, name: str, default: object) -> object:
+    """Return an optional field of a body; raise InvalidArgumentError unless it is an object."""
+    if not isinstance(body, dict):
+        raise InvalidArgumentError("body", "must be an object", type(body).__name__)
+    return body.get(name, default)
 
 
 async def update(call: Call) -> Response:

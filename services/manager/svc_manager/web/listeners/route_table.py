@@ -15,7 +15,7 @@ from svc_manager.web.handlers import (
     trial_output,
     trials,
 )
-from svc_manager.web.records.schemas import ANY, TEXT, array, component, record
+from svc_manager.web.records.schemas import ANY, INTEGER, TEXT, array, component, record
 from svc_manager.web.route import QueryParameter, Route, Scope
 
 _LIMIT: Final = QueryParameter(
@@ -123,6 +123,41 @@ ROUTES: Final[tuple[Route, ...]] = (
         ),
         body={"type": "object", "properties": {"params": {"type": "object"}}},
         body_limit_bytes=_BULK_BYTES,
+    ),
+    Route(
+        "POST",
+        "/experiment/stop",
+        experiments.stop,
+        "Stop the experiment and cancel its live trials",
+        component("Status"),
+        rule=CHANGES,
+        body=record({}),
+    ),
+    Route(
+        "POST",
+        "/experiment/resume",
+        experiments.resume,
+        "Resume the stopped experiment",
+        component("Created"),
+        rule=CHANGES,
+        body=record({}, {"port": INTEGER}),
+    ),
+    Route(
+        "POST",
+        "/experiment/again",
+        experiments.run_again,
+        "Create a new experiment with the configuration of this one",
+        component("Created"),
+        rule=CHANGES,
+        body=record({}, {"newSeed": {"type": "boolean"}}),
+    ),
+    Route(
+        "DELETE",
+        "/experiment",
+        experiments.delete,
+        "Delete the stopped experiment with all its data",
+        record({"remainingFolders": INTEGER}),
+        rule=CHANGES,
     ),
     Route(
         "POST",

@@ -58,10 +58,16 @@ export class Client {
     };
   }
 
-  async send<T = Json>(method: "POST" | "PUT" | "DELETE", path: string, body?: Json): Promise<T> {
+  /** Send a changing request; a repetition with the same `key` has no further effect. */
+  async send<T = Json>(
+    method: "POST" | "PUT" | "DELETE",
+    path: string,
+    body?: Json,
+    key = requestKey(),
+  ): Promise<T> {
     const response = await request(this.base + path, {
       method,
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", "idempotency-key": key },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     return (await parse(response)) as T;
@@ -78,6 +84,12 @@ export class Client {
       onText(value);
     }
   }
+}
+
+/** Return a new idempotency key; `crypto.randomUUID` needs HTTPS or loopback. */
+export function requestKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 async function request(url: string, options: RequestInit): Promise<Response> {

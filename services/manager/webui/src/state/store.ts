@@ -64,6 +64,8 @@ export interface Report {
 
 export class Store {
   readonly client: Client;
+  /** Whether the page's address is the experiment's own and closes with it. */
+  readonly bound: boolean;
   profile: Profile | null = null;
   status: Status | null = null;
   counts: Record<string, number> = {};
@@ -102,7 +104,9 @@ export class Store {
   private readonly listeners = new Set<() => void>();
   private readonly reportListeners = new Set<(report: Report) => void>();
 
+  /** `id` is empty on the listener of one experiment. */
   constructor(id: string) {
+    this.bound = id === "";
     this.client = new Client(id);
   }
 

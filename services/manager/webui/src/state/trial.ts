@@ -199,3 +199,8 @@ export function countEnded(counts: Record<string, number>): number {
     0,
   );
 }
+
+/** Return the number of live trials among the counts by state. */
+export function countLive(counts: Record<string, number>): number {
+  return [...LIVE].reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+}

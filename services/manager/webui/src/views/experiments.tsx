@@ -1,18 +1,20 @@
 // View of all experiments of the installation.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 
 import { errorMessage } from "../api/client";
 import type { Metadata } from "../api/records";
 import { count, formatValue, formatTime } from "../format";
+import { Icon } from "../components/icon";
 import { Progress } from "../components/progress";
 import { StatePill } from "../components/state_pill";
 import { useApp } from "../state/context";
 import { shownState } from "../state/outcome";
 import { type Sort, listOf, sortOf, sortText } from "../state/page_location";
 import { usePlaceValue } from "../state/place_value";
-import { LIVE, TRIAL_STATES } from "../state/trial";
+import { LIVE, TRIAL_STATES, countLive } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
+import { ExperimentActions } from "./experiment_actions";
 
 const RETRY_MS = 5_000;
 const AGES: [string, number][] = [
@@ -30,7 +32,8 @@ const DAY_MS = 86_400_000;
 
 /** View of all experiments. `own` is the listener's experiment; empty on the base listener. */
 export function Experiments({ own }: { own: string }) {
-  const { all, problem } = useExperiments();
+  const { all, problem, canChange, reload } = useExperiments();
+  const [acting, setActing] = useState<Metadata | null>(null);
   const [search, setSearch] = usePlaceValue("q", "experiments:search", "");
   const [stateText, setStateText] = usePlaceValue("state", "experiments:only", "");
   const [platform, setPlatform] = usePlaceValue("platform", "experiments:platform", "");
@@ -66,8 +69,9 @@ export function Experiments({ own }: { own: string }) {
     const hidden = new Set<string>();
     if (platforms.length < 2) hidden.add("platform");
     if (!all?.some((one) => one.tag.length)) hidden.add("tag");
-    return columnsFor(own).filter(({ key }) => !hidden.has(key));
-  }, [all, own]);
+    if (!canChange) hidden.add("actions");
+    return columnsFor(own, setActing).filter(({ key }) => !hidden.has(key));
+  }, [all, own, canChange]);
   if (problem && !all)
     return (
       <p class="hint" role="alert">
@@ -138,6 +142,17 @@ export function Experiments({ own }: { own: string }) {
         isMarked={(one) => one.id === own}
         empty={all === null ? "Loading…" : all.length ? "No experiment matches." : NONE_YET}
       />
+      {acting ? (
+        <ExperimentActions
+          id={acting.id}
+          name={acting.name}
+          status={all?.find(({ id }) => id === acting.id)?.status ?? acting.status}
+          live={countLive(acting.trialCounts)}
+          ownAddress={acting.id === own}
+          onChanged={reload}
+          onClose={() => setActing(null)}
+        />
+      ) : null}
       <p class="table-foot muted" role="status">
         {all
           ? `${rows.length < all.length ? `${rows.length} of ` : ""}${count(all.length, "experiment")}`
@@ -148,8 +163,18 @@ export function Experiments({ own }: { own: string }) {
   );
 }
 
-function useExperiments(): { all: Metadata[] | null; problem: string } {
+interface Listed {
+  all: Metadata[] | null;
+  problem: string;
+  canChange: boolean;
+  /** Request the list again at once. */
+  reload: () => void;
+}
+
+function useExperiments(): Listed {
   const { store } = useApp();
+  const [canChange, setCanChange] = useState(false);
+  const [loads, reload] = useReducer((count: number) => count + 1, 0);
   const [all, setAll] = useState<Metadata[] | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
@@ -170,8 +195,14 @@ function useExperiments(): { all: Metadata[] | null; problem: string } {
       ended = true;
       clearTimeout(timer);
     };
+  }, [store, loads]);
+  useEffect(() => {
+    void store.client.installation<{ canChange: boolean }>("session").then(
+      (session) => setCanChange(session.canChange),
+      () => undefined,
+    );
   }, [store]);
-  return { all, problem };
+  return { all, problem, canChange, reload: () => reload(null) };
 }
 
 function addressOf(one: Metadata, own: string): string {
@@ -194,7 +225,7 @@ const VALUES: Record<string, (one: Metadata) => string | number | null> = {
   tag: (one) => one.tag.join(" ") || null,
 };
 
-function columnsFor(own: string): TableColumn<Metadata>[] {
+function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Metadata>[] {
   return [
     {
       key: "id",
@@ -242,6 +273,26 @@ function columnsFor(own: string): TableColumn<Metadata>[] {
       cell: (one) => (typeof one.endTime === "number" ? formatTime(one.endTime) : "–"),
     },
     { key: "tag", title: "Tags", width: 80, cell: (one) => one.tag.join(", ") || "–" },
+    {
+      key: "actions",
+      title: "Actions",
+      width: 70,
+      sortable: false,
+      cell: (one) => (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Actions on experiment ${one.id}`}
+          title="Actions"
+          onClick={(event) => {
+            event.stopPropagation();
+            act(one);
+          }}
+        >
+          <Icon name="dots" />
+        </button>
+      ),
+    },
   ];
 }
 

@@ -1,6 +1,6 @@
 // Overview of an experiment: state, budgets, best trials, results, search space, configuration.
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 import type { JsonObject } from "../api/records";
 import { ResultChart } from "../charts/result_chart";
@@ -29,10 +29,12 @@ import {
   ranked,
 } from "../state/objectives";
 import { metricText, shownState } from "../state/outcome";
-import { type Trial, countEnded, lastFailure } from "../state/trial";
+import { type Trial, countEnded, countLive, lastFailure } from "../state/trial";
 import { Budgets } from "./budgets";
 import { CompressionSteps } from "./compression";
+import { ExperimentActions } from "./experiment_actions";
 import { ObjectiveCards } from "./objectives";
+import { SpaceEditor } from "./space_editor";
 
 const RUNNING_STATES = new Set(["RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL"]);
 
@@ -167,6 +169,8 @@ function Failures({ store }: { store: Store }) {
 }
 
 function About({ store }: { store: Store }) {
+  const { go } = useApp();
+  const [acting, setActing] = useState(false);
   const { profile, status } = store;
   const params = profile!.params;
   const services = [params["trainingService"]]
@@ -178,7 +182,30 @@ function About({ store }: { store: Store }) {
       <div class="title-row">
         <h1 id="about">{String(params["experimentName"] ?? "Experiment")}</h1>
         <StatePill {...shownState(status!.status, store.counts)} />
+        <span class="grow" />
+        <button
+          type="button"
+          class="plain"
+          disabled={!store.canChange}
+          title={store.canChange ? "" : store.readOnlyReason}
+          onClick={() => setActing(true)}
+        >
+          Actions…
+        </button>
       </div>
+      {acting ? (
+        <ExperimentActions
+          id={profile!.id}
+          name={String(params["experimentName"] ?? "")}
+          status={status!.status}
+          live={countLive(store.counts)}
+          ownAddress={store.bound}
+          onChanged={(action) => {
+            if (action === "delete") go({ view: "experiment", trial: "" });
+          }}
+          onClose={() => setActing(false)}
+        />
+      ) : null}
       <Pace store={store} />
       <Budgets store={store} />
       <dl class="facts columns">
@@ -368,13 +395,28 @@ function limitText(trial: Trial, goals: Goals): string {
 }
 
 function Space({ store }: { store: Store }) {
+  const [editing, setEditing] = useState(false);
+  const stopped = /^STOP/.test(store.status!.status);
   const dimensions = useMemo(
     () => dimensionsOf(store.profile!.params["searchSpace"]),
     [store.profile!.revision],
   );
   return (
     <>
-      <h2 id="space">Search space</h2>
+      <div class="title-row">
+        <h2 id="space">Search space</h2>
+        <span class="grow" />
+        <button
+          type="button"
+          class="plain"
+          disabled={!store.editable || stopped}
+          title={stopped ? "The experiment is stopped: resume it first." : store.readOnlyReason}
+          onClick={() => setEditing(true)}
+        >
+          <Icon name="edit" /> Change
+        </button>
+      </div>
+      {editing ? <SpaceEditor store={store} onClose={() => setEditing(false)} /> : null}
       {dimensions.length === 0 ? (
         <p class="empty">The search space is empty.</p>
       ) : (

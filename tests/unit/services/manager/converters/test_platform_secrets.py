@@ -4,7 +4,7 @@ from typing import Any
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value, to_value
-from svc_manager.converters.platform_secrets import required_secrets, take_secrets
+from svc_manager.converters.platform_secrets import put_secrets, required_secrets, take_secrets
 
 
 def config_of(*sections: Any) -> config_pb2.ExperimentConfig:
@@ -60,3 +60,16 @@ def test_paths_stay_in_the_configuration_by_the_id_of_their_values() -> None:
     required = list(required_secrets(config, "exp-a"))
 
     assert required == [("exp-a", "token"), ("exp-a_2", "password")]
+
+
+def test_values_are_put_back_where_they_were_taken() -> None:
+    sections = (
+        {"machineList": [{"host": "a", "password": "one"}, {"host": "b"}], "token": "two"},
+        {"login": {"secret": "three"}},
+    )
+    config = config_of(*sections)
+    first, second = take_secrets(config)
+
+    put_secrets(config, "exp-a", {"exp-a": first, "exp-a_1": second})
+
+    assert [from_value(one.options) for one in config.training_services] == list(sections)

@@ -22,7 +22,12 @@ from svc_common.errors import (
 )
 from svc_manager.pagination import Page, number_of, page_behind, page_size
 from svc_manager.usecases.analyses import Front, Importance
-from svc_manager.usecases.experiments import ActivatedExperiment, ConfigChange, NewExperiment
+from svc_manager.usecases.experiments import (
+    ActivatedExperiment,
+    ConfigChange,
+    NewExperiment,
+    ReopenRequest,
+)
 from svc_manager.usecases.trials import TrialFilter
 
 LIVE = {trial_pb2.TRIAL_STATE_WAITING, trial_pb2.TRIAL_STATE_RUNNING}
@@ -97,6 +102,38 @@ class InMemoryExperiments:
         experiment = experiment_pb2.Experiment(id="newone00", config=new.config, port=new.port)
         self._manager.put(experiment)
         return ActivatedExperiment(experiment, [f"http://127.0.0.1:{new.port}"])
+
+    async def stop(self, experiment_id: str, request_id: str = "") -> experiment_pb2.Experiment:
+        experiment = self._manager.experiment(experiment_id)
+        self._manager.request_ids.append(request_id)
+        experiment.state = experiment_pb2.EXPERIMENT_STATE_STOPPED
+        return experiment
+
+    async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
+        experiment = self._manager.experiment(reopening.experiment_id)
+        self._manager.request_ids.append(reopening.request_id)
+        if experiment.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
+            raise FailedPreconditionError("the experiment is running")
+        experiment.state = experiment_pb2.EXPERIMENT_STATE_RUNNING
+        experiment.port = reopening.port
+        return await self.get(experiment.id)
+
+    async def delete(self, experiment_id: str, request_id: str = "") -> int:
+        experiment = self._manager.experiment(experiment_id)
+        self._manager.request_ids.append(request_id)
+        if experiment.state != experiment_pb2.EXPERIMENT_STATE_STOPPED:
+            raise FailedPreconditionError("only a stopped one can be deleted; stop it first")
+        del self._manager.experiments[experiment_id]
+        return 3
+
+    async def run_again(
+        self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
+    ) -> ActivatedExperiment:
+        config = experiment_pb2.Experiment()
+        config.CopyFrom(self._manager.experiment(experiment_id))
+        if new_seed:
+            config.config.ClearField("seed")
+        return await self.create(NewExperiment(config.config, request_id))
 
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
         """Return at once: all output is local."""

@@ -141,3 +141,60 @@ async def test_create_takes_a_v2_configuration(site: Site) -> None:
     assert new.port == 9001
     assert new.config.max_trial_duration.seconds == 1800
     assert new.config.tuner.name == "Random"
+
+
+async def test_a_stopped_experiment_is_resumed_on_a_port_and_deleted_only_when_stopped(
+    site: Site,
+) -> None:
+    path = f"{API}/experiment"
+    refused = await site.client.delete(path)
+    stopped = await site.client.post(f"{path}/stop", json={})
+    resumed = await site.client.post(f"{path}/resume", json={"port": 8123})
+    again = await site.client.post(f"{path}/resume", json={})
+    await site.client.post(f"{path}/stop", json={})
+    deleted = await site.client.delete(path)
+
+    assert (refused.status_code, again.status_code) == (409, 409)
+    assert "stop it first" in refused.json()["error"]
+    assert stopped.json()["status"] == "STOPPED"
+    assert resumed.json() == {
+        "experiment_id": EXPERIMENT,
+        "urls": ["http://127.0.0.1:8123"],
+        "warnings": [],
+    }
+    assert deleted.json() == {"remainingFolders": 3}
+    assert EXPERIMENT not in site.manager.experiments
+
+
+async def test_run_again_creates_an_experiment_once_per_key(site: Site) -> None:
+    site.manager.experiments[EXPERIMENT].config.seed = 5
+
+    answer = await site.client.post(
+        f"{API}/experiment/again", json={"newSeed": True}, headers={"Idempotency-Key": "k1"}
+    )
+
+    [made] = site.manager.created
+    assert answer.status_code == 201
+    assert answer.json()["experiment_id"] == "newone00"
+    assert made.request_id == "k1"
+    assert not made.config.HasField("seed")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("again", []), ("resume", {"port": "80"}), ("resume", []), ("again", {"newSeed": 1})],
+)
+async def test_actions_refuse_bodies_of_a_wrong_type(site: Site, path: str, body: object) -> None:
+    answer = await site.client.post(f"{API}/experiment/{path}", json=body)
+
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/stop"), ("POST", "/resume"), ("POST", "/again"), ("DELETE", "")],
+)
+async def test_actions_need_the_token(site: Site, method: str, path: str) -> None:
+    answer = await site.anonymous.request(method, f"{API}/experiment{path}", json={})
+
+    assert answer.status_code == 401

@@ -1,0 +1,103 @@
+"""Requests that create an experiment again: its configuration, environment and secret values."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_wire.pools import LOCAL_POOL
+from svc_common.errors import FailedPreconditionError
+from svc_manager.blobs.large_values import LargeValues
+from svc_manager.converters.platform_secrets import put_secrets, required_secrets
+from svc_manager.converters.scalars import pool_of
+from svc_manager.converters.tasks import ENVIRONMENT_FILE
+from svc_manager.ports import FolderOpener, SecretStore
+from svc_manager.usecases.activation import NewExperiment
+
+_LIMIT_BYTES: Final = 4_000_000
+"""Largest `environment.json` that is read; the kernel's limit for an environment is 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reruns:
+    """Factory of requests that repeat an experiment as a new one, with its current configuration.
+
+    The new experiment has the code folder, environment, interpreter, secret values and warm-start
+    samples of the old one, no trials, and no port of its own.
+    """
+
+    folders: FolderOpener
+    """Opens the folder of the old experiment, which has its environment."""
+    secrets: SecretStore
+    large_values: LargeValues
+
+    async def request(
+        self, old: experiment_pb2.Experiment, request_id: str = "", *, new_seed: bool = False
+    ) -> NewExperiment:
+        """Return the request that creates an experiment again.
+
+        Args:
+            old: the experiment, in any state.
+            request_id: idempotency key of the creation.
+            new_seed: draw another random seed; False: the trials repeat those of the old one.
+
+        Raises:
+            FailedPreconditionError: a secret value or the environment cannot be read any more.
+        """
+        config = config_pb2.ExperimentConfig()
+        config.CopyFrom(old.config)
+        if new_seed:
+            config.ClearField("seed")
+        if config.HasField("search_space"):
+            config.search_space.CopyFrom(await self.large_values.load(config.search_space))
+        if config.HasField("search"):
+            # The samples of earlier experiments are among the known ones already.
+            del config.search.warm_start_from[:]
+            if config.search.HasField("known"):
+                config.search.known.CopyFrom(await self.large_values.load(config.search.known))
+        await self._add_secrets(old.id, config)
+        environment: Mapping[str, str] = {}
+        interpreter = ""
+        if not config.HasField("code_archive"):
+            environment, interpreter = await asyncio.to_thread(self._environment, old)
+        return NewExperiment(
+            config=config,
+            request_id=request_id,
+            environment=environment,
+            interpreter=interpreter,
+        )
+
+    async def _add_secrets(self, old_id: str, config: config_pb2.ExperimentConfig) -> None:
+        """Write the stored secret values into the sections of the platforms."""
+        pool = pool_of(old_id, config)
+        if pool == LOCAL_POOL:
+            return
+        by_id = {key: await self.secrets.read(key) for key, _ in required_secrets(config, pool)}
+        for key, path in required_secrets(config, pool):
+            if path not in by_id[key]:
+                raise FailedPreconditionError(
+                    f"this installation has no value of trainingService.{path} any more; create "
+                    "the experiment from its configuration file, which has it",
+                    {"field": f"trainingService.{path}"},
+                )
+        put_secrets(config, pool, by_id)
+
+    def _environment(self, old: experiment_pb2.Experiment) -> tuple[dict[str, str], str]:
+        try:
+            with (
+                self.folders.open(Path(old.directory)) as folder,
+                folder.read_file(ENVIRONMENT_FILE) as file,
+            ):
+                found: Any = json.loads(file.read(_LIMIT_BYTES))
+            environment = {str(name): str(text) for name, text in found["environment"].items()}
+            return environment, str(found["interpreter"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FailedPreconditionError(
+                f"the environment of experiment {old.id!r} cannot be read from "
+                f"{old.directory}/{ENVIRONMENT_FILE}; create the experiment with "
+                "`nnictl create --config FILE`",
+                {"directory": old.directory},
+            ) from error

@@ -1,0 +1,100 @@
+"""The page's actions: stop, resume, run again, delete, and a changed search space."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.axe import violations
+from tests.support.browser import Browser, Page
+from tests.support.experiments import write_experiment
+from tests.support.local_shape import LocalShape, running_shape
+from tests.support.page_experiment import Shown, browser
+from tests.support.servers import require_binary
+
+__all__ = ["browser"]  # a fixture
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+SCRIPT = """\
+import nni
+
+nni.report_final_result(nni.get_next_parameter()["x"])
+"""
+SPACE = {"y": {"_type": "randint", "_value": [0, 7]}}
+
+
+@pytest.fixture(scope="module")
+def shape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalShape]:
+    """Running services."""
+    require_binary("nats-server")
+    with running_shape(tmp_path_factory.mktemp("actions")) as made:
+        yield made
+
+
+def act(page: Page, action: str) -> None:
+    """Choose an action of the open dialog, and confirm it."""
+    page.click("dialog .actions button", action)
+    page.until_text(f"{action}?", "dialog")
+    page.click("dialog .row.end button", action)
+
+
+def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_page(
+    browser: Browser, shape: LocalShape, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+    config = write_experiment(tmp_path / "code", SCRIPT, experimentName="actions", maxTrialNumber=2)
+    shown = Shown(shape, shape.create(config))
+    shape.wait_for(shown.experiment, "DONE")
+    page = shown.visit(browser, "oview", width=1400, height=900)
+    page.until_text("Search space")
+
+    page.click("section[aria-labelledby=space] button", "Change")
+    page.fill("dialog textarea", "{x: 1}")
+    page.click("dialog button", "Save")
+    page.until_text("must be JSON", "dialog [role=alert]")
+    page.screenshot(folder / "space-editor.png")
+    found = violations(page)
+    page.fill("dialog textarea", json.dumps(SPACE))
+    page.click("dialog button", "Save")
+    page.until("!document.querySelector('dialog')")
+    space = shown.rest("experiment")["params"]["searchSpace"]
+
+    page.click("section[aria-labelledby=about] button", "Actions")
+    page.until_text("stop it first", "dialog")
+    page.screenshot(folder / "actions.png")
+    found += violations(page)
+    act(page, "Stop")
+    page.until_text("stopped", "header")
+    page.click("section[aria-labelledby=about] button", "Actions")
+    act(page, "Run again")
+    page.until(f"!location.search.includes('{shown.experiment}')")
+    page.until_text("actions", "header")
+    again = page.run("new URLSearchParams(location.search).get('id')")
+    copy = shape.wait_for(again, "ERROR", "DONE")
+
+    page.resize(390, 800)
+    page.open(f"{shape.endpoint()['http']}/experiment")
+    page.until_text("2 experiments")
+    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    act(page, "Resume")
+    page.until("!document.querySelector('dialog')")
+    resumed = shown.rest("check-status")["status"]
+    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    page.screenshot(folder / "actions-phone.png")
+    found += violations(page)
+    act(page, "Stop")
+    page.until("!document.querySelector('dialog')")
+    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    act(page, "Delete")
+    page.until_text("1 experiment")
+
+    assert space == SPACE
+    assert copy
+    assert resumed != "STOPPED"
+    assert [one["id"] for one in shown.installation("experiments-info")] == [again]
+    assert found == []
+    assert page.problems() == []
