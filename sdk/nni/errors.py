@@ -2,7 +2,8 @@
 
 ```
 NniError
-└── NoMoreTrialError    a tuner has nothing left to propose
+├── NoMoreTrialError    a tuner has nothing left to propose
+└── TrialPruned         an objective ends its trial early
 ```
 
 Wrong arguments are `ValueError` or `TypeError`, as everywhere in Python.
@@ -28,4 +29,20 @@ class NoMoreTrialError(NniError):
         ... except NoMoreTrialError as error:
         ...     print(error)
         the search space is exhausted
+    """
+
+
+class TrialPruned(NniError):
+    """Raised by an objective to end its trial early: it counts as EARLY_STOPPED, without a result.
+
+    Examples:
+        >>> from nni.hpo import TrialPruned, optimize
+        >>> def objective(parameters):
+        ...     if parameters["x"] > 1:
+        ...         raise TrialPruned
+        ...     return parameters["x"]
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> found = optimize(objective, space, tuner="GridSearch")
+        >>> [trial.status for trial in found.trials]
+        ['SUCCEEDED', 'EARLY_STOPPED']
     """

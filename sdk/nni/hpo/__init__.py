@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nni.errors import NoMoreTrialError
+    from nni.errors import NoMoreTrialError, TrialPruned
     from nni.hpo.advisor import MsgDispatcherBase
     from nni.hpo.advisors.asha import ASHA
     from nni.hpo.advisors.bohb import BOHB
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nni.hpo.registry.declaration import algorithm
     from nni.hpo.registry.entries import AlgorithmEntry
     from nni.hpo.registry.validation import ClassArgsValidator
+    from nni.hpo.search.define_by_run import DefineByRunStudy, DefineByRunTrial, FixedTrial
     from nni.hpo.search.evaluation import TrialRecord, TrialReporter
     from nni.hpo.search.optimization import OptimizeResult, optimize
     from nni.hpo.search.outcomes import FrontPoint, StudyTrial
@@ -80,7 +81,10 @@ _HOMES = {
     "CurvefittingAssessor": "nni.hpo.assessors.curve_fitting",
     "DEFERRED": "nni.hpo.base",
     "DNGOTuner": "nni.hpo.tuners.dngo",
+    "DefineByRunStudy": "nni.hpo.search.define_by_run",
+    "DefineByRunTrial": "nni.hpo.search.define_by_run",
     "EvolutionTuner": "nni.hpo.tuners.evolution",
+    "FixedTrial": "nni.hpo.search.define_by_run",
     "FrontPoint": "nni.hpo.search.outcomes",
     "GPTuner": "nni.hpo.tuners.gp",
     "GridSearchTuner": "nni.hpo.tuners.grid_search",
@@ -116,6 +120,7 @@ _HOMES = {
     "StudyTrial": "nni.hpo.search.outcomes",
     "TPETuner": "nni.hpo.tuners.tpe",
     "TargetReached": "nni.hpo.search.stopping_rules",
+    "TrialPruned": "nni.errors",
     "TrialRecord": "nni.hpo.search.evaluation",
     "TrialReporter": "nni.hpo.search.evaluation",
     "Tuner": "nni.hpo.base",
@@ -150,7 +155,10 @@ __all__ = [
     "CurveTable",
     "CurvefittingAssessor",
     "DNGOTuner",
+    "DefineByRunStudy",
+    "DefineByRunTrial",
     "EvolutionTuner",
+    "FixedTrial",
     "FrontPoint",
     "GPTuner",
     "GridSearchTuner",
@@ -184,6 +192,7 @@ __all__ = [
     "StudyTrial",
     "TPETuner",
     "TargetReached",
+    "TrialPruned",
     "TrialRecord",
     "TrialReporter",
     "Tuner",

@@ -6,18 +6,21 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Lock
 from typing import Literal, Protocol, TypeAlias
 
-from nni.errors import NoMoreTrialError
+from nni.errors import NoMoreTrialError, TrialPruned
 from nni.hpo.base import Assessor, AssessResult, assess
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, part_of, require_numbers, scalar_metric
 from nni.hpo.search.outcomes import StudyTrial
 
 _logger = logging.getLogger(__name__)
+
+Status: TypeAlias = Literal["SUCCEEDED", "FAILED", "EARLY_STOPPED"]
+"""Outcome of a trial."""
 
 ObjectiveFunction = Callable[..., JsonValue]
 """Function of a configuration, typed if the search space is a type, that returns a number or a dict
@@ -43,8 +46,8 @@ class TrialRecord:
     parameters: JsonValue
     """Configuration of the trial."""
 
-    status: Literal["SUCCEEDED", "FAILED", "EARLY_STOPPED"]
-    """Outcome: success, an exception, or a stop by the assessor."""
+    status: Status
+    """Outcome: success, an exception, or a stop by the assessor or by `TrialPruned`."""
 
     value: float | None
     """Value of the objective; None without success or a finite number, and with several
@@ -58,6 +61,9 @@ class TrialRecord:
 
     error: Exception | None = None
     """Exception of the objective, if it failed."""
+
+    user_attrs: dict[str, JsonValue] = field(default_factory=dict)
+    """Values that the objective has attached by `trial.set_user_attr`."""
 
 
 class Search(Protocol):
@@ -169,6 +175,9 @@ class TrialReporter:
         """Number of the trial."""
         self.parameters = trial.parameters
         """Configuration of the trial."""
+        self.user_attrs = trial.user_attrs
+        """Values that `set_user_attr` has attached."""
+        self._trial = trial
         self._early_stopper = early_stopper
         self._check = check
         self._history = history
@@ -187,6 +196,18 @@ class TrialReporter:
         if not self._is_stopped:
             self._is_stopped = self._early_stopper.should_stop(self.id, self._history)
 
+    def set_user_attr(self, key: str, value: JsonValue) -> None:
+        """Attach a value to the trial, for `TrialRecord.user_attrs`; no tuner gets it.
+
+        Args:
+            key: name of the value; one that is known is replaced.
+            value: JSON value.
+
+        Raises:
+            TypeError: the value cannot be written as JSON.
+        """
+        self._trial.set_user_attr(key, value)
+
     def should_stop(self) -> bool:
         """Return whether the trial is to end now, by the reports so far.
 
@@ -197,14 +218,23 @@ class TrialReporter:
 
 
 class ObjectiveEvaluator:
-    """Caller of the objective that records the result of each trial, with early stopping."""
+    """Caller of the objective that records the result of each trial, with early stopping.
+
+    Args:
+        call: calls the objective.
+        early_stopper: that decides about running trials.
+        objectives: metrics that a result must have.
+        catch: exceptions that make a trial FAILED; others end the search.
+    """
 
     def __init__(
         self,
         call: Callable[[StudyTrial, TrialReporter], JsonValue],
         early_stopper: EarlyStopper,
         objectives: Objectives,
+        catch: tuple[type[Exception], ...] = (Exception,),
     ) -> None:
+        self._catch = catch
         self._call_objective = call
         self.early_stopper = early_stopper
         self._objectives = objectives
@@ -212,23 +242,24 @@ class ObjectiveEvaluator:
     def of(self, trial: StudyTrial) -> TrialRecord:
         """Evaluate a trial and return its record, which holds an exception of the objective."""
         history: list[JsonValue] = []
+        result: JsonValue = None
+        error: Exception | None = None
         try:
             result, stopped = self._call(trial, history)
-        except Exception as error:  # noqa: BLE001 - user code; stored in the record
-            return TrialRecord(
-                trial.id, trial.parameters, "FAILED", None, None, tuple(history), error
-            )
-        if stopped:
-            return TrialRecord(
-                trial.id, trial.parameters, "EARLY_STOPPED", None, None, tuple(history)
-            )
+            status: Status = "EARLY_STOPPED" if stopped else "SUCCEEDED"
+        except TrialPruned:
+            status = "EARLY_STOPPED"
+        except self._catch as raised:
+            status, error = "FAILED", raised
         return TrialRecord(
             trial.id,
             trial.parameters,
-            "SUCCEEDED",
-            self._number(result),
+            status,
+            self._number(result) if status == "SUCCEEDED" else None,
             result,
             tuple(history),
+            error,
+            trial.user_attrs,
         )
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:

@@ -146,16 +146,27 @@ class ManagedTuner(Tuner):
         Raises:
             ValueError: the configuration lies outside the search space, or violates a constraint.
         """
-        self._check_first([configuration])
+        self.require_allowed("enqueued configuration", configuration)
+        self._first.append(deepcopy(configuration))
+
+    def require_allowed(self, subject: str, configuration: JsonValue) -> None:
+        """Raise ValueError unless a configuration lies in the space and keeps its constraints.
+
+        Args:
+            subject: beginning of the error message.
+            configuration: that is checked; one of a tuner's own form of spaces always passes.
+
+        Raises:
+            ValueError: it does not.
+        """
+        self._check_constraints(subject, [configuration])
         if self._space is not None:
             try:
                 place(self._space, configuration)
             except ValueError as error:
                 raise ValueError(
-                    f"enqueued configuration {configuration!r:.200} must lie in the search space: "
-                    f"{error}"
+                    f"{subject} {configuration!r:.200} must lie in the search space: {error}"
                 ) from error
-        self._first.append(deepcopy(configuration))
 
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the tuner's space; check queued configurations, and drop those it now forbids.
@@ -178,7 +189,7 @@ class ManagedTuner(Tuner):
                 if not rule
             )
             return
-        self._check_first(self._plan.first)
+        self._check_constraints("enqueued configuration", self._plan.first)
         if self._plan.known:
             self.import_data(list(self._plan.known))
 
@@ -258,13 +269,12 @@ class ManagedTuner(Tuner):
                 ]
             )
 
-    def _check_first(self, configurations: Sequence[JsonValue]) -> None:
+    def _check_constraints(self, subject: str, configurations: Sequence[JsonValue]) -> None:
         broken = broken_constraints(self._search_space, configurations)
         for configuration, constraint in zip(configurations, broken, strict=True):
             if constraint:
                 raise ValueError(
-                    f"enqueued configuration {configuration!r:.200} must keep the constraint "
-                    f"{constraint}"
+                    f"{subject} {configuration!r:.200} must keep the constraint {constraint}"
                 )
 
     def _next(self, parameter_id: int, start_later: StartLater | None) -> JsonValue:

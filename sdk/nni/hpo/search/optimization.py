@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.base import Assessor, Tuner
@@ -20,6 +20,7 @@ from nni.hpo.registry.factory import create, named_class
 from nni.hpo.registry.validation import check_count
 from nni.hpo.search._trial_processes import TrialProcesses
 from nni.hpo.search.advisor_search import AdvisorSearch, advisor_search
+from nni.hpo.search.define_by_run import DefineByRunStudy, DefineByRunTrial
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.evaluation import (
     AssessorStopper,
@@ -36,6 +37,8 @@ from nni.hpo.search.outcomes import StudyTrial
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study
 from nni.hpo.space.typed_space import is_type_of_space, with_entries
+
+AnySearch: TypeAlias = AdvisorSearch | DefineByRunStudy | Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,8 @@ class OptimizeResult:
         """Return the trials as a table of pandas, with a row each.
 
         Returns:
-            `DataFrame` with the columns `id`, `status`, `value` and one per hyperparameter, whose
-            names begin with `parameters.`.
+            `DataFrame` with the columns `id`, `status`, `value`, one per hyperparameter, whose
+            names begin with `parameters.`, and one per `user_attrs.` of a trial.
 
         Raises:
             ImportError: pandas is not installed.
@@ -108,21 +111,23 @@ def optimize(  # noqa: PLR0913 - documented signature
     seed: int | None = None,
     timeout: float | timedelta | None = None,
     callbacks: Sequence[Callable[[TrialRecord], object]] = (),
+    catch: type[Exception] | tuple[type[Exception], ...] = Exception,
     progress: bool = False,
     processes: bool = False,
 ) -> OptimizeResult:
     """Optimise the parameters of a Python function.
 
     With `concurrency=1` everything runs in the calling thread, repeatable with a seed. A trial
-    whose objective raises is FAILED; the search continues.
+    whose objective raises is FAILED, or EARLY_STOPPED by `TrialPruned`; the search continues.
 
     Args:
         objective: function of a configuration, called once per trial; returns a number, or a dict
             whose `default` is one; a generator yields intermediate results. A second argument
-            named `trial` is a `TrialReporter`, with `report` and `should_stop`. With a
+            named `trial` is a `TrialReporter`, with `report` and `should_stop`. If `trial` is its
+            only argument, it suggests its hyperparameters, see `DefineByRunTrial`. With a
             `concurrency` above 1 it is called from that many threads.
         search_space: see `Study`. If it is a function, the objective gets keyword arguments; None
-            means the signature of the objective itself.
+            means the signature of the objective itself, or what it suggests.
         tuner: name or object, see `Study`.
         tuner_args: further arguments of a named tuner.
         assessor: name or object; stops trials of generator objectives early, which give the tuner
@@ -144,6 +149,8 @@ def optimize(  # noqa: PLR0913 - documented signature
         timeout: time after which no trial starts, in seconds or as a timedelta; running trials
             finish. So does Ctrl-C, after which the result is that of the trials so far.
         callbacks: called with the record of each trial that has ended, in the calling thread.
+        catch: exceptions of the objective that make its trial FAILED; another one is raised once
+            the running trials have ended, and no result is returned.
         progress: whether to write a line to standard error for each trial that has ended.
         processes: whether trials run in ``concurrency`` processes, for objectives that compute in
             Python: functions of a module, without `yield` or `trial`. A script that calls
@@ -155,7 +162,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     Raises:
         ValueError: an argument is wrong, or no trial gave a finite number.
         TypeError: the search space is a type that declares none.
-        Exception: exception of the first trial, if all failed.
+        Exception: exception of the first trial, if all failed, or one that is not in `catch`.
         KeyboardInterrupt: Ctrl-C came before any trial gave a finite number.
 
     Examples:
@@ -168,14 +175,15 @@ def optimize(  # noqa: PLR0913 - documented signature
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
     end_s = deadline(timeout)
+    suggests = search_space is None and _suggests(objective)
     space = objective if search_space is None else with_entries(search_space)
     objectives = objectives_of(optimize_mode, constraints)
-    opened: AbstractContextManager[AdvisorSearch | Study]
+    opened: AbstractContextManager[AnySearch]
     if advisor is None:
         if advisor_args:
             raise ValueError("advisor_args must be left out without an advisor")
-        study = Study(
-            space,
+        build = DefineByRunStudy if suggests else functools.partial(Study, space)
+        study = build(
             tuner=tuner,
             tuner_args=tuner_args,
             optimize_mode=optimize_mode,
@@ -189,6 +197,11 @@ def optimize(  # noqa: PLR0913 - documented signature
             study.enqueue(configuration)
         opened = nullcontext(study)
     else:
+        if suggests:
+            raise ValueError(
+                "search_space must be given with an advisor, which knows its hyperparameters from "
+                "the start; got an objective that suggests them"
+            )
         _check_alone(tuner, tuner_args, assessor, constraints, duplicates, space)
         opened = advisor_search(
             advisor,
@@ -202,9 +215,10 @@ def optimize(  # noqa: PLR0913 - documented signature
         )
     reports = (*callbacks, *([_write_progress] if progress else []))
     with opened as search, _caller(objective, concurrency, processes=processes) as call:
-        evaluation = ObjectiveEvaluator(
-            _call_of(call, space), _stopper(search, assessor, objectives), objectives
-        )
+        caught = catch if isinstance(catch, tuple) else (catch,)
+        caller = _suggesting_call(call) if suggests else _call_of(call, space)
+        stopper = _stopper(search, assessor, objectives)
+        evaluation = ObjectiveEvaluator(caller, stopper, objectives, caught)
         loop = EvaluationLoop(search, evaluation, trials, end_s, callbacks=reports)
         alone = concurrency == 1 and not processes
         records = loop.run_here() if alone else loop.run_threads(concurrency)
@@ -215,7 +229,9 @@ def optimize(  # noqa: PLR0913 - documented signature
 
 
 def _stopper(
-    search: AdvisorSearch | Study, assessor: str | Assessor | None, objectives: Objectives
+    search: AdvisorSearch | DefineByRunStudy | Study,
+    assessor: str | Assessor | None,
+    objectives: Objectives,
 ) -> EarlyStopper:
     if isinstance(search, AdvisorSearch):
         return search
@@ -247,7 +263,7 @@ def _check_importable(objective: ObjectiveFunction) -> None:
         found = f"{name}, which they cannot import"
     elif inspect.isgeneratorfunction(objective):
         found = f"{name}, a generator"
-    elif _takes_trial(objective):
+    elif _takes_trial(objective) or _suggests(objective):
         found = f"{name} with an argument 'trial'"
     else:
         return
@@ -272,6 +288,7 @@ def _row(record: TrialRecord) -> dict[str, JsonValue]:
         "status": record.status,
         "value": record.value,
         **{f"parameters.{name}": value for name, value in parameters.items()},
+        **{f"user_attrs.{name}": value for name, value in record.user_attrs.items()},
     }
 
 
@@ -328,6 +345,26 @@ def _takes_trial(objective: ObjectiveFunction) -> bool:
     return "trial" in names[1:]
 
 
+def _suggests(objective: ObjectiveFunction) -> bool:
+    """Return whether `trial` is the only argument of an objective."""
+    try:
+        return list(inspect.signature(objective).parameters) == ["trial"]
+    except (TypeError, ValueError):  # such as a function of another language
+        return False
+
+
+def _suggesting_call(
+    objective: ObjectiveFunction,
+) -> Callable[[StudyTrial, TrialReporter], JsonValue]:
+    """Return a function that calls an objective with a trial that it can suggest from."""
+
+    def call(trial: StudyTrial, reporter: TrialReporter) -> JsonValue:
+        assert isinstance(trial, DefineByRunTrial), "of DefineByRunStudy.ask"
+        return objective(replace(trial, reporter=reporter))
+
+    return call
+
+
 def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Assessor | None:
     if assessor is None or isinstance(assessor, Assessor):
         return assessor
@@ -342,7 +379,9 @@ def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Asses
 
 
 def _result(
-    search: AdvisorSearch | Study, records: tuple[TrialRecord, ...], objectives: Objectives
+    search: AdvisorSearch | DefineByRunStudy | Study,
+    records: tuple[TrialRecord, ...],
+    objectives: Objectives,
 ) -> OptimizeResult:
     errors = [record.error for record in records if record.error is not None]
     if errors and len(errors) == len(records):
@@ -355,7 +394,7 @@ def _result(
             "return one"
         )
     front = tuple(record for record in records if record.id in best)
-    explanation = search.explanation if isinstance(search, Study) else ""
+    explanation = "" if isinstance(search, AdvisorSearch) else search.explanation
     parameters: JsonValue = None
     value = math.nan
     if not objectives.several:

@@ -1,5 +1,6 @@
 """Trials of a search in one process, their results, the incumbent and the Pareto front."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,21 @@ class StudyTrial:
     typed_space: TypedSpace | None = field(default=None, repr=False, compare=False)
     """Type that declares the space; None if the space was given as JSON."""
 
+    user_attrs: dict[str, JsonValue] = field(default_factory=dict, repr=False, compare=False)
+    """Values that `set_user_attr` has attached to the trial."""
+
+    def set_user_attr(self, key: str, value: JsonValue) -> None:
+        """Attach a value to the trial, such as the size of its model; no tuner gets it.
+
+        Args:
+            key: name of the value; one that is known is replaced.
+            value: JSON value.
+
+        Raises:
+            TypeError: the value cannot be written as JSON.
+        """
+        self.user_attrs[key] = checked_attribute(key, value)
+
     @property
     def configuration(self) -> Any:  # noqa: ANN401 - the type that the search was given
         """`parameters` as an object of the type that declares the space.
@@ -41,6 +57,21 @@ class StudyTrial:
         if self.typed_space is None:
             return self.parameters
         return self.typed_space.configuration(self.parameters)
+
+
+def checked_attribute(key: str, value: JsonValue) -> JsonValue:
+    """Return a value that a user attaches to a trial or study.
+
+    Raises:
+        TypeError: the value cannot be written as JSON.
+    """
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"user attribute {key!r} must be a JSON value, got {value!r:.200}: {error}"
+        ) from error
+    return value
 
 
 @dataclass(frozen=True, slots=True)

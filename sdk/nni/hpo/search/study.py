@@ -15,7 +15,7 @@ from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of,
 from nni.hpo.registry.factory import create
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
-from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
+from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial, checked_attribute
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
 
@@ -40,12 +40,17 @@ def named_arguments(
     return arguments
 
 
-def _make_tuner(
+def make_tuner(
     tuner: str | Tuner,
     tuner_args: Mapping[str, JsonValue] | None,
     objectives: Objectives,
     seed: int | None,
 ) -> Tuner:
+    """Return a tuner without a space, by name or the object itself.
+
+    Raises:
+        ValueError: no tuner has the name, or it rejects its arguments.
+    """
     # Several objectives become a loss, for tuners that know one number only.
     optimize_mode = "minimize" if objectives.several else objectives.items[0].mode
     arguments = named_arguments(tuner_args, optimize_mode, seed)
@@ -116,13 +121,15 @@ class Study:
             rules=tuple(stop) if isinstance(stop, Sequence) else (stop,),
         )
         self._tuner: ManagedTuner = managed(
-            _make_tuner(tuner, tuner_args, self._objectives, seed), plan, seed
+            make_tuner(tuner, tuner_args, self._objectives, seed), plan, seed
         )
         self._typed = TypedSpace(search_space) if is_type_of_space(search_space) else None
         self.search_space: JsonValue = (
             with_entries(search_space) if self._typed is None else self._typed.search_space()
         )
         """The search space in JSON."""
+        self.user_attrs: dict[str, JsonValue] = {}
+        """Values that `set_user_attr` has attached to the study."""
         self._tuner.update_search_space(self.search_space)
         self._lock = Lock()
         self._next_id = 0
@@ -163,8 +170,9 @@ class Study:
             ((trial_id, parameters),) = answer.parameters
             self._next_id += 1
             self._open[trial_id] = StudyTrial(trial_id, parameters, self._typed)
-            # The caller may change it.
-            return StudyTrial(trial_id, deepcopy(parameters), self._typed)
+            # The caller may change it; values that it attaches are those of the trial.
+            attached = self._open[trial_id].user_attrs
+            return StudyTrial(trial_id, deepcopy(parameters), self._typed, attached)
 
     def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
         """Report the result of a trial.
@@ -186,6 +194,81 @@ class Study:
             if opened is None:
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
             self._learn(opened, value)
+
+    def add_trial(
+        self,
+        parameters: JsonValue,
+        value: JsonValue,
+        user_attrs: Mapping[str, JsonValue] | None = None,
+    ) -> StudyTrial:
+        """Add a trial that was evaluated elsewhere.
+
+        It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
+        learns it as one of `warm_start_from`.
+
+        Args:
+            parameters: a configuration of the search space.
+            value: its result, see `tell`.
+            user_attrs: values to attach to it.
+
+        Returns:
+            The trial, with an id of its own.
+
+        Raises:
+            ValueError: the configuration lies outside the search space, or violates a constraint.
+            TypeError: the value is not numeric.
+
+        Examples:
+            >>> from nni.hpo import Study
+            >>> study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, tuner="TPE")
+            >>> study.add_trial({"x": 0.5}, 0.25).id, study.best_value
+            (0, 0.25)
+        """
+        require_numbers("value must be", value, self._objectives)
+        attached = {key: checked_attribute(key, one) for key, one in (user_attrs or {}).items()}
+        with self._lock:
+            self._tuner.require_allowed("parameters", parameters)
+            trial = StudyTrial(self._next_id, deepcopy(parameters), self._typed, attached)
+            self._next_id += 1
+            self._tuner.resume_search([{"parameter": trial.parameters, "value": value}])
+            self._outcomes.add(trial, value)
+            return trial
+
+    def copy(self) -> "Study":
+        """Return a study with the same trials and state, which goes on independently.
+
+        Returns:
+            The copy; both make the same proposals if they are told the same results. Open trials
+            are open in both.
+
+        Raises:
+            TypeError: a custom tuner has a part that cannot be copied, such as a lock.
+
+        Examples:
+            >>> from nni.hpo import Study
+            >>> study = Study({"x": {"_type": "uniform", "_value": [-1, 1]}}, seed=0)
+            >>> study.copy().ask() == study.ask()
+            True
+        """
+        with self._lock:
+            attributes = dict(self.__dict__)
+            del attributes["_lock"]
+            copied = object.__new__(type(self))
+            copied.__dict__ = deepcopy(attributes)
+            copied._lock = Lock()
+            return copied
+
+    def set_user_attr(self, key: str, value: JsonValue) -> None:
+        """Attach a value to the study, such as the version of its data.
+
+        Args:
+            key: name of the value; one that is known is replaced.
+            value: JSON value.
+
+        Raises:
+            TypeError: the value cannot be written as JSON.
+        """
+        self.user_attrs[key] = checked_attribute(key, value)
 
     def _learn(self, trial: StudyTrial, value: JsonValue) -> None:
         if value is not None:
@@ -214,6 +297,12 @@ class Study:
                     [trial.id, deepcopy(trial.parameters), value]
                     for trial, value in self._outcomes.results
                 ],
+                "user_attrs": deepcopy(self.user_attrs),
+                "trial_attrs": [
+                    [trial.id, deepcopy(trial.user_attrs)]
+                    for trial in (*self._open.values(), *(one for one, _ in self._outcomes.results))
+                    if trial.user_attrs
+                ],
             }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
@@ -235,11 +324,18 @@ class Study:
                 raise ValueError("state must be of the search space of this study")
             self._resumable().load_state(deepcopy(state["tuner"]))
             self._next_id = int(state["next_id"])
+            # A state of an earlier version has no attributes.
+            self.user_attrs = deepcopy(dict(state.get("user_attrs", {})))
+            attached = dict(deepcopy(state.get("trial_attrs", [])))
+
+            def restored(trial_id: int, parameters: JsonValue) -> StudyTrial:
+                attributes = attached.get(trial_id, {})
+                return StudyTrial(trial_id, deepcopy(parameters), self._typed, attributes)
+
             for trial_id, parameters in state["open"]:
-                self._open[trial_id] = StudyTrial(trial_id, deepcopy(parameters), self._typed)
+                self._open[trial_id] = restored(trial_id, parameters)
             for trial_id, parameters, value in state["told"]:
-                trial = StudyTrial(trial_id, deepcopy(parameters), self._typed)
-                self._outcomes.add(trial, value)
+                self._outcomes.add(restored(trial_id, parameters), value)
 
     def _resumable(self) -> Resumable:
         if not isinstance(self._tuner, Resumable):

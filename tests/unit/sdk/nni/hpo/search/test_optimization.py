@@ -15,6 +15,8 @@ from nni.hpo import (
     MedianstopAssessor,
     RandInt,
     TargetReached,
+    TrialPruned,
+    TrialRecord,
     TrialReporter,
     Uniform,
     configuration,
@@ -443,3 +445,54 @@ def test_objective_that_other_processes_cannot_call_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"must be a function of a module.*{found}"):
         optimize(objective, GRID, tuner="GridSearch", processes=True)
+
+
+def test_pruned_trial_is_stopped_early() -> None:
+    def objective(parameters: dict[str, int], trial: TrialReporter) -> float:
+        trial.report(7)
+        if parameters["x"] % 2:
+            raise TrialPruned
+        return parameters["x"]
+
+    result = optimize(objective, GRID, tuner="GridSearch")
+
+    pruned = result.trials[1]
+    assert [one.status for one in result.trials] == [
+        *("SUCCEEDED", "EARLY_STOPPED") * 2,
+        "SUCCEEDED",
+    ]
+    assert (pruned.value, pruned.error, pruned.intermediate) == (None, None, (7,))
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_exception_outside_of_catch_ends_the_search(concurrency: int) -> None:
+    def objective(parameters: dict[str, int]) -> float:
+        if parameters["x"] == 1:
+            raise LookupError("expected")
+        if parameters["x"] == 3:
+            raise OSError("not expected")
+        return parameters["x"]
+
+    records: list[TrialRecord] = []
+    with pytest.raises(OSError, match="not expected"):
+        optimize(
+            objective,
+            GRID,
+            tuner="GridSearch",
+            catch=(LookupError,),
+            concurrency=concurrency,
+            callbacks=[records.append],
+        )
+    assert "FAILED" in {record.status for record in records}
+
+
+def test_attributes_are_columns_of_the_table() -> None:
+    pytest.importorskip("pandas")
+
+    def objective(parameters: dict[str, int], trial: TrialReporter) -> float:
+        trial.set_user_attr("double", 2 * parameters["x"])
+        return parameters["x"]
+
+    result = optimize(objective, GRID, tuner="GridSearch")
+
+    assert list(result.to_dataframe()["user_attrs.double"]) == [0, 2, 4, 6, 8]

@@ -370,3 +370,91 @@ def test_tuner_has_one_thread_and_the_caller_keeps_its_own() -> None:
 
     assert tuner.seen == {1}
     assert after == {2}
+
+
+def test_added_trial_is_learned_and_may_be_the_incumbent() -> None:
+    study = Study(SPACE, tuner="TPE", seed=0)
+    trial = study.ask()
+    study.tell(trial, 5.0)
+    added = study.add_trial({"x": 0.25}, 0.5, {"source": "paper"})
+
+    assert (added.id, study.best_trial, study.best_value) == (1, added, 0.5)
+    assert study.results[-1][0].user_attrs == {"source": "paper"}
+    assert study.ask().id == 2
+
+
+def test_added_trial_lies_in_the_space_and_has_a_number() -> None:
+    study = Study(SPACE, seed=0)
+
+    with pytest.raises(ValueError, match=r"^parameters .* must lie in the search space"):
+        study.add_trial({"x": 99}, 1)
+    with pytest.raises(TypeError, match="value must be a number"):
+        study.add_trial({"x": 0.5}, None)
+    assert study.results == []
+
+
+def test_added_trials_count_for_stopping_rules() -> None:
+    study = Study(SPACE, stop=NoImprovement(2), seed=0)
+    for value in (1, 2, 3):
+        study.add_trial({"x": 0.5}, value)
+
+    assert study.stopped_because == "no improvement over 2 trials"
+
+
+@pytest.mark.parametrize("tuner", ["auto", "TPE", "GPTuner", "Random", "Evolution", "GridSearch"])
+def test_copy_goes_on_independently(tuner: str) -> None:
+    study = Study(TWO, tuner=tuner, seed=0)
+    trial = study.ask()
+    copied = study.copy()
+    copied.tell(trial, 1)
+
+    assert study.results == []
+    study.tell(trial, 1)
+    assert study.ask() == copied.ask()
+    assert copied.best_value == 1
+
+
+def test_attributes_of_a_trial_are_those_of_its_result() -> None:
+    study = Study(SPACE, seed=0)
+    trial = study.ask()
+    trial.set_user_attr("weights", 1_000)
+    study.tell(trial, 1)
+    trial.set_user_attr("late", None)
+
+    assert study.best_trial.user_attrs == {"weights": 1_000, "late": None}
+
+
+def test_attributes_survive_the_state() -> None:
+    study = Study(SPACE, seed=0)
+    study.set_user_attr("data", "v2")
+    told, open_trial = study.ask(), study.ask()
+    told.set_user_attr("a", 1)
+    open_trial.set_user_attr("b", [2])
+    study.tell(told, 1)
+
+    restored = Study(SPACE, seed=0)
+    restored.load_state(json.loads(json.dumps(study.state())))
+    restored.tell(open_trial.id, 2)
+
+    assert restored.user_attrs == {"data": "v2"}
+    assert [one.user_attrs for one, _ in restored.results] == [{"a": 1}, {"b": [2]}]
+
+
+def test_state_without_attributes_is_loaded() -> None:
+    study = Study(SPACE, seed=0)
+    study.tell(study.ask(), 1)
+    state = {key: part for key, part in study.state().items() if not key.endswith("attrs")}
+
+    restored = Study(SPACE, seed=0)
+    restored.load_state(state)
+
+    assert restored.best_value == 1
+
+
+def test_attribute_must_be_json() -> None:
+    study = Study(SPACE, seed=0)
+
+    with pytest.raises(TypeError, match="user attribute 'model' must be a JSON value"):
+        study.set_user_attr("model", object())
+    with pytest.raises(TypeError, match="user attribute 'model' must be a JSON value"):
+        study.ask().set_user_attr("model", object())

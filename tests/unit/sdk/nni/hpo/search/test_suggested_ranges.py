@@ -1,0 +1,93 @@
+"""Ranges that an objective suggests."""
+
+from typing import Any
+
+import pytest
+
+from nni.hpo.search.suggested_ranges import SuggestedRange, float_range, int_range, options_of
+from nni.hpo.space.parser import parse_space
+
+RANGES: list[tuple[SuggestedRange, list[Any]]] = [
+    (float_range("a", 0.5, 2, None, log=False), [0.5, 1.25, 2.0]),
+    (float_range("a", 1e-3, 1, None, log=True), [1e-3, 0.1, 1.0]),
+    (float_range("a", 0.1, 1, 0.1, log=False), [0.1, 0.3, 1.0]),
+    (float_range("a", 3, 3, None, log=False), [3.0]),
+    (int_range("a", -2, 5, 1, log=False), [-2, 0, 5]),
+    (int_range("a", 1, 9, 3, log=False), [1, 4, 7]),
+    (int_range("a", 1, 64, 1, log=True), [1, 8, 64]),
+    (int_range("a", 7, 7, 1, log=True), [7]),
+    (options_of("a", ["sgd", None, 1, True, 2.5]), ["sgd", None, 1, True, 2.5]),
+]
+
+
+@pytest.mark.parametrize(("values", "examples"), RANGES)
+def test_values_survive_their_code(values: SuggestedRange, examples: list[Any]) -> None:
+    decoded = [values.decode(values.encode(example)) for example in examples]
+
+    assert decoded == examples
+    assert [type(one) for one in decoded] == [type(one) for one in examples]
+
+
+@pytest.mark.parametrize(("values", "examples"), RANGES)
+def test_codes_and_values_lie_in_search_spaces(values: SuggestedRange, examples: list[Any]) -> None:
+    codes, declared = (parse_space({"a": one}) for one in (values.entry, values.declared))
+
+    assert all(codes.allows({"a": values.encode(example)}) for example in examples)
+    assert all(declared.allows({"a": example}) for example in examples)
+
+
+@pytest.mark.parametrize(
+    ("values", "outside"),
+    [
+        (float_range("a", 0, 1, None, log=False), 1.5),
+        (float_range("a", 0, 1, None, log=False), True),
+        (float_range("a", 0, 1, None, log=False), float("nan")),
+        (float_range("a", 0, 1, 0.25, log=False), 0.3),
+        (int_range("a", 1, 9, 2, log=False), 2),
+        (int_range("a", 1, 9, 2, log=False), 11),
+        (int_range("a", 1, 9, 1, log=True), 1.5),
+        (options_of("a", [1]), True),
+    ],
+)
+def test_values_outside_are_refused(values: SuggestedRange, outside: object) -> None:
+    with pytest.raises(ValueError, match="must lie in"):
+        values.encode(outside)
+
+
+def test_step_ends_at_or_below_the_upper_bound() -> None:
+    assert float_range("a", 0, 1, 0.4, log=False).decode(2) == 0.8
+    assert str(float_range("a", 0, 1, 0.4, log=False)) == "[0.0, 0.8] in steps of 0.4"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "log", "named"),
+    [
+        (2, 1, None, False, "low"),
+        (0, float("inf"), None, False, "high"),
+        (0, 1, 0, False, "step"),
+        (1, 2, 0.5, True, "step"),
+        (0, 1, None, True, "low"),
+    ],
+)
+def test_wrong_range_names_the_argument(
+    low: float, high: float, step: float | None, log: bool, named: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"^{named} of 'a'"):
+        float_range("a", low, high, step, log=log)
+
+
+def test_integers_must_be_integers() -> None:
+    with pytest.raises(ValueError, match=r"high of 'a' must be an integer, got 2\.5"):
+        int_range("a", 1, 2.5, 1, log=False)  # type: ignore[arg-type]  # the error is tested
+
+
+def test_options_must_differ() -> None:
+    with pytest.raises(ValueError, match="must differ, got 1 twice"):
+        options_of("a", [1, 2, 1])
+    with pytest.raises(ValueError, match="must not be empty"):
+        options_of("a", [])
+
+
+def test_options_of_another_type_are_others() -> None:
+    assert options_of("a", [1]) != options_of("a", [True])
+    assert options_of("a", [[1]]) == options_of("a", ([1],))
