@@ -7,13 +7,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
-from nni.experiment.annotated_code import converted_code
-from nni.experiment.client import ManagerClient
-from nni.experiment.config import ExperimentConfig
-from nni.experiment.config.training_services import new_training_service
-from nni.experiment.conversion import config_from_proto, config_to_proto
 from nni.experiment.environment import experiment_environment
 from nni.experiment.errors import NotFoundError, UnreachableError, WrongStateError
 from nni.experiment.exit_signals import (
@@ -23,21 +18,23 @@ from nni.experiment.exit_signals import (
     signals_as_exit,
 )
 from nni.experiment.handle import ExperimentHandle, announce
-from nni.experiment.local_shape import ensure_local_shape, running_endpoint
-from nni.experiment.preflight import check_code_folder, check_port, check_start, on_free_port
-from nni.experiment.records import experiment_metadata
-from nni.experiment.rest import get_json
 from nni.experiment.run_mode import RunMode, apply_run_mode
-from nni_proto.experiment.v1 import experiment_service_pb2
+
+# Imported in the methods that need them, see `nni.experiment.handle`.
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+    from nni.experiment.config import ExperimentConfig
+    from nni_proto.experiment.v1 import experiment_service_pb2
+
+    _Opened: TypeAlias = (
+        experiment_service_pb2.ResumeExperimentResponse
+        | experiment_service_pb2.ViewExperimentResponse
+    )
 
 _logger = logging.getLogger(__name__)
 
 _PORT: Final = "port="
 """Argument that a message about a port names."""
-
-_Opened: TypeAlias = (
-    experiment_service_pb2.ResumeExperimentResponse | experiment_service_pb2.ViewExperimentResponse
-)
 
 
 class Experiment(ExperimentHandle):
@@ -105,6 +102,12 @@ class Experiment(ExperimentHandle):
             RefusedError: port, disk or folder stands against it; nothing was started.
             WrongStateError: this object has been started already, or another experiment has its id.
         """
+        from nni.experiment.annotated_code import converted_code
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.conversion import config_to_proto
+        from nni.experiment.local_shape import ensure_local_shape
+        from nni.experiment.preflight import check_start, on_free_port
+
         self._check_not_open()
         if debug:
             self.config.debug = True
@@ -271,6 +274,10 @@ class Experiment(ExperimentHandle):
         Raises:
             UnreachableError: no experiment of this installation listens there.
         """
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import running_endpoint
+        from nni.experiment.rest import get_json
+
         endpoint = running_endpoint()
         answer = get_json(f"http://127.0.0.1:{port}/api/v1/nni/version", endpoint.token)
         experiment_id = answer.get("experimentId") if isinstance(answer, dict) else None
@@ -291,6 +298,8 @@ class Experiment(ExperimentHandle):
 
     @classmethod
     def _opened(cls, client: ManagerClient, experiment_id: str) -> Experiment:
+        from nni.experiment.conversion import config_from_proto
+
         message = client.get(experiment_id).experiment
         experiment = cls(config_from_proto(message.config))
         experiment._attach(client, message)
@@ -410,6 +419,9 @@ class Experiment(ExperimentHandle):
         return None
 
     def _resume(self, port: int | None, *, wait_completion: bool, debug: bool) -> bool | None:
+        from nni.experiment.preflight import check_code_folder
+        from nni_proto.experiment.v1 import experiment_service_pb2
+
         def resume_on(client: ManagerClient, number: int) -> _Opened:
             check_code_folder(client.get(self.id).experiment.config)
             return client.resume(
@@ -438,6 +450,11 @@ class Experiment(ExperimentHandle):
         Raises:
             WrongStateError: the object has no id, or its experiment is open.
         """
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.conversion import config_from_proto
+        from nni.experiment.local_shape import ensure_local_shape
+        from nni.experiment.preflight import check_port, on_free_port
+
         if self._id is None:
             raise WrongStateError("give the id of the experiment: Experiment(config, id='...')")
         self._check_not_open()
@@ -480,6 +497,8 @@ class Experiment(ExperimentHandle):
             RefusedError: other code is in the way.
             WrongStateError: an experiment of this id is here already.
         """
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import ensure_local_shape
         from nni.experiment.transfer import load
 
         with ManagerClient(ensure_local_shape()) as client:
@@ -502,6 +521,10 @@ class Experiment(ExperimentHandle):
             One dict per experiment: `id`, `name`, `status`, `port`, `platform`, `startTime` and
             `endTime` in ms since 1970, `logDir`, `prefixUrl`, `tag`; what is missing is `"N/A"`.
         """
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import ensure_local_shape
+        from nni.experiment.records import experiment_metadata
+
         with ManagerClient(ensure_local_shape()) as client:
             found = client.experiments(include_stopped=True)
         return [experiment_metadata(message) for message in found]
@@ -519,11 +542,18 @@ class Experiment(ExperimentHandle):
         Raises:
             NotFoundError: no experiment has this id.
         """
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import ensure_local_shape
+        from nni.experiment.records import experiment_metadata
+
         with ManagerClient(ensure_local_shape()) as client:
             return experiment_metadata(client.get(experiment_id).experiment)
 
 
 def _configuration(config: ExperimentConfig | str | Sequence[str]) -> ExperimentConfig:
+    from nni.experiment.config import ExperimentConfig
+    from nni.experiment.config.training_services import new_training_service
+
     if isinstance(config, ExperimentConfig):
         return config
     if isinstance(config, str):

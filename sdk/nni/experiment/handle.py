@@ -9,32 +9,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-from nni.experiment.client import ManagerClient
-from nni.experiment.config.quantities import duration_seconds
-from nni.experiment.conversion import duration_message
 from nni.experiment.errors import WrongStateError
-from nni.experiment.local_shape import ensure_local_shape
-from nni.experiment.parameter_checks import check_parameters
 from nni.experiment.printable_text import printable
-from nni.experiment.progress import ProgressDisplay, ProgressMeter, display_for
-from nni.experiment.records import (
-    TrialJob,
-    TrialMetricData,
-    TrialResult,
-    metric_record,
-    state_name,
-    trial_counts,
-    trial_job,
-    trial_result,
-)
-from nni.experiment.replay import ReplayResult, replay
-from nni.experiment.rest import get_json
-from nni_proto.experiment.v1 import experiment_pb2
-from nni_proto.trial.v1 import trial_service_pb2
-from nni_wire.values import to_value
+
+# gRPC, protos and pydantic are imported in the methods that need them: importing takes longer than
+# many a script that only names this class.
+if TYPE_CHECKING:
+    from nni.experiment.client import ManagerClient
+    from nni.experiment.progress import ProgressDisplay
+    from nni.experiment.records import TrialJob, TrialMetricData, TrialResult
+    from nni.experiment.replay import ReplayResult
+    from nni_proto.experiment.v1 import experiment_pb2
 
 _logger = logging.getLogger(__name__)
 
@@ -42,21 +30,18 @@ _logger = logging.getLogger(__name__)
 _ALGORITHM_S: Final = 10.0
 """Time that `start` waits for the algorithm; a slow one goes on loading after that."""
 
-_LOADED_STATES: Final = tuple(
-    state
-    for state in experiment_pb2.ExperimentState.values()
-    if state
-    not in {
+
+def _loaded_states() -> tuple[experiment_pb2.ExperimentState.ValueType, ...]:
+    """Return the states of an experiment whose algorithm is loaded, or failed to load."""
+    from nni_proto.experiment.v1 import experiment_pb2
+
+    starting = {
         experiment_pb2.EXPERIMENT_STATE_UNSPECIFIED,
         experiment_pb2.EXPERIMENT_STATE_INITIALIZED,
     }
-)
-
-_END_STATES: Final = (
-    experiment_pb2.EXPERIMENT_STATE_DONE,
-    experiment_pb2.EXPERIMENT_STATE_ERROR,
-    experiment_pb2.EXPERIMENT_STATE_STOPPED,
-)
+    return tuple(
+        state for state in experiment_pb2.ExperimentState.values() if state not in starting
+    )
 
 
 def announce(message: str, *arguments: object) -> None:
@@ -127,6 +112,9 @@ class ExperimentHandle:
         return self._connected().get(self.id).experiment
 
     def _connected(self) -> ManagerClient:
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import ensure_local_shape
+
         if self._client is None and self._id is None:
             raise WrongStateError(
                 "the experiment is not running; call start() or run(), or Experiment.connect(port)"
@@ -144,6 +132,14 @@ class ExperimentHandle:
         Returns:
             False if it ended as ERROR.
         """
+        from nni.experiment.progress import ProgressMeter, display_for
+        from nni_proto.experiment.v1 import experiment_pb2
+
+        end_states = (
+            experiment_pb2.EXPERIMENT_STATE_DONE,
+            experiment_pb2.EXPERIMENT_STATE_ERROR,
+            experiment_pb2.EXPERIMENT_STATE_STOPPED,
+        )
         client, meter = self._connected(), ProgressMeter()
         shown = display or display_for(sys.stderr)
 
@@ -153,7 +149,7 @@ class ExperimentHandle:
 
         try:
             refresh()
-            ended = client.wait(self.id, _END_STATES, refresh)
+            ended = client.wait(self.id, end_states, refresh)
             shown.show(meter.read(ended, time.monotonic()))
         finally:
             shown.close()
@@ -170,7 +166,7 @@ class ExperimentHandle:
                 raise TimeoutError
 
         with contextlib.suppress(TimeoutError):
-            self._connected().wait(self.id, _LOADED_STATES, check_time)
+            self._connected().wait(self.id, _loaded_states(), check_time)
 
     def get_status(self) -> str:
         """Return the state of the experiment.
@@ -179,6 +175,8 @@ class ExperimentHandle:
             `INITIALIZED`, `RUNNING`, `NO_MORE_TRIAL`, `TUNER_NO_MORE_TRIAL`, `DONE`, `ERROR`,
             `STOPPING`, `STOPPED` or `VIEWED`.
         """
+        from nni.experiment.records import state_name
+
         return state_name(self._message().state)
 
     def get_experiment_profile(self) -> dict[str, Any]:
@@ -187,6 +185,8 @@ class ExperimentHandle:
         Returns:
             Its id, revision, times and configuration, see `docs/rest.md`.
         """
+        from nni.experiment.rest import get_json
+
         endpoint = self._connected().endpoint
         url = f"{endpoint.http}/api/v1/nni/experiments/{self.id}/experiment"
         profile: dict[str, Any] = get_json(url, endpoint.token)
@@ -204,6 +204,8 @@ class ExperimentHandle:
         Raises:
             NotFoundError: the experiment has no such trial.
         """
+        from nni.experiment.records import trial_job
+
         return trial_job(self._connected().trial(self.id, trial_job_id))
 
     def list_trial_jobs(self) -> list[TrialJob]:
@@ -212,6 +214,9 @@ class ExperimentHandle:
         Returns:
             Their states, parameters, times and results as they are now.
         """
+        from nni.experiment.records import trial_job
+        from nni_proto.trial.v1 import trial_service_pb2
+
         request = trial_service_pb2.ListTrialsRequest(experiment_id=self.id)
         return [trial_job(trial) for trial in self._connected().trials(request)]
 
@@ -221,6 +226,8 @@ class ExperimentHandle:
         Returns:
             Numbers above 0 only, e.g. `{"RUNNING": 2, "SUCCEEDED": 7}`.
         """
+        from nni.experiment.records import trial_counts
+
         return trial_counts(self._message())
 
     def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
@@ -232,6 +239,8 @@ class ExperimentHandle:
         Returns:
             Metrics by trial id, in order of arrival; trials without a metric are left out.
         """
+        from nni.experiment.records import metric_record
+
         metrics: dict[str, list[TrialMetricData]] = {}
         for message in self._connected().metrics(self.id, trial_job_id or ""):
             metrics.setdefault(message.trial_id, []).append(metric_record(message))
@@ -249,6 +258,8 @@ class ExperimentHandle:
         Returns:
             One record per trial, in order of creation.
         """
+        from nni.experiment.records import trial_result
+
         return [trial_result(message) for message in self._connected().export(self.id)]
 
     def replay(
@@ -268,6 +279,8 @@ class ExperimentHandle:
         Raises:
             ServiceFailedError: the replay broke off.
         """
+        from nni.experiment.replay import replay
+
         with self._any_client() as client:
             return replay(client, self.id, on_progress)
 
@@ -293,6 +306,9 @@ class ExperimentHandle:
     @contextlib.contextmanager
     def _any_client(self) -> Iterator[ManagerClient]:
         """Yield the open client, or one for this call."""
+        from nni.experiment.client import ManagerClient
+        from nni.experiment.local_shape import ensure_local_shape
+
         if self._client is not None:
             yield self._client
             return
@@ -325,6 +341,9 @@ class ExperimentHandle:
         Args:
             value: seconds, a timedelta, or a text such as `2h`.
         """
+        from nni.experiment.config.quantities import duration_seconds
+        from nni.experiment.conversion import duration_message
+
         if isinstance(value, timedelta):
             seconds = value.total_seconds()
         else:
@@ -343,6 +362,7 @@ class ExperimentHandle:
             ValueError: a range in the type breaks a rule.
         """
         from nni.hpo.space.typed_space import as_json
+        from nni_wire.values import to_value
 
         self._connected().update(self.id, search_space=to_value(as_json(value)))
         announce("Successfully update searchSpace.")
@@ -371,6 +391,9 @@ class ExperimentHandle:
         Raises:
             ConfigError: they lie outside the search space of a built-in algorithm.
         """
+        from nni.experiment.parameter_checks import check_parameters
+        from nni_wire.values import to_value
+
         client = self._connected()
         config = client.get(self.id).experiment.config
         check_parameters("parameters", dict(parameters), config, "see update_search_space")

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import TYPE_CHECKING
 
-from nni.experiment.client import ManagerClient
-from nni.experiment.endpoint import Endpoint
 from nni.experiment.errors import ExperimentError
 from nni.experiment.printable_text import printable_stream
-from nni_proto.experiment.v1 import experiment_service_pb2
+
+if TYPE_CHECKING:
+    from nni.experiment.endpoint import Endpoint
 
 
 class RunMode(Enum):
@@ -54,6 +55,8 @@ def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) ->
 
 def _stop_quietly(endpoint: Endpoint, experiment_id: str, owner_pid: int) -> None:
     """Stop an experiment whose Python process ends without having called `stop`."""
+    from nni.experiment.client import ManagerClient
+
     if os.getpid() != owner_pid:
         return  # a forked child ends; the experiment is its parent's
     with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
@@ -61,6 +64,9 @@ def _stop_quietly(endpoint: Endpoint, experiment_id: str, owner_pid: int) -> Non
 
 
 def _print_manager_log(endpoint: Endpoint, experiment_id: str) -> None:
+    from nni.experiment.client import ManagerClient
+    from nni_proto.experiment.v1 import experiment_service_pb2
+
     source = experiment_service_pb2.LOG_SOURCE_MANAGER
     with contextlib.suppress(ExperimentError), ManagerClient(endpoint) as client:
         for piece in client.follow_logs(experiment_id, source, follow=True):

@@ -13,6 +13,7 @@ SPACE = {
     "x": {"_type": "uniform", "_value": [0, 1]},
     "y": {"_type": "choice", "_value": ["a", "b"]},
 }
+CUSTOM = config_pb2.CustomClass(class_name="my.Tuner")
 GOOD = {"x": 0.5, "y": "a"}
 
 
@@ -53,7 +54,7 @@ def test_keys_that_an_advisor_adds_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("space", "tuner"),
     [
-        (SPACE, config_pb2.AlgorithmConfig(custom={"class_name": "my.Tuner"})),
+        (SPACE, config_pb2.AlgorithmConfig(custom=CUSTOM)),
         (SPACE, config_pb2.AlgorithmConfig(name="NotKnown")),
         (
             {"combine_params": {"_type": "choice", "_value": [{"a": 1}]}},
@@ -101,7 +102,7 @@ def test_samples_are_sorted_with_reasons() -> None:
 
 
 def test_custom_algorithm_gets_every_sample_with_a_value() -> None:
-    tuner = config_pb2.AlgorithmConfig(custom={"class_name": "my.Tuner"})
+    tuner = config_pb2.AlgorithmConfig(custom=CUSTOM)
     samples = [{"parameter": {"any": 1}, "value": [1, 2]}, {"parameter": 1, "value": None}]
 
     report = sort_samples(samples, config_of(tuner=tuner))
