@@ -94,6 +94,13 @@ def _unlearned_error(experiment: Experiment) -> list[str]:
 
 def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
     """Return the experiment's configuration with later updates applied and secrets masked."""
+    config = current_config(experiment)
+    mask_config(config)
+    return config
+
+
+def current_config(experiment: Experiment) -> config_pb2.ExperimentConfig:
+    """Return the experiment's configuration with later updates applied, for no client to see."""
     config = config_pb2.ExperimentConfig()
     config.ParseFromString(experiment.config)
     budget = experiment.budget
@@ -106,7 +113,6 @@ def config_view(experiment: Experiment) -> config_pb2.ExperimentConfig:
         config.trial_code_directory = experiment.code_directory
     if experiment.search_space is not None:
         config.search_space.ParseFromString(experiment.search_space)
-    mask_config(config)
     return config
 
 

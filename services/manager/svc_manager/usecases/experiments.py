@@ -128,8 +128,8 @@ class Experiments:
         Raises:
             FailedPreconditionError: its environment or a secret value is not here any more.
         """
-        old = await self._loaded(await self._registry.view(experiment_id))
-        new = await self._reruns.request(old, request_id, new_seed=new_seed)
+        old = await self._registry.find(experiment_id)
+        new = await self._reruns.request(old.experiment, request_id, new_seed=new_seed)
         return await self._activations.create(new)
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:

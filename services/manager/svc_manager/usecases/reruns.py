@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nni_proto.experiment.v1 import config_pb2, experiment_pb2
+from nni_proto.experiment.v1 import config_pb2
 from nni_wire.pools import LOCAL_POOL
 from svc_common.errors import FailedPreconditionError
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.platform_secrets import put_secrets, required_secrets
 from svc_manager.converters.scalars import pool_of
 from svc_manager.converters.tasks import ENVIRONMENT_FILE
+from svc_manager.converters.views import current_config
+from svc_manager.domain.state import Experiment
 from svc_manager.ports import FolderOpener, SecretStore
 from svc_manager.usecases.activation import NewExperiment
 
@@ -35,7 +37,7 @@ class Reruns:
     large_values: LargeValues
 
     async def request(
-        self, old: experiment_pb2.Experiment, request_id: str = "", *, new_seed: bool = False
+        self, old: Experiment, request_id: str = "", *, new_seed: bool = False
     ) -> NewExperiment:
         """Return the request that creates an experiment again.
 
@@ -47,8 +49,7 @@ class Reruns:
         Raises:
             FailedPreconditionError: a secret value or the environment cannot be read any more.
         """
-        config = config_pb2.ExperimentConfig()
-        config.CopyFrom(old.config)
+        config = current_config(old)
         if new_seed:
             config.ClearField("seed")
         if config.HasField("search_space"):
@@ -85,7 +86,7 @@ class Reruns:
                 )
         put_secrets(config, pool, by_id)
 
-    def _environment(self, old: experiment_pb2.Experiment) -> tuple[dict[str, str], str]:
+    def _environment(self, old: Experiment) -> tuple[dict[str, str], str]:
         try:
             with (
                 self.folders.open(Path(old.directory)) as folder,

@@ -144,11 +144,20 @@ async function send(
   key: string,
 ): Promise<string> {
   const client = new Client(id);
-  if (name === "delete") await client.send("DELETE", "experiment", undefined, key);
-  else if (name === "again") {
-    const body = { newSeed };
-    return (await client.send<{ experiment_id: string }>("POST", "experiment/again", body, key))
-      .experiment_id;
-  } else await client.send("POST", `experiment/${name}`, {}, key);
-  return "";
+  switch (name) {
+    case "stop":
+      await client.send("POST", "experiment/stop", {}, key);
+      return "";
+    case "resume":
+      await client.send("POST", "experiment/resume", {}, key);
+      return "";
+    case "delete":
+      await client.send("DELETE", "experiment", undefined, key);
+      return "";
+    case "again": {
+      const body = { newSeed };
+      return (await client.send<{ experiment_id: string }>("POST", "experiment/again", body, key))
+        .experiment_id;
+    }
+  }
 }
