@@ -205,7 +205,7 @@ class FixedTrial(_Suggestions):
         return _checked(name, values, self.parameters[name])
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _OpenTrial:
     """Trial that has no result yet."""
 

@@ -161,7 +161,7 @@ def optimize(  # noqa: PLR0913 - documented signature
 
     Raises:
         ValueError: an argument is wrong, or no trial gave a finite number.
-        TypeError: the search space is a type that declares none.
+        TypeError: the search space is a type that declares none, or `catch` has no exceptions.
         Exception: exception of the first trial, if all failed, or one that is not in `catch`.
         KeyboardInterrupt: Ctrl-C came before any trial gave a finite number.
 
@@ -174,7 +174,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     """
     check_count("trials", trials, least=1)
     check_count("concurrency", concurrency, least=1)
-    end_s = deadline(timeout)
+    end_s, caught = deadline(timeout), _exceptions(catch)
     suggests = search_space is None and _suggests(objective)
     space = objective if search_space is None else with_entries(search_space)
     objectives = objectives_of(optimize_mode, constraints)
@@ -197,11 +197,6 @@ def optimize(  # noqa: PLR0913 - documented signature
             study.enqueue(configuration)
         opened = nullcontext(study)
     else:
-        if suggests:
-            raise ValueError(
-                "search_space must be given with an advisor, which knows its hyperparameters from "
-                "the start; got an objective that suggests them"
-            )
         _check_alone(tuner, tuner_args, assessor, constraints, duplicates, space)
         opened = advisor_search(
             advisor,
@@ -215,7 +210,6 @@ def optimize(  # noqa: PLR0913 - documented signature
         )
     reports = (*callbacks, *([_write_progress] if progress else []))
     with opened as search, _caller(objective, concurrency, processes=processes) as call:
-        caught = catch if isinstance(catch, tuple) else (catch,)
         caller = _suggesting_call(call) if suggests else _call_of(call, space)
         stopper = _stopper(search, assessor, objectives)
         evaluation = ObjectiveEvaluator(caller, stopper, objectives, caught)
@@ -228,8 +222,18 @@ def optimize(  # noqa: PLR0913 - documented signature
         return replace(_result(search, ordered, objectives), interrupted=loop.interrupted)
 
 
+def _exceptions(
+    catch: type[Exception] | tuple[type[Exception], ...],
+) -> tuple[type[Exception], ...]:
+    caught = catch if isinstance(catch, tuple) else (catch,)
+    for kind in caught:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise TypeError(f"catch must be classes of exceptions, got {kind!r:.200}")
+    return caught
+
+
 def _stopper(
-    search: AdvisorSearch | DefineByRunStudy | Study,
+    search: AnySearch,
     assessor: str | Assessor | None,
     objectives: Objectives,
 ) -> EarlyStopper:
@@ -312,6 +316,11 @@ def _check_alone(
             "duplicates must be 'replicate' with an advisor, which evaluates a configuration "
             f"with several budgets; got {duplicates!r}"
         )
+    if callable(space) and _suggests(space):
+        raise ValueError(
+            "search_space must be given with an advisor, which knows its hyperparameters from "
+            "the start; got an objective that suggests them"
+        )
     if is_type_of_space(space):
         raise ValueError(
             "search_space must be in its JSON form with an advisor, whose configurations have "
@@ -379,7 +388,7 @@ def _make_assessor(assessor: str | Assessor | None, optimize_mode: str) -> Asses
 
 
 def _result(
-    search: AdvisorSearch | DefineByRunStudy | Study,
+    search: AnySearch,
     records: tuple[TrialRecord, ...],
     objectives: Objectives,
 ) -> OptimizeResult:

@@ -43,7 +43,7 @@ class SuggestedRange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FloatRange:
+class ContinuousRange:
     """Floating-point numbers from `low` to `high`, uniform or log-uniform."""
 
     low: float
@@ -211,7 +211,7 @@ def float_range(
     if low == high:
         return SteppedRange(low, 0.0, 1, integral=False)
     if step is None:
-        return FloatRange(low, high, log)
+        return ContinuousRange(low, high, log)
     count = int((high - low) / step * (1 + _CLOSE)) + 1
     return SteppedRange(low, float(step), count, integral=False)
 

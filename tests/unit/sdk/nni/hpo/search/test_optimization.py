@@ -16,7 +16,6 @@ from nni.hpo import (
     RandInt,
     TargetReached,
     TrialPruned,
-    TrialRecord,
     TrialReporter,
     Uniform,
     configuration,
@@ -464,26 +463,37 @@ def test_pruned_trial_is_stopped_early() -> None:
     assert (pruned.value, pruned.error, pruned.intermediate) == (None, None, (7,))
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
-def test_exception_outside_of_catch_ends_the_search(concurrency: int) -> None:
-    def objective(parameters: dict[str, int]) -> float:
-        if parameters["x"] == 1:
-            raise LookupError("expected")
-        if parameters["x"] == 3:
-            raise OSError("not expected")
-        return parameters["x"]
+def refuses_odd_numbers(parameters: dict[str, int]) -> float:
+    if parameters["x"] == 1:
+        raise LookupError("expected")
+    if parameters["x"] == 3:
+        raise OSError("not expected")
+    return parameters["x"]
 
-    records: list[TrialRecord] = []
+
+def test_exception_outside_of_catch_ends_the_search() -> None:
+    ended: list[str] = []
+
     with pytest.raises(OSError, match="not expected"):
         optimize(
-            objective,
+            refuses_odd_numbers,
             GRID,
             tuner="GridSearch",
-            catch=(LookupError,),
-            concurrency=concurrency,
-            callbacks=[records.append],
+            catch=LookupError,
+            callbacks=[lambda record: ended.append(record.status)],
         )
-    assert "FAILED" in {record.status for record in records}
+
+    assert ended == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
+
+
+def test_exception_outside_of_catch_in_a_thread_is_raised() -> None:
+    with pytest.raises(OSError, match="not expected"):
+        optimize(refuses_odd_numbers, GRID, tuner="GridSearch", catch=LookupError, concurrency=2)
+
+
+def test_catch_must_be_exceptions() -> None:
+    with pytest.raises(TypeError, match="catch must be classes of exceptions, got 'all'"):
+        optimize(square, SPACE, catch="all")  # type: ignore[arg-type]  # the error is tested
 
 
 def test_attributes_are_columns_of_the_table() -> None:
