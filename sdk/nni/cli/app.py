@@ -10,6 +10,7 @@ from nni.cli import (
     access,
     algo,
     analysis,
+    completion,
     compress,
     convert,
     create,
@@ -120,3 +121,4 @@ app.add_typer(access.app, name="token")
 search_space.register(app)
 machine.register(app)
 doctor.register(app)
+completion.register(app)

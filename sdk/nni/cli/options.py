@@ -7,16 +7,25 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from nni.cli.completion import experiment_ids, trial_ids
+
 OptionalId: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="[ID]",
         show_default=False,
         help="The experiment: its id or the start of it. Default: the one that is running.",
+        autocompletion=experiment_ids,
     ),
 ]
 RequiredId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ID", show_default=False, help="The experiment's id.")
+    str,
+    typer.Argument(
+        metavar="ID",
+        show_default=False,
+        help="The experiment's id.",
+        autocompletion=experiment_ids,
+    ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Port: TypeAlias = Annotated[
@@ -66,12 +75,25 @@ ExperimentDir: TypeAlias = Annotated[
     ),
 ]
 TrialId: TypeAlias = Annotated[
-    str, typer.Option("--trial_id", "--trial-id", "-T", show_default=False, help="The trial's id.")
+    str,
+    typer.Option(
+        "--trial_id",
+        "--trial-id",
+        "-T",
+        show_default=False,
+        help="The trial's id.",
+        autocompletion=trial_ids,
+    ),
 ]
 OptionalTrialId: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--trial_id", "--trial-id", "-T", show_default=False, help="The trial. Default: all."
+        "--trial_id",
+        "--trial-id",
+        "-T",
+        show_default=False,
+        help="The trial. Default: all.",
+        autocompletion=trial_ids,
     ),
 ]
 Filename: TypeAlias = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nni.cli.completion import pool_names
 from nni.cli.options import Json
 from nni.cli.output import Messages, echo, table, write_json
 
@@ -21,7 +22,12 @@ app = typer.Typer(
 _HEADERS = ("Name", "State", "Platforms", "Agents", "Waiting", "Running", "Hours", "Experiments")
 _SECONDS_PER_HOUR = 3600
 
-PoolName = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Of the pool.")]
+PoolName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", show_default=False, help="Of the pool.", autocompletion=pool_names
+    ),
+]
 PoolFilePath = Annotated[
     Path,
     typer.Argument(

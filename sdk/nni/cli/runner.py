@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nni.cli.completion import pool_names, runner_ids
 from nni.cli.options import Json
 from nni.cli.output import Messages, complain, echo, local_time, table, write_json
 
@@ -24,12 +25,22 @@ _HEADERS = (
 )
 
 RunnerId = Annotated[
-    str, typer.Argument(metavar="RUNNER", show_default=False, help="Id or the start of it.")
+    str,
+    typer.Argument(
+        metavar="RUNNER",
+        show_default=False,
+        help="Id or the start of it.",
+        autocompletion=runner_ids,
+    ),
 ]
 
 
 Pool = Annotated[
-    str, typer.Option(help="exp-<id> of a running experiment, or a pool of the installation.")
+    str,
+    typer.Option(
+        help="exp-<id> of a running experiment, or a pool of the installation.",
+        autocompletion=pool_names,
+    ),
 ]
 _AGENT_PACKAGE = "svc_trial_runner"
 _VALIDITY_LIMIT_S = 30 * 86_400.0

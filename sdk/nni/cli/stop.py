@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from nni.cli.completion import experiment_ids
 from nni.cli.output import Messages
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def stop(
             show_default=False,
             help="An id, the start of one, or a start and '*' for all that have it. "
             "Default: the one that is running.",
+            autocompletion=experiment_ids,
         ),
     ] = None,
     port: Annotated[

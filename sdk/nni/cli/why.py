@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from nni.cli.completion import trial_ids
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import echo, write_json
 
@@ -19,6 +20,7 @@ Trial = Annotated[
         metavar="[TRIAL]",
         show_default=False,
         help="The trial's id. Default: the next one, that does not exist yet.",
+        autocompletion=trial_ids,
     ),
 ]
 _INDENT: Final = "  "

@@ -42,7 +42,7 @@ def _usage_error(words: list[str]) -> str:
     from nni.cli.app import app
 
     command: Any = typer.main.get_command(app)
-    usage_error = typer.BadParameter.__mro__[1]
+    usage_error: Any = typer.BadParameter.__mro__[1]  # its public name is the subclass's alone
     context = None
     try:
         while True:
