@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nni.integrations.lightning import LightningCallback
+    from nni.integrations.sklearn import NNISearchCV
 
 _HOMES = {
     "LightningCallback": "lightning",
+    "NNISearchCV": "sklearn",
 }
 
 __all__ = [
     "LightningCallback",
+    "NNISearchCV",
 ]
 
 

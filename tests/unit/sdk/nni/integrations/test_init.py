@@ -10,6 +10,7 @@ import nni.integrations
 
 LIBRARIES = {
     "LightningCallback": ("pytorch_lightning", "lightning"),
+    "NNISearchCV": ("sklearn",),
 }
 """Libraries whose absence makes a name unusable."""
 
