@@ -23,6 +23,7 @@ REPEATABLE = {
     "UpdatePool": "it replaces the whole definition",
     "DrainPool": "it says how the pool is to be, not what changes",
     "RemovePool": "a second call says that there is no such pool",
+    "CleanPlatforms": "what was removed is not there a second time",
     "InviteRunner": "the word of a lost answer is known to none, and expires",
     "RevokeInvitations": "what is revoked is not there a second time",
     "CollectGarbage": "what was collected is not there a second time",

@@ -25,8 +25,8 @@ class InMemoryPlatforms:
         self.opened.append(key)
         return InMemoryPlatformAdapter(self.platforms[platform], self.installation, pool)
 
-    async def forget(self, pool: str) -> None:
-        self.forgotten.append(pool)
+    async def forget(self, pool: str, key: str = "") -> None:
+        self.forgotten.append(f"{pool}/{key}" if key else pool)
 
 
 @dataclass

@@ -13,6 +13,9 @@ class InMemoryPools(pool_service_pb2_grpc.PoolServiceServicer):
 
     def __init__(self) -> None:
         self.pools: dict[str, pb.Pool] = {}
+        self.cleanings: list[pb.CleanPlatformsRequest] = []
+        self.left = pb.CleanPlatformsResponse()
+        """Answer to a cleaning."""
 
     def CreatePool(self, request: Any, context: Any) -> Any:
         pool = self.pools[request.definition.pool] = pb.Pool(definition=request.definition)
@@ -40,6 +43,14 @@ class InMemoryPools(pool_service_pb2_grpc.PoolServiceServicer):
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the pool is used")
         del self.pools[request.pool]
         return pb.RemovePoolResponse()
+
+    def CleanPlatforms(self, request: Any, context: Any) -> Any:
+        self.cleanings.append(request)
+        answer = pb.CleanPlatformsResponse()
+        answer.CopyFrom(self.left)
+        for one in answer.leftovers:
+            one.removed = not one.in_use and not request.dry_run
+        return answer
 
     def add(self, name: str, platform: str, **state: Any) -> pb.Pool:
         """Add a pool with a state."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from svc_trial_runner.fleet.adapters.bundles.worker import MARKER
 from svc_trial_runner.fleet.adapters.bundles.worker_commands import CommandResult, worker_program
 from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import run_program
 from svc_trial_runner.fleet.adapters.ray_actors.cluster import ActorPlan, ActorState
@@ -66,6 +67,8 @@ class InMemoryRayCluster:
         self._raise_failure()
         _ = on_all_nodes
         self._shared.commands.append(arguments)
+        if "status" in arguments:
+            return [CommandResult(f'{MARKER}{{"agents": []}}'.encode(), b"", 0)]
         return [await asyncio.to_thread(_probe)]
 
     async def hold_bundle(self, name: str, bundle: Path) -> None:

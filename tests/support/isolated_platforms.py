@@ -32,6 +32,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformProblem,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 from tests.support.local_platforms import SLEEPER, local_context
 
@@ -81,6 +82,12 @@ class FaultyAdapter:
 
     async def clean(self) -> None:
         await self._with_fault("clean", self._local.clean)
+
+    async def leftovers(self) -> list[Leftover]:
+        return await self._local.leftovers()
+
+    async def clean_rest(self) -> None:
+        await self._local.clean_rest()
 
     async def wait_changed(self) -> None:
         await self._local.wait_changed()

@@ -20,6 +20,7 @@ from nni.cli import (
     logs,
     machine,
     nas,
+    platforms,
     pool,
     replay,
     runner,
@@ -113,6 +114,7 @@ convert.register(show.config_app)
 app.add_typer(show.webui_app, name="webui")
 app.add_typer(compress.app, name="compress")
 app.add_typer(nas.app, name="nas")
+app.add_typer(platforms.app, name="platform")
 app.add_typer(pool.app, name="pool")
 app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")

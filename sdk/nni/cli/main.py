@@ -22,7 +22,6 @@ _VERSION_FLAGS: Final = ({"-v"}, {"--version"})
 _REMOVED: Final = {
     ("hello",): "copy a folder of examples/, and run: nnictl create --config config.yml",
     ("jupyter-extension",): "open the address that `nnictl webui url` prints",
-    ("platform", "clean"): "run: nnictl experiment delete ID",
     ("tensorboard",): "run: tensorboard --logdir <experiment folder>/trials",
     ("trainingservice",): "start agents on the machines; `nnictl runner list` shows them",
     ("trial", "codegen"): "search architectures with nni.nas; there is no generated code",

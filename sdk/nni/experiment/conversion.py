@@ -11,6 +11,7 @@ from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.config.search_config import SearchConfig
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
+from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import from_value, to_value
 
 _MODES: Final = {
@@ -139,6 +140,20 @@ def _service(
     return config_pb2.TrainingServiceConfig(
         platform=platform, options=to_value(options), secret_paths=secret_paths
     )
+
+
+def platforms_to_proto(config: ExperimentConfig) -> list[pool_pb2.PoolPlatform]:
+    """Return the platforms of a configuration as messages, secret values included.
+
+    Nothing else of the configuration is read, so it may be incomplete.
+    """
+    services = [_service(service, config) for service in config.training_services()]
+    return [
+        pool_pb2.PoolPlatform(
+            platform=one.platform, options=one.options, secret_paths=one.secret_paths
+        )
+        for one in services
+    ]
 
 
 def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:

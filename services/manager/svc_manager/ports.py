@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
-from nni_proto.runner.v1 import pool_pb2
+from nni_proto.runner.v1 import pool_pb2, pool_service_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from svc_common.errors import FailedPreconditionError
 from svc_common.safe_folders import SafeFolder
@@ -333,6 +333,25 @@ class PlatformChecker(Protocol):
 
         Raises:
             InvalidArgumentError: a platform refuses its section, or none can be reached.
+        """
+        ...
+
+    async def clean(
+        self,
+        sections: Sequence[config_pb2.TrainingServiceConfig | pool_pb2.PoolPlatform],
+        secrets: Sequence[Mapping[str, str]],
+        *,
+        dry_run: bool,
+    ) -> pool_service_pb2.CleanPlatformsResponse:
+        """Remove from platforms what belongs to no pool of the installation; may be repeated.
+
+        Args:
+            sections: one per platform, without secret values.
+            secrets: secret values of each section, by path.
+            dry_run: True if nothing is removed.
+
+        Raises:
+            FailedPreconditionError: the installation has no fleet.
         """
         ...
 

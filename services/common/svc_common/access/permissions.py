@@ -84,6 +84,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_POOLS}ListPools": READS,
     f"{_POOLS}DrainPool": ADMINISTERS,
     f"{_POOLS}RemovePool": ADMINISTERS,
+    f"{_POOLS}CleanPlatforms": ADMINISTERS,
     f"{_INVITATIONS}InviteRunner": ADMINISTERS,
     f"{_INVITATIONS}ListInvitations": READS,
     f"{_INVITATIONS}RevokeInvitations": ADMINISTERS,

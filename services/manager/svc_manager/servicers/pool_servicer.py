@@ -56,3 +56,9 @@ class PoolServicer(pb_grpc.PoolServiceServicer):
         """Remove a pool once nothing of it is left on its platforms."""
         await self._pools.remove(request.pool, force=request.force)
         return pb.RemovePoolResponse()
+
+    async def CleanPlatforms(
+        self, request: pb.CleanPlatformsRequest, context: Context
+    ) -> pb.CleanPlatformsResponse:
+        """Remove from platforms what belongs to no pool of the installation."""
+        return await self._pools.clean_platforms(request.platforms, dry_run=request.dry_run)

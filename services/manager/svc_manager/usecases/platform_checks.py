@@ -8,11 +8,11 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from nni_proto.runner.v1 import pool_pb2
+from nni_proto.runner.v1 import pool_pb2, pool_service_pb2
 from nni_wire.pools import LOCAL_PLATFORM, POOL_PLATFORM, check_pool
 from svc_common import subjects
 from svc_common.clock import Clock
-from svc_common.errors import InvalidArgumentError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.messaging.ports import LastValues
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.converters.pools import Section
@@ -21,8 +21,11 @@ from svc_manager.ports import SecretStore
 CHECK_LIMIT: Final = timedelta(seconds=40)
 """Longest wait for the fleet, which may have to be started: clients wait for a creation for 2 min.
 A login that gets no answer ends after 30 s."""
+PLATFORM_CLEANING_LIMIT: Final = timedelta(seconds=110)
+"""Longest wait for platforms to be cleaned; clients wait for 2 min."""
 LEFT_AFTER: Final = timedelta(minutes=10)
 """Time after the deadline of a request at which its manager has ended: clocks may differ."""
+_SECTION: Final = "trainingService"
 _NEEDING_NO_CHECK: Final = frozenset({LOCAL_PLATFORM, POOL_PLATFORM})
 
 
@@ -35,6 +38,7 @@ class FleetPlatformChecker:
         clock: of deadlines.
         draw_id: draws ids of requests, each a part of a file's name.
         limit: longest wait for the fleet.
+        cleaning_limit: the same while platforms are cleaned.
     """
 
     def __init__(
@@ -44,12 +48,14 @@ class FleetPlatformChecker:
         clock: Clock,
         draw_id: Callable[[], str],
         limit: timedelta = CHECK_LIMIT,
+        cleaning_limit: timedelta = PLATFORM_CLEANING_LIMIT,
     ) -> None:
         self._last_values = last_values
         self._secrets = secrets
         self._clock = clock
         self._draw_id = draw_id
         self._limit = limit
+        self._cleaning_limit = cleaning_limit
 
     async def check(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
@@ -57,20 +63,7 @@ class FleetPlatformChecker:
         """Raise unless the platforms accept their sections; see `PlatformChecker`."""
         if all(one.platform in _NEEDING_NO_CHECK for one in sections):
             return []
-        await self._clean_left()
-        check_id = self._draw_id()
-        pool = check_pool(check_id)
-        try:
-            request = pool_pb2.PoolCheck(check_id=check_id, pool=pool)
-            request.deadline.FromDatetime(self._clock.now() + self._limit)
-            for index, (section, values) in enumerate(zip(sections, secrets, strict=True)):
-                platform = request.platforms.add(platform=section.platform, options=section.options)
-                if values:
-                    platform.secrets_id = secrets_id_of(pool, index)
-                    await self._secrets.write(platform.secrets_id, values)
-            answer = await self._ask(request)
-        finally:
-            await self._clean(pool)
+        answer = await self._request(sections, secrets, self._limit)
         if answer is None:
             limit_s = self._limit.total_seconds()
             return [
@@ -78,6 +71,45 @@ class FleetPlatformChecker:
             ]
         several = len(sections) > 1
         return _judge(answer.problems, sections, field, several=several)
+
+    async def clean(
+        self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], *, dry_run: bool
+    ) -> pool_service_pb2.CleanPlatformsResponse:
+        """Remove from platforms what belongs to no pool; see `PlatformChecker`."""
+        cleaning = pool_pb2.PlatformCleaning(dry_run=dry_run)
+        answer = await self._request(sections, secrets, self._cleaning_limit, cleaning)
+        if answer is None:
+            limit_s = self._cleaning_limit.total_seconds()
+            late = f"the fleet has not answered within {limit_s:g} s; repeat the command"
+            return pool_service_pb2.CleanPlatformsResponse(problems=[late])
+        several = len(sections) > 1
+        texts = [_Text(one, sections, _SECTION, several=several) for one in answer.problems]
+        return pool_service_pb2.CleanPlatformsResponse(
+            leftovers=answer.leftovers, problems=[one.line for one in texts]
+        )
+
+    async def _request(
+        self,
+        sections: Sequence[Section],
+        secrets: Sequence[Mapping[str, str]],
+        limit: timedelta,
+        cleaning: pool_pb2.PlatformCleaning | None = None,
+    ) -> pool_pb2.PoolProblems | None:
+        """Return what the fleet answers to a request about platforms; None: nothing in time."""
+        await self._clean_left()
+        check_id = self._draw_id()
+        pool = check_pool(check_id)
+        try:
+            request = pool_pb2.PoolCheck(check_id=check_id, pool=pool, cleaning=cleaning)
+            request.deadline.FromDatetime(self._clock.now() + limit)
+            for index, (section, values) in enumerate(zip(sections, secrets, strict=True)):
+                platform = request.platforms.add(platform=section.platform, options=section.options)
+                if values:
+                    platform.secrets_id = secrets_id_of(pool, index)
+                    await self._secrets.write(platform.secrets_id, values)
+            return await self._ask(request, limit)
+        finally:
+            await self._clean(pool)
 
     async def _clean(self, pool: str) -> None:
         """Delete the secrets, the request and the answer of a check."""
@@ -96,13 +128,15 @@ class FleetPlatformChecker:
             if request.deadline.ToDatetime(UTC) < before:
                 await self._clean(subjects.pool_of_subject(value.subject))
 
-    async def _ask(self, request: pool_pb2.PoolCheck) -> pool_pb2.PoolProblems | None:
+    async def _ask(
+        self, request: pool_pb2.PoolCheck, limit: timedelta
+    ) -> pool_pb2.PoolProblems | None:
         """Publish a request; return the answer, or None if the fleet gives none in time."""
         subject = subjects.pool_check_subject(request.pool)
         await self._last_values.publish(subject, request.SerializeToString())
         try:
             async with (
-                asyncio.timeout(self._limit.total_seconds()),
+                asyncio.timeout(limit.total_seconds()),
                 aclosing(
                     self._last_values.follow(subjects.pool_problems_subject(request.pool))
                 ) as answers,
@@ -125,6 +159,17 @@ class NoPlatformChecker:
         """Return no warning."""
         del sections, secrets, field
         return []
+
+    async def clean(
+        self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], *, dry_run: bool
+    ) -> pool_service_pb2.CleanPlatformsResponse:
+        """Raise FailedPreconditionError: no process of this installation reaches platforms.
+
+        Raises:
+            FailedPreconditionError: always.
+        """
+        del sections, secrets, dry_run
+        raise FailedPreconditionError("this installation has no fleet, so it has left nothing")
 
 
 def _judge(

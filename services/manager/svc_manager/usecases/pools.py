@@ -160,6 +160,21 @@ class Pools:
                 await self._tasks.close_pool(name)
             await self._secrets.remove_pool(name)
 
+    async def clean_platforms(
+        self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
+    ) -> pool_service_pb2.CleanPlatformsResponse:
+        """Remove from platforms what belongs to no pool of the installation; may be repeated.
+
+        Raises:
+            InvalidArgumentError: no platform is named, or one that does not exist.
+        """
+        sections = pool_pb2.PoolDefinition(platforms=platforms).platforms
+        for section in sections:
+            self._check_platform(section.platform)
+        if not sections:
+            raise InvalidArgumentError("trainingService.platform", "must be given")
+        return await self._checker.clean(sections, take_secrets_of(sections), dry_run=dry_run)
+
     async def get(self, name: str) -> pool_service_pb2.Pool:
         """Return a pool with its state and the experiments that use it.
 
@@ -213,9 +228,7 @@ class Pools:
         )
         named = [one.platform for one in definition.platforms]
         for name in named:
-            if name not in self._platforms:
-                rule = f"must be one of {', '.join(self._platforms)}"
-                raise InvalidArgumentError("trainingService.platform", rule, name[:80])
+            self._check_platform(name)
         if named.count(LOCAL_PLATFORM) > 1:
             raise InvalidArgumentError("trainingService", "must have at most one local platform")
         complete_limits(definition)
@@ -224,6 +237,11 @@ class Pools:
         for index, (platform, values) in enumerate(zip(definition.platforms, secrets, strict=True)):
             platform.secrets_id = secrets_id_of(definition.pool, index) if values else ""
         return definition, secrets
+
+    def _check_platform(self, name: str) -> None:
+        if name not in self._platforms:
+            rule = f"must be one of {', '.join(self._platforms)}"
+            raise InvalidArgumentError("trainingService.platform", rule, name[:80])
 
     async def _definitions(self) -> list[pool_pb2.PoolDefinition]:
         """Return the definitions of all pools by name."""

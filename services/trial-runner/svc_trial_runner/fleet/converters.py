@@ -13,6 +13,7 @@ from svc_trial_runner.enrolment import authority_fingerprint
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformProblem, parse_agent_name
 from svc_trial_runner.fleet.domain.checks import CheckRequest
 from svc_trial_runner.fleet.domain.invitations import Invitation
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolNeed, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import (
     PresenceReceived,
@@ -100,15 +101,26 @@ def check_from_bytes(payload: bytes) -> CheckRequest:
     message = pool_pb2.PoolCheck()
     _parse(message, payload)
     platforms = tuple(map(_platform, message.platforms))
-    return CheckRequest(message.check_id, platforms, message.deadline.ToDatetime(UTC))
+    return CheckRequest(
+        message.check_id,
+        platforms,
+        message.deadline.ToDatetime(UTC),
+        cleans=message.HasField("cleaning"),
+        dry_run=message.cleaning.dry_run,
+    )
 
 
-def problems_to_bytes(check_id: str, problems: Iterable[tuple[int, PlatformProblem]]) -> bytes:
+def problems_to_bytes(
+    check_id: str,
+    problems: Iterable[tuple[int, PlatformProblem]],
+    leftovers: Iterable[tuple[int, Leftover]] = (),
+) -> bytes:
     """Return the answer to a request to check platforms.
 
     Args:
         check_id: of the request.
         problems: each with the number of its platform in the request.
+        leftovers: as above; only of a cleaning.
     """
     found = [
         pool_pb2.PoolProblem(
@@ -121,7 +133,18 @@ def problems_to_bytes(check_id: str, problems: Iterable[tuple[int, PlatformProbl
         )
         for index, one in problems
     ]
-    return pool_pb2.PoolProblems(check_id=check_id, problems=found).SerializeToString()
+    left = [
+        pool_pb2.PlatformLeftover(
+            platform_index=index,
+            pool=one.pool,
+            agents=one.agents,
+            in_use=one.in_use,
+            removed=one.removed,
+        )
+        for index, one in leftovers
+    ]
+    answer = pool_pb2.PoolProblems(check_id=check_id, problems=found, leftovers=left)
+    return answer.SerializeToString()
 
 
 def invitations_from_bytes(payload: bytes) -> list[Invitation]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from svc_common.errors import ServiceError
 from svc_trial_runner.fleet.domain.agents import (
@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformSection,
 )
 from svc_trial_runner.fleet.domain.invitations import JoinedMachine
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 
 
 class PlatformError(ServiceError):
@@ -100,6 +101,31 @@ class PlatformAdapter(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; agents on the platform live on. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class PlatformCleaner(Protocol):
+    """Interface of an adapter that finds what its installation has left on the platform.
+
+    All adapters of this distribution have it. It is called on an adapter of a pool that does not
+    exist; what is found is removed by `clean` of an adapter of its pool.
+    """
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return what the installation has on the platform, of all its pools.
+
+        Raises:
+            PlatformError: the platform, or one of its machines, cannot be reached.
+        """
+        ...
+
+    async def clean_rest(self) -> None:
+        """Remove what belongs to no pool, such as bundles that no agent uses.
+
+        Raises:
+            PlatformError: the platform, or one of its machines, cannot be reached.
+        """
         ...
 
 
@@ -234,6 +260,12 @@ class PlatformOpener(Protocol):
         """
         ...
 
-    async def forget(self, pool: str) -> None:
-        """Remove the private folders of a pool that is closed and clean."""
+    async def forget(self, pool: str, key: str = "") -> None:
+        """Remove the private folders of a pool that is closed and clean.
+
+        Args:
+            pool: whose folders they are.
+            key: of the platform whose folder alone is removed; empty: all, and the pool uses the
+                front no more.
+        """
         ...

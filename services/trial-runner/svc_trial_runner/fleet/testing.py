@@ -18,7 +18,7 @@ from svc_trial_runner.fleet.domain.agents import (
     AgentPhase,
     PlatformAgent,
 )
-from svc_trial_runner.fleet.ports import PlatformAdapter
+from svc_trial_runner.fleet.ports import PlatformAdapter, PlatformCleaner
 
 INSTALLATION: Final = "0123abcd"
 OTHER_INSTALLATION: Final = "9876dcba"
@@ -283,6 +283,13 @@ class PlatformConformance(ABC):
             assert await longer.launch([agent_order(named_alike)]) == []
             await ours.clean()
             assert _live(await longer.agents()) == {named_alike}
+            if isinstance(ours, PlatformCleaner):
+                left = await ours.leftovers()
+                names = {one.pool: one.agents for one in left}
+                assert names == {OTHER_POOL: (str(named_alike),)}
+                await longer.clean()
+                await ours.clean_rest()
+                assert await ours.leftovers() == []
 
         self._run(case, tmp_path)
 

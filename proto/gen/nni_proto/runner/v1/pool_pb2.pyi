@@ -282,6 +282,7 @@ class PoolCheck(_message.Message):
     POOL_FIELD_NUMBER: _builtins.int
     PLATFORMS_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
+    CLEANING_FIELD_NUMBER: _builtins.int
     check_id: _builtins.str
     """Of this request; the answer has the same id."""
     pool: _builtins.str
@@ -291,6 +292,10 @@ class PoolCheck(_message.Message):
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """No manager waits for an answer after this time."""
 
+    @_builtins.property
+    def cleaning(self) -> Global___PlatformCleaning:
+        """Set: the platforms are cleaned and not checked."""
+
     def __init__(
         self,
         *,
@@ -298,14 +303,37 @@ class PoolCheck(_message.Message):
         pool: _builtins.str = ...,
         platforms: _abc.Iterable[Global___PoolPlatform] | None = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
+        cleaning: Global___PlatformCleaning | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cleaning", b"cleaning", "deadline", b"deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "deadline", b"deadline", "platforms", b"platforms", "pool", b"pool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "cleaning", b"cleaning", "deadline", b"deadline", "platforms", b"platforms", "pool", b"pool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PoolCheck: _TypeAlias = PoolCheck  # noqa: Y015
+
+@_typing.final
+class PlatformCleaning(_message.Message):
+    """Removal of what the installation has left on platforms; see `PoolService.CleanPlatforms`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Nothing is removed; the answer has what would be."""
+    def __init__(
+        self,
+        *,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlatformCleaning: _TypeAlias = PlatformCleaning  # noqa: Y015
 
 @_typing.final
 class PoolProblems(_message.Message):
@@ -315,24 +343,69 @@ class PoolProblems(_message.Message):
 
     CHECK_ID_FIELD_NUMBER: _builtins.int
     PROBLEMS_FIELD_NUMBER: _builtins.int
+    LEFTOVERS_FIELD_NUMBER: _builtins.int
     check_id: _builtins.str
     @_builtins.property
     def problems(self) -> _containers.RepeatedCompositeFieldContainer[Global___PoolProblem]:
-        """Empty: all platforms accept their sections."""
+        """Empty: all platforms accept their sections, or are clean."""
+
+    @_builtins.property
+    def leftovers(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlatformLeftover]:
+        """Only after a request with `cleaning`."""
 
     def __init__(
         self,
         *,
         check_id: _builtins.str = ...,
         problems: _abc.Iterable[Global___PoolProblem] | None = ...,
+        leftovers: _abc.Iterable[Global___PlatformLeftover] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "problems", b"problems"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check_id", b"check_id", "leftovers", b"leftovers", "problems", b"problems"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PoolProblems: _TypeAlias = PoolProblems  # noqa: Y015
+
+@_typing.final
+class PlatformLeftover(_message.Message):
+    """What a platform has of one pool of the installation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLATFORM_INDEX_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    IN_USE_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    platform_index: _builtins.int
+    """Number of the platform in the request, from 0."""
+    pool: _builtins.str
+    in_use: _builtins.bool
+    """The pool, or the experiment whose pool it is, exists: nothing was removed."""
+    removed: _builtins.bool
+    """Nothing of the pool is left there."""
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the agents, ended ones included."""
+
+    def __init__(
+        self,
+        *,
+        platform_index: _builtins.int = ...,
+        pool: _builtins.str = ...,
+        agents: _abc.Iterable[_builtins.str] | None = ...,
+        in_use: _builtins.bool = ...,
+        removed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "in_use", b"in_use", "platform_index", b"platform_index", "pool", b"pool", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlatformLeftover: _TypeAlias = PlatformLeftover  # noqa: Y015
 
 @_typing.final
 class PoolProblem(_message.Message):

@@ -343,3 +343,57 @@ class RemovePoolResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RemovePoolResponse: _TypeAlias = RemovePoolResponse  # noqa: Y015
+
+@_typing.final
+class CleanPlatformsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLATFORMS_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Nothing is removed; the response has what would be."""
+    @_builtins.property
+    def platforms(self) -> _containers.RepeatedCompositeFieldContainer[_pool_pb2.PoolPlatform]:
+        """With their secret values, as in `PoolDefinition`."""
+
+    def __init__(
+        self,
+        *,
+        platforms: _abc.Iterable[_pool_pb2.PoolPlatform] | None = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "platforms", b"platforms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CleanPlatformsRequest: _TypeAlias = CleanPlatformsRequest  # noqa: Y015
+
+@_typing.final
+class CleanPlatformsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEFTOVERS_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def leftovers(self) -> _containers.RepeatedCompositeFieldContainer[_pool_pb2.PlatformLeftover]:
+        """By number of the platform, then by pool."""
+
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Why platforms were not cleaned, one line each."""
+
+    def __init__(
+        self,
+        *,
+        leftovers: _abc.Iterable[_pool_pb2.PlatformLeftover] | None = ...,
+        problems: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["leftovers", b"leftovers", "problems", b"problems"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CleanPlatformsResponse: _TypeAlias = CleanPlatformsResponse  # noqa: Y015

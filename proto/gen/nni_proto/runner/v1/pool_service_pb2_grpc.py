@@ -66,6 +66,11 @@ class PoolServiceStub:
                 request_serializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolResponse.FromString,
                 _registered_method=True)
+        self.CleanPlatforms = channel.unary_unary(
+                '/nni_proto.runner.v1.PoolService/CleanPlatforms',
+                request_serializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsResponse.FromString,
+                _registered_method=True)
 
 
 class PoolServiceServicer:
@@ -113,6 +118,14 @@ class PoolServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CleanPlatforms(self, request, context):
+        """Removes from platforms what the installation has left there: agents, jobs and folders of pools
+        that exist no more, and bundles that no agent uses. Pools in use are named and left alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PoolServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -145,6 +158,11 @@ def add_PoolServiceServicer_to_server(servicer, server):
                     servicer.RemovePool,
                     request_deserializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolRequest.FromString,
                     response_serializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolResponse.SerializeToString,
+            ),
+            'CleanPlatforms': grpc.unary_unary_rpc_method_handler(
+                    servicer.CleanPlatforms,
+                    request_deserializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsRequest.FromString,
+                    response_serializer=nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -311,6 +329,33 @@ class PoolService:
             '/nni_proto.runner.v1.PoolService/RemovePool',
             nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolRequest.SerializeToString,
             nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.RemovePoolResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CleanPlatforms(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nni_proto.runner.v1.PoolService/CleanPlatforms',
+            nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsRequest.SerializeToString,
+            nni__proto_dot_runner_dot_v1_dot_pool__service__pb2.CleanPlatformsResponse.FromString,
             options,
             channel_credentials,
             insecure,

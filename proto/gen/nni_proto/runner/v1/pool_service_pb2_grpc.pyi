@@ -45,6 +45,10 @@ class PoolServiceStub:
     """Lets the agents of a pool take no more trials and end, or undoes that."""
     RemovePool: _grpc.UnaryUnaryMultiCallable[_pool_service_pb2.RemovePoolRequest, _pool_service_pb2.RemovePoolResponse]
     """Ends the agents of a pool and removes what it has on its platforms; then the pool is gone."""
+    CleanPlatforms: _grpc.UnaryUnaryMultiCallable[_pool_service_pb2.CleanPlatformsRequest, _pool_service_pb2.CleanPlatformsResponse]
+    """Removes from platforms what the installation has left there: agents, jobs and folders of pools
+    that exist no more, and bundles that no agent uses. Pools in use are named and left alone.
+    """
 
 @_typing.type_check_only
 class PoolServiceAsyncStub(PoolServiceStub):
@@ -63,6 +67,10 @@ class PoolServiceAsyncStub(PoolServiceStub):
     """Lets the agents of a pool take no more trials and end, or undoes that."""
     RemovePool: _aio.UnaryUnaryMultiCallable[_pool_service_pb2.RemovePoolRequest, _pool_service_pb2.RemovePoolResponse]  # type: ignore[assignment]
     """Ends the agents of a pool and removes what it has on its platforms; then the pool is gone."""
+    CleanPlatforms: _aio.UnaryUnaryMultiCallable[_pool_service_pb2.CleanPlatformsRequest, _pool_service_pb2.CleanPlatformsResponse]  # type: ignore[assignment]
+    """Removes from platforms what the installation has left there: agents, jobs and folders of pools
+    that exist no more, and bundles that no agent uses. Pools in use are named and left alone.
+    """
 
 class PoolServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by managers. A pool of the installation serves all experiments that name it:
@@ -114,5 +122,15 @@ class PoolServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_pool_service_pb2.RemovePoolResponse, _abc.Awaitable[_pool_service_pb2.RemovePoolResponse]]:
         """Ends the agents of a pool and removes what it has on its platforms; then the pool is gone."""
+
+    @_abc_1.abstractmethod
+    def CleanPlatforms(
+        self,
+        request: _pool_service_pb2.CleanPlatformsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_pool_service_pb2.CleanPlatformsResponse, _abc.Awaitable[_pool_service_pb2.CleanPlatformsResponse]]:
+        """Removes from platforms what the installation has left there: agents, jobs and folders of pools
+        that exist no more, and bundles that no agent uses. Pools in use are named and left alone.
+        """
 
 def add_PoolServiceServicer_to_server(servicer: PoolServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -40,6 +40,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     parse_agent_name,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.domain.needs import SLOTS_OPTION
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
@@ -121,6 +122,13 @@ class LocalAgentsAdapter:
         """End all agents of this pool, and remove their folders."""
         await self.terminate(list(await asyncio.to_thread(self._states)))
 
+    async def leftovers(self) -> list[Leftover]:
+        """Return the agents of all pools that have a folder on this machine."""
+        return await asyncio.to_thread(self._leftovers)
+
+    async def clean_rest(self) -> None:
+        """Do nothing: a folder of a pool has all that its agents use."""
+
     async def wait_changed(self) -> None:
         """Wait until a process that was listed as running has ended."""
         loop = asyncio.get_running_loop()
@@ -194,6 +202,13 @@ class LocalAgentsAdapter:
             if name is not None and (name.installation, name.pool) == ours:
                 found[name] = state(self._folders, folder_name)
         return found
+
+    def _leftovers(self) -> list[Leftover]:
+        own = self._context.folder
+        names: list[str] = []
+        for folder in {own, *own.parents[1].glob(f"*/{PLATFORM}")}:
+            names += WorkerFolders(str(folder)).names()
+        return leftovers_of(names, self._context.installation, PLATFORM)
 
     def _remove(self, names: Sequence[AgentName]) -> None:
         try:

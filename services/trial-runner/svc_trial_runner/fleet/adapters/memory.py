@@ -12,6 +12,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformProblem,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 
 
 @dataclass(slots=True)
@@ -115,6 +116,15 @@ class InMemoryPlatformAdapter:
         """Remove all agents of this pool and installation."""
         self._raise_failure()
         self._platform.forget(list(self._own()))
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return what the table has of the installation, by pool."""
+        self._raise_failure()
+        return leftovers_of(map(str, self._platform.agents), self._installation)
+
+    async def clean_rest(self) -> None:
+        """Do nothing: the table has agents only."""
+        self._raise_failure()
 
     async def wait_changed(self) -> None:
         """Wait until the agents differ from those listed last."""

@@ -9,6 +9,7 @@ entries or factories with an attribute `isolated` that is true.
 import asyncio
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -134,11 +135,16 @@ class InstalledPlatforms:
                 permanent=True,
             )
 
-    async def forget(self, pool: str) -> None:
-        """Remove the private folders of a pool; do nothing if it has none."""
-        await self._dependencies.front.release(pool)
+    async def forget(self, pool: str, key: str = "") -> None:
+        """Remove the private folders of a pool, or one of them; do nothing if there is none."""
         folder = self._dependencies.folder / pool
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if not key:
+            await self._dependencies.front.release(pool)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            return
+        await asyncio.to_thread(shutil.rmtree, folder / key, ignore_errors=True)
+        with suppress(OSError):
+            await asyncio.to_thread(folder.rmdir)  # not if other platforms of the pool have one
 
 
 def fleet_factory(platform: str) -> AdapterFactory:

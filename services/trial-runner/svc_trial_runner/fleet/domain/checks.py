@@ -16,6 +16,10 @@ class CheckRequest:
     platforms: tuple[PoolPlatform, ...]
     deadline: datetime
     """No manager waits for an answer after this time; aware, UTC."""
+    cleans: bool = False
+    """True: the platforms are cleaned and not checked."""
+    dry_run: bool = False
+    """True: a cleaning removes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
 )
 from svc_trial_runner.fleet.domain.shared_pools import SharedPool
 from svc_trial_runner.fleet.pools.enrolments import Enrolments
+from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
 from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
 
@@ -60,7 +61,10 @@ class Fleet:
         self._shared: dict[str, SharedPool] = {}
         """Pools of the installation, by name."""
         self._checks = PlatformChecks(
-            dependencies.bus.last_values, dependencies.opener, dependencies.clock
+            dependencies.bus.last_values,
+            dependencies.opener,
+            dependencies.clock,
+            LeftoverRemoval(dependencies.opener, dependencies.credentials, self._living_pools),
         )
         self._enrolments = enrolments
         if enrolments is not None:
@@ -89,6 +93,17 @@ class Fleet:
             tasks.create_task(self._checks.run(), name="checks")
             if self._enrolments is not None:
                 tasks.create_task(self._enrolments.run(), name="enrolments")
+
+    async def _living_pools(self) -> set[str]:
+        """Return the pools that exist, and those of this process that are not clean yet."""
+        living = set(self._controllers)
+        for value in await self._bus.last_values.read(ALL_POOL_NEEDS):
+            need = need_from_bytes(value.payload)
+            if not need.closed:
+                living |= {pool_of_subject(value.subject), need.pool}
+        for value in await self._bus.last_values.read(ALL_POOL_DEFINITIONS):
+            living.add(pool_of_subject(value.subject))
+        return living
 
     async def aclose(self) -> None:
         """End all tasks; agents stay. May be called twice."""

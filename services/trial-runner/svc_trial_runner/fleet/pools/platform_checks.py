@@ -14,7 +14,9 @@ from svc_common.tasks import TaskOwner
 from svc_trial_runner.fleet.converters import check_from_bytes, problems_to_bytes
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.domain.checks import CheckRequest, PlatformFindings, refusals
-from svc_trial_runner.fleet.domain.needs import PoolPlatform
+from svc_trial_runner.fleet.domain.leftovers import Leftover
+from svc_trial_runner.fleet.domain.needs import PoolNeed, PoolPlatform
+from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
 from svc_trial_runner.fleet.ports import PlatformAdapter, PlatformError, PlatformOpener
 
 CHECK_LIMIT_S: Final = 60.0
@@ -31,10 +33,18 @@ class PlatformChecks:
         last_values: has requests and answers.
         opener: opens adapters.
         clock: compares deadlines.
+        removal: cleans the platforms of requests that ask for it.
     """
 
-    def __init__(self, last_values: LastValues, opener: PlatformOpener, clock: Clock) -> None:
+    def __init__(
+        self,
+        last_values: LastValues,
+        opener: PlatformOpener,
+        clock: Clock,
+        removal: LeftoverRemoval,
+    ) -> None:
         self._last_values = last_values
+        self._removal = removal
         self._opener = opener
         self._clock = clock
         self._tasks = TaskOwner(self._failed)
@@ -57,7 +67,8 @@ class PlatformChecks:
             get_logger().error("check refused", subject=value.subject, error=error.message)
             return
         if request.deadline > self._clock.now():  # else it is of a manager that has ended
-            self._tasks.start(self._answer(name, request), f"check {name}")
+            answer = self._clean if request.cleans else self._answer
+            self._tasks.start(answer(name, request), f"check {name}")
 
     async def _answer(self, name: str, request: CheckRequest) -> None:
         """Check all platforms of a request at the same time; publish what they find."""
@@ -68,6 +79,26 @@ class PlatformChecks:
         findings = await asyncio.gather(*checks)
         await self._opener.forget(name)
         payload = problems_to_bytes(request.check_id, refusals(findings))
+        await self._last_values.publish(pool_problems_subject(name), payload)
+
+    async def _clean(self, name: str, request: CheckRequest) -> None:
+        """Clean the platforms of a request, one after the other; publish what they had."""
+        found: list[tuple[int, Leftover]] = []
+        problems: list[tuple[int, PlatformProblem]] = []
+        sections = PoolNeed(name, platforms=request.platforms).sections
+        for index, (key, section) in enumerate(sections.items()):
+            try:
+                left = await self._removal.clean(name, key, section, dry_run=request.dry_run)
+            except PlatformError as error:
+                problems.append((index, _problem(error)))
+            except Exception as error:  # noqa: BLE001 - rim: an adapter may be of others
+                get_logger().exception("cleaning failed", platform=section.platform)
+                words = f"{type(error).__name__}: {error}"[:1000]
+                problems.append((index, PlatformProblem("", words)))
+            else:
+                found += [(index, one) for one in left]
+        await self._opener.forget(name)
+        payload = problems_to_bytes(request.check_id, problems, found)
         await self._last_values.publish(pool_problems_subject(name), payload)
 
     async def _check(self, name: str, key: str, section: PoolPlatform) -> PlatformFindings:

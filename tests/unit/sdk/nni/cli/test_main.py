@@ -126,7 +126,6 @@ def test_nothing_but_the_tree_of_commands_is_imported_for_help() -> None:
     ("words", "remedy"),
     [
         (["tensorboard", "start"], "tensorboard --logdir"),
-        (["platform", "clean", "--config", "c.yml"], "nnictl experiment delete"),
         (["hello"], "nnictl create"),
         (["trainingservice", "list"], "nnictl runner list"),
         (["jupyter-extension", "install"], "nnictl webui url"),

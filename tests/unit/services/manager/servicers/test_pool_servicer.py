@@ -53,3 +53,11 @@ async def test_update_and_drain_change_the_definition(servicer: PoolServicer) ->
 async def test_removal_of_an_unknown_pool_is_an_error(servicer: PoolServicer) -> None:
     with pytest.raises(NotFoundError):
         await servicer.RemovePool(pb.RemovePoolRequest(pool="gpus"), NO_CONTEXT)
+
+
+async def test_platforms_of_a_request_are_cleaned(servicer: PoolServicer) -> None:
+    request = pb.CleanPlatformsRequest(platforms=[pool_pb2.PoolPlatform(platform="slurm")])
+
+    answer = await servicer.CleanPlatforms(request, NO_CONTEXT)
+
+    assert list(answer.problems) == ["slurm False"]

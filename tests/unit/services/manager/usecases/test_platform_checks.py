@@ -11,7 +11,7 @@ from nni_proto.runner.v1 import pool_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
 from svc_common.clock import SystemClock
-from svc_common.errors import InvalidArgumentError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_common.pool_secrets import POOL_SECRETS_FOLDER
@@ -152,3 +152,22 @@ async def test_this_machine_and_pools_need_no_check(world: World) -> None:
     assert await world.checker.check([local], [{}], "trainingService") == []
     assert await NoPlatformChecker().check([SLURM], [{}], "trainingService") == []
     assert await world.bus.last_values.read(subjects.ALL_POOLS) == []
+
+
+async def test_cleaning_is_asked_of_the_fleet_with_the_secrets(world: World) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        problem = pool_pb2.PoolProblem(rule="cannot be reached")
+        done, request = await asyncio.gather(
+            world.checker.clean([SLURM], [{"password": "hush"}], dry_run=True),
+            world.answer(problem),
+        )
+
+    assert request.cleaning.dry_run
+    assert world.seen == [{"password": "hush"}]
+    assert list(done.problems) == ["trainingService (slurm) cannot be reached"]
+    assert await world.nothing_is_left()
+
+
+async def test_installation_without_a_fleet_has_nothing_to_clean() -> None:
+    with pytest.raises(FailedPreconditionError, match="no fleet"):
+        await NoPlatformChecker().clean([SLURM], [{}], dry_run=False)

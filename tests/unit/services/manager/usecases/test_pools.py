@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nni_proto.runner.v1 import pool_pb2
+from nni_proto.runner.v1 import pool_pb2, pool_service_pb2
 from nni_wire.values import from_value, to_value
 from svc_common import subjects
 from svc_common.clock import SystemClock
@@ -42,6 +42,13 @@ class Checker:
         if self.refusal is not None:
             raise self.refusal
         return []
+
+    async def clean(
+        self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], *, dry_run: bool
+    ) -> pool_service_pb2.CleanPlatformsResponse:
+        self.asked.append(secrets)
+        words = [f"{one.platform} {dry_run}" for one in sections]
+        return pool_service_pb2.CleanPlatformsResponse(problems=words)
 
 
 @dataclass
@@ -314,3 +321,20 @@ async def test_view_has_state_and_time_of_the_agents(world: World) -> None:
     assert view.state.reason == "busy"
     assert view.used_agent_time.seconds == 7200
     assert from_value(view.definition.platforms[0].options) == {"partition": "a"}
+
+
+async def test_platforms_are_cleaned_without_secrets_in_their_sections(world: World) -> None:
+    section = pool_pb2.PoolPlatform(platform="remote", options=to_value({"password": "hush"}))
+
+    answer = await world.pools.clean_platforms([section], dry_run=True)
+
+    assert list(answer.problems) == ["remote True"]
+    assert world.checker.asked == [[{"password": "hush"}]]
+
+
+@pytest.mark.parametrize("names", [[], ["pool-of-another"]])
+async def test_only_known_platforms_are_cleaned(world: World, names: list[str]) -> None:
+    sections = [pool_pb2.PoolPlatform(platform=name) for name in names]
+
+    with pytest.raises(InvalidArgumentError, match=r"trainingService\.platform"):
+        await world.pools.clean_platforms(sections, dry_run=True)

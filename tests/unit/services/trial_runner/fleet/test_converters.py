@@ -18,6 +18,7 @@ from svc_trial_runner.fleet.converters import (
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 from svc_trial_runner.fleet.domain.checks import CheckRequest
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.domain.needs import IDLE_S, PoolLimits, PoolPlatform
 from svc_trial_runner.fleet.domain.pool_events import PresenceReceived
 from svc_trial_runner.fleet.domain.pool_states import AgentStatus, PoolAgent, PoolState
@@ -163,3 +164,17 @@ def test_problems_are_written_with_the_number_of_their_platform() -> None:
     (found,) = message.problems
     assert (found.platform_index, found.field, found.rule) == (1, "host", "cannot be reached")
     assert (found.value, found.remedy, found.permanent) == ("box", "try ssh", False)
+
+
+def test_request_to_clean_is_read_and_its_answer_has_what_was_left() -> None:
+    message = pool_pb2.PoolCheck(check_id="c1", cleaning=pool_pb2.PlatformCleaning(dry_run=True))
+    left = Leftover("gpus", ("nni-0123abcd-gpus-1",), in_use=True)
+
+    request = check_from_bytes(message.SerializeToString())
+    answer = pool_pb2.PoolProblems.FromString(problems_to_bytes("c1", [], [(2, left)]))
+
+    assert (request.cleans, request.dry_run) == (True, True)
+    (found,) = answer.leftovers
+    assert (found.platform_index, found.pool) == (2, "gpus")
+    assert (found.in_use, found.removed) == (True, False)
+    assert list(found.agents) == ["nni-0123abcd-gpus-1"]

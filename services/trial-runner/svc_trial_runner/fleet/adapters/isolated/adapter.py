@@ -13,6 +13,7 @@ from svc_trial_runner.fleet.adapters.isolated.child_process import ChildProcess
 from svc_trial_runner.fleet.adapters.isolated.messages import (
     read_agents,
     read_failures,
+    read_leftovers,
     read_problems,
     write_context,
     write_endpoint,
@@ -28,6 +29,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformProblem,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "svc_trial_runner.fleet.adapters.isolated")
@@ -40,6 +42,8 @@ LIMITS_S: Final[Mapping[str, float]] = {
     "launch": 520.0,
     "terminate": 150.0,
     "clean": 240.0,
+    "leftovers": 80.0,
+    "clean_rest": 80.0,
     "aclose": 5.0,
 }
 """Time limits of calls, in seconds; they are shorter than those of the fleet."""
@@ -54,7 +58,7 @@ class CallLimits:
     """From the end of a call's time to the kill of a child that does not end the call."""
 
 
-_UNPREPARED: Final = frozenset({"check", "prepare"})
+_UNPREPARED: Final = frozenset({"check", "prepare", "leftovers", "clean_rest"})
 """Calls that need no preparation."""
 
 
@@ -125,6 +129,14 @@ class IsolatedAdapter:
     async def clean(self) -> None:
         """Remove everything of the pool; see `PlatformAdapter`."""
         await self._call("clean")
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return what the installation has on the platform; see `PlatformCleaner`."""
+        return read_leftovers(await self._call("leftovers"))
+
+    async def clean_rest(self) -> None:
+        """Remove what belongs to no pool; see `PlatformCleaner`."""
+        await self._call("clean_rest")
 
     async def wait_changed(self) -> None:
         """Wait until the agents may have changed, or the child has ended."""

@@ -23,6 +23,7 @@ from svc_trial_runner.fleet.adapters.isolated.messages import (
     read_orders,
     write_agents,
     write_failures,
+    write_leftovers,
     write_problems,
 )
 from svc_trial_runner.fleet.adapters.isolated.peer import Peer
@@ -30,6 +31,7 @@ from svc_trial_runner.fleet.ports import (
     AdapterFactory,
     FrontEndpoint,
     PlatformAdapter,
+    PlatformCleaner,
     PlatformError,
 )
 
@@ -116,7 +118,20 @@ async def _call(adapter: PlatformAdapter, method: str, params: Any) -> Any:  # n
         case "aclose":
             return await adapter.aclose()
         case _:
-            raise PlatformError(f"an adapter has no method {method[:40]!r}")
+            return await _call_cleaner(adapter, method)
+
+
+async def _call_cleaner(adapter: PlatformAdapter, method: str) -> Any:  # noqa: ANN401 - JSON
+    """Call a method that adapters of other packages need not have."""
+    if isinstance(adapter, PlatformCleaner):
+        match method:
+            case "leftovers":
+                return write_leftovers(await adapter.leftovers())
+            case "clean_rest":
+                return await adapter.clean_rest()
+            case _:
+                pass
+    raise PlatformError(f"the adapter has no method {method[:40]!r}")
 
 
 async def serve(end: socket.socket, load: LoadPlatform) -> None:

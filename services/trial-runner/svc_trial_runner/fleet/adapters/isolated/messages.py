@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformSection,
     parse_agent_name,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import (
     AdapterContext,
     BundleStore,
@@ -121,6 +122,16 @@ def write_problems(problems: Sequence[PlatformProblem]) -> list[dict[str, Any]]:
 def read_problems(found: Sequence[Mapping[str, Any]]) -> list[PlatformProblem]:
     """Return problems from their fields."""
     return [PlatformProblem(**fields) for fields in found]
+
+
+def write_leftovers(found: Sequence[Leftover]) -> list[dict[str, Any]]:
+    """Return the fields of what is left of pools."""
+    return [asdict(one) for one in found]
+
+
+def read_leftovers(found: Sequence[Mapping[str, Any]]) -> list[Leftover]:
+    """Return what is left of pools from its fields."""
+    return [Leftover(**{**fields, "agents": tuple(fields["agents"])}) for fields in found]
 
 
 def write_endpoint(endpoint: FrontEndpoint) -> dict[str, str]:

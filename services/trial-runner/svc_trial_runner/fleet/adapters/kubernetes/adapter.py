@@ -31,7 +31,10 @@ from svc_trial_runner.fleet.adapters.kubernetes.causes import (
 )
 from svc_trial_runner.fleet.adapters.kubernetes.checks import cluster_problems
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
+    PLATFORM_LABEL,
+    POOL_LABEL,
     job_manifest,
+    labels_of_installation,
     labels_of_pool,
     owner_patch,
     secret_manifest,
@@ -51,6 +54,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformProblem,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
 PLATFORM: Final = "kubernetes"
@@ -234,6 +238,25 @@ class KubernetesAdapter:
             await self._removed(path, {"labelSelector": selector(self._labels), **_WITH_PODS})
         await self._pods_gone(None)
         self._changed.set()
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return jobs, pods and secrets of the installation; see `PlatformCleaner`."""
+        query = {"labelSelector": selector(labels_of_installation(self._context.installation))}
+        found: dict[tuple[str, str], set[str]] = {}
+        for path in (JOBS, PODS, SECRETS):
+            for item in (await self._list(path, query))[0]:
+                if not is_leaving(item):
+                    labels = item["metadata"]["labels"]
+                    place = (labels.get(POOL_LABEL, ""), labels.get(PLATFORM_LABEL, ""))
+                    found.setdefault(place, set()).add(str(object_agent(item) or ""))
+        return [
+            Leftover(pool, tuple(sorted(names - {""})), key)
+            for (pool, key), names in sorted(found.items())
+            if pool and key
+        ]
+
+    async def clean_rest(self) -> None:
+        """Do nothing: all objects are of a pool, and the image has the agent."""
 
     async def _pods_gone(self, names: set[AgentName] | None) -> None:
         """Wait until no pod of agents is left, but no longer than their grace and a margin.

@@ -48,11 +48,15 @@ def labels_of_pool(installation: str, pool: str, key: str) -> dict[str, str]:
         key: of the platform in its pool: two of them may share a namespace.
     """
     return {
-        "app.kubernetes.io/managed-by": "nni",
-        INSTALLATION_LABEL: installation,
+        **labels_of_installation(installation),
         POOL_LABEL: pool,
         PLATFORM_LABEL: key,
     }
+
+
+def labels_of_installation(installation: str) -> dict[str, str]:
+    """Return the labels of all objects of an installation, of whatever pool."""
+    return {"app.kubernetes.io/managed-by": "nni", INSTALLATION_LABEL: installation}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
     DEFAULT_FOLDER,
     CommandResult,
     bundle_digest,
+    read_report,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_facts import check_facts, read_facts
 from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import network_key
@@ -38,6 +39,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     parse_agent_name,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.domain.needs import SLOTS_OPTION
 from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
@@ -47,6 +49,8 @@ GRACE_S: Final = 10.0
 SETTLED_FACTOR: Final = 5
 """While all agents run they are looked at this much more rarely: the bus notices most ends."""
 _HELD_CHARACTERS: Final = 16
+_BUNDLE_MARK: Final = ".bundle."
+"""In the name of an actor that has a bundle, between pool and hash."""
 _SILENT: Final = "its actor does not report its state; is its node busy, or away?"
 _ANYWHERE: Final = ""
 """Settings of agents that do not share the fleet's loopback interface."""
@@ -159,6 +163,22 @@ class RayAdapter:
         await self.terminate([*agents, *self._seen])
         await self._run("clean", "--bundles", self._prefix, on_all_nodes=True)
         await self._cluster.kill([one for one in names if one.startswith(self._holder_prefix)])
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return actors, and folders on all nodes, of the installation; see `PlatformCleaner`."""
+        installation = self._context.installation
+        prefix = f"nni-{installation}-"
+        names = set(await self._cluster.names())
+        for result in await self._run("status", prefix, on_all_nodes=True):
+            names |= {str(one["name"]) for one in read_report(result, "a node")["agents"]}
+        held = {name.partition(_BUNDLE_MARK)[0] for name in names if _BUNDLE_MARK in name}
+        pools = {name.removeprefix(prefix) for name in held if name.startswith(prefix)}
+        return leftovers_of(names, installation, pools=pools)
+
+    async def clean_rest(self) -> None:
+        """Remove unpacked bundles that no agent uses from all nodes; see `PlatformCleaner`."""
+        # No name begins like this.
+        await self._run("clean", "--bundles", "-", on_all_nodes=True)
 
     async def wait_changed(self) -> None:
         """Look at the agents at an interval until they differ from those listed last."""
@@ -286,7 +306,7 @@ class RayAdapter:
 
     @property
     def _holder_prefix(self) -> str:
-        return f"nni-{self._context.installation}-{self._context.pool}.bundle."
+        return f"nni-{self._context.installation}-{self._context.pool}{_BUNDLE_MARK}"
 
     @property
     def _holder(self) -> str:

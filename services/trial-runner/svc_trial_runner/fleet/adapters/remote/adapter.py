@@ -33,6 +33,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     parse_agent_name,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "remote"
@@ -45,6 +46,8 @@ AGENTS_AT_ONCE: Final = 16
 ACCEPTED_HOSTS: Final = "known_hosts"
 """File of the installation's home with the keys that `accept-new` accepted."""
 _SHOWN_ERRORS: Final = 3
+_HERE: Final = frozenset({RUNNING, ENDED, PREPARED})
+"""States of agents that are not another machine's, which shares the home."""
 
 _T = TypeVar("_T")
 _Listing = list[dict[str, Any]] | PlatformError
@@ -195,6 +198,30 @@ class RemoteAdapter:
             if isinstance(result, PlatformError) and link.has_forwards:
                 raise result
 
+    async def leftovers(self) -> list[Leftover]:
+        """Return the agents of the installation on all machines; see `PlatformCleaner`."""
+        self._raise_broken_rule()
+        results = await self._each(self._states_of(f"nni-{self._context.installation}-"))
+        names: list[str] = []
+        for result in results:
+            if isinstance(result, PlatformError):
+                raise result
+            names += [str(one["name"]) for one in result if one["state"] in _HERE]
+        return leftovers_of(names, self._context.installation)
+
+    async def clean_rest(self) -> None:
+        """Remove unpacked bundles that no agent uses from all machines; see `PlatformCleaner`."""
+
+        async def remove(link: MachineLink) -> None:
+            session = await link.session()
+            await session.facts()
+            # No name begins like this.
+            await session.call(session.commands.clean("-", STOP_GRACE_S, bundles=True))
+
+        for result in await self._each(remove):
+            if isinstance(result, PlatformError):
+                raise result
+
     async def wait_changed(self) -> None:
         """Wait until a machine is lost or found, or an agent ends."""
         await self._changed.wait()
@@ -231,9 +258,7 @@ class RemoteAdapter:
 
     def _raise_if_all_failed(self, results: Sequence[object]) -> None:
         """Raise PlatformError if the section breaks rules, or if all results are errors."""
-        if self._problems:
-            problem = self._problems[0]
-            raise PlatformError(f"{problem.field} {problem.rule}", problem.remedy, permanent=True)
+        self._raise_broken_rule()
         errors = [one for one in results if isinstance(one, PlatformError)]
         if len(errors) == len(results):
             raise PlatformError(
@@ -241,6 +266,11 @@ class RemoteAdapter:
                 errors[0].remedy,
                 permanent=all(error.permanent for error in errors),
             )
+
+    def _raise_broken_rule(self) -> None:
+        if self._problems:
+            problem = self._problems[0]
+            raise PlatformError(f"{problem.field} {problem.rule}", problem.remedy, permanent=True)
 
     # Check and preparation
 
@@ -345,14 +375,23 @@ class RemoteAdapter:
     async def _list(self) -> list[_Listing]:
         """Return the states of the pool's agents on each machine, or its error."""
         prefix = f"nni-{self._context.installation}-{self._context.pool}-"
+        return [
+            one if isinstance(one, PlatformError) else [each for each in one if self._is_ours(each)]
+            for one in await self._each(self._states_of(prefix))
+        ]
+
+    @staticmethod
+    def _states_of(prefix: str) -> Callable[[MachineLink], Awaitable[list[dict[str, Any]]]]:
+        """Return work that asks a machine for the agents whose names begin with a prefix."""
 
         async def states(link: MachineLink) -> list[dict[str, Any]]:
             session = await link.session()
             await session.facts()
             report = await session.call(session.commands.status(prefix))
-            return [one for one in report["agents"] if self._is_ours(one)]
+            found: list[dict[str, Any]] = report["agents"]
+            return found
 
-        return await self._each(states)
+        return states
 
     def _is_ours(self, state: Mapping[str, Any]) -> bool:
         """Return whether a state is of an agent of this pool that is not another machine's."""
@@ -361,7 +400,7 @@ class RemoteAdapter:
             name is not None
             and name.installation == self._context.installation
             and name.pool == self._context.pool
-            and state["state"] in {RUNNING, ENDED, PREPARED}
+            and state["state"] in _HERE
         )
 
     @staticmethod

@@ -36,6 +36,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     parse_agent_name,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "slurm"
@@ -258,6 +259,19 @@ class SlurmAdapter:
         self._ending |= {name for name in _named(states) if self._is_own(name)}
         self._ending |= set(_live(await self._queue()))
         await self._end_jobs()
+        await self._files.remove_rest()
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return the jobs and folders of agents of the installation; see `PlatformCleaner`."""
+        installation = self._context.installation
+        names = set(await self._files.states(f"nni-{installation}-"))
+        names |= {
+            str(job.agent) for job in await self._slurm.queue() if job.stage is not JobStage.ENDED
+        }
+        return leftovers_of(names, installation)
+
+    async def clean_rest(self) -> None:
+        """Remove bundles and output of jobs if no agent has a folder; see `PlatformCleaner`."""
         await self._files.remove_rest()
 
     async def _end_jobs(self) -> None:

@@ -178,3 +178,17 @@ async def test_files_of_another_version_are_an_error_with_the_remedy(
 
     assert "nnictl down" in caught.value.remedy
     assert caught.value.permanent
+
+
+async def test_folder_of_one_platform_is_removed_and_that_of_another_stays(
+    platforms: InstalledPlatforms, tmp_path: Path
+) -> None:
+    for key in ("local", "slurm"):
+        await platforms.open(POOL, key, "local", {}, "")
+
+    await platforms.forget(POOL, "slurm")
+    left = [path.name for path in (tmp_path / "pools" / POOL).iterdir()]
+    await platforms.forget(POOL, "local")
+
+    assert left == ["local"]
+    assert list((tmp_path / "pools").iterdir()) == []

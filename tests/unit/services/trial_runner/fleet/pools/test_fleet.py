@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -307,3 +308,28 @@ async def test_damaged_definition_is_refused_and_the_fleet_goes_on(world: World)
         state = await world.state(has(1))
 
     assert state.pool == POOL
+
+
+async def test_cleaning_leaves_alone_what_a_live_pool_has(world: World) -> None:
+    gone = AgentName(INSTALLATION, "exp-gone", 1)
+    world.slurm.set_phase(gone, AgentPhase.RUNNING)
+    request = pool_pb2.PoolCheck(check_id="c1", pool="check-c1")
+    request.cleaning.SetInParent()
+    request.platforms.add(platform="slurm", options=to_value({}))
+    request.deadline.FromDatetime(datetime.now(UTC) + timedelta(hours=1))
+    async with world.fleet():
+        await world.publish_need(waiting=1)
+        await world.state(has(1))
+        subject = subjects.pool_check_subject("check-c1")
+        await world.bus.last_values.publish(subject, request.SerializeToString())
+        subject = subjects.pool_problems_subject("check-c1")
+        async with (
+            asyncio.timeout(LIMIT_S),
+            aclosing(world.bus.last_values.follow(subject)) as answers,
+        ):
+            answer = pool_pb2.PoolProblems.FromString((await anext(answers)).payload)
+
+    left = {one.pool: (one.in_use, one.removed) for one in answer.leftovers}
+    assert left == {POOL: (True, False), "exp-gone": (False, True)}
+    assert gone not in world.slurm.agents
+    assert len(world.slurm.agents) == 1

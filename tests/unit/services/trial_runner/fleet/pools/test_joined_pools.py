@@ -59,7 +59,7 @@ class JoinedOnly:
             )
         )
 
-    async def forget(self, pool: str) -> None:
+    async def forget(self, pool: str, key: str = "") -> None:
         """Do nothing."""
 
 

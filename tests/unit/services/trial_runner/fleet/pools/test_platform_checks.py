@@ -15,10 +15,11 @@ from svc_common.clock import SystemClock
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
-from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase, PlatformProblem
+from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
 from svc_trial_runner.fleet.pools.platform_checks import PlatformChecks
 from svc_trial_runner.fleet.ports import PlatformError
-from tests.support.fleet_platforms import InMemoryPlatforms
+from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
 from tests.support.fleet_pools import INSTALLATION
 
 LIMIT_S = 30.0
@@ -34,10 +35,14 @@ class World:
         self.bus = InMemoryBus(InMemoryBroker())
         self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.slurm})
 
+    async def living_pools(self) -> set[str]:
+        return set()
+
     @asynccontextmanager
     async def checks(self) -> AsyncIterator[None]:
         """Run the service that answers requests."""
-        checks = PlatformChecks(self.bus.last_values, self.opener, SystemClock())
+        removal = LeftoverRemoval(self.opener, InMemoryCredentials(), self.living_pools)
+        checks = PlatformChecks(self.bus.last_values, self.opener, SystemClock(), removal)
         running = asyncio.ensure_future(checks.run())
         try:
             yield
@@ -47,8 +52,14 @@ class World:
                 await running
             await checks.aclose()
 
-    async def request(self, pool: str, *platforms: str, expired: bool = False) -> None:
-        message = pool_pb2.PoolCheck(check_id=f"of-{pool}", pool=pool)
+    async def request(
+        self,
+        pool: str,
+        *platforms: str,
+        expired: bool = False,
+        cleaning: pool_pb2.PlatformCleaning | None = None,
+    ) -> None:
+        message = pool_pb2.PoolCheck(check_id=f"of-{pool}", pool=pool, cleaning=cleaning)
         for platform in platforms:
             message.platforms.add(platform=platform, options=to_value({}))
         message.deadline.FromDatetime(datetime.now(UTC) + timedelta(hours=-1 if expired else 1))
@@ -56,13 +67,17 @@ class World:
         await self.bus.last_values.publish(subject, message.SerializeToString())
 
     async def problems(self, pool: str) -> list[pool_pb2.PoolProblem]:
+        """Return the problems in the answer for a pool."""
+        return list((await self.answer(pool)).problems)
+
+    async def answer(self, pool: str) -> pool_pb2.PoolProblems:
         """Return the answer for a pool."""
         async with asyncio.timeout(LIMIT_S):
             subject = subjects.pool_problems_subject(pool)
             async for value in self.bus.last_values.follow(subject):
                 message = pool_pb2.PoolProblems.FromString(value.payload)
                 assert message.check_id == f"of-{pool}"
-                return list(message.problems)
+                return message
         raise AssertionError("the bus was closed")
 
 
@@ -122,3 +137,22 @@ async def test_folder_of_a_check_is_removed(world: World) -> None:
         await world.problems("check-2")
 
     assert "check-1" in world.opener.forgotten
+
+
+async def test_cleaning_answers_what_was_removed_and_which_platform_was_not_reached(
+    world: World,
+) -> None:
+    name = AgentName(INSTALLATION, "exp-old", 1)
+    world.slurm.set_phase(name, AgentPhase.RUNNING)
+
+    async with world.checks():
+        await world.request(
+            "check-1", "unknown", "slurm", cleaning=pool_pb2.PlatformCleaning(dry_run=False)
+        )
+        answer = await world.answer("check-1")
+
+    (problem,) = answer.problems
+    (left,) = answer.leftovers
+    assert (problem.platform_index, problem.rule) == (0, "no platform unknown")
+    assert (left.platform_index, left.pool, left.removed) == (1, "exp-old", True)
+    assert world.slurm.agents == {}

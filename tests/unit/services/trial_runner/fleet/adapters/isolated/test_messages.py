@@ -10,6 +10,7 @@ from svc_trial_runner.fleet.adapters.isolated.messages import (
     read_context,
     read_endpoint,
     read_failures,
+    read_leftovers,
     read_names,
     read_orders,
     read_problems,
@@ -17,6 +18,7 @@ from svc_trial_runner.fleet.adapters.isolated.messages import (
     write_context,
     write_endpoint,
     write_failures,
+    write_leftovers,
     write_names,
     write_orders,
     write_problems,
@@ -31,6 +33,7 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformProblem,
     PlatformSection,
 )
+from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import (
     AdapterContext,
     FrontEndpoint,
@@ -98,3 +101,9 @@ def test_context_survives_with_its_secrets(tmp_path: Path) -> None:
     context = AdapterContext("0123abcd", "exp-a", section, endpoints, bundles, tmp_path, front)
 
     assert read_context(through_json(write_context(context)), bundles, front) == context
+
+
+def test_leftovers_survive_the_way() -> None:
+    found = [Leftover("gpus", ("nni-0123abcd-gpus-1",), "slurm"), Leftover("desks")]
+
+    assert read_leftovers(through_json(write_leftovers(found))) == found

@@ -1,0 +1,106 @@
+"""Use case: removal of what the installation has left on platforms, without a pool that owns it."""
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+
+from svc_common.errors import ServiceError
+from svc_common.logs import get_logger
+from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
+from svc_trial_runner.fleet.domain.leftovers import Leftover, unused
+from svc_trial_runner.fleet.domain.needs import PoolPlatform
+from svc_trial_runner.fleet.ports import (
+    CredentialStore,
+    PlatformAdapter,
+    PlatformCleaner,
+    PlatformError,
+    PlatformOpener,
+)
+
+LivingPools = Callable[[], Awaitable[Collection[str]]]
+"""Returns the names of all pools that exist, those that are being removed included."""
+
+
+class LeftoverRemoval:
+    """Use case that finds what belongs to no pool on a platform, and removes it.
+
+    The platform is asked before the pools: a pool that is made meanwhile has nothing in the list.
+
+    Args:
+        opener: opens adapters.
+        credentials: of agents, revoked with them.
+        living_pools: reads the pools that exist.
+    """
+
+    def __init__(
+        self, opener: PlatformOpener, credentials: CredentialStore, living_pools: LivingPools
+    ) -> None:
+        self._opener = opener
+        self._credentials = credentials
+        self._living_pools = living_pools
+
+    async def clean(
+        self, pool: str, key: str, section: PoolPlatform, *, dry_run: bool
+    ) -> list[Leftover]:
+        """Return what a platform has of the installation; remove what no pool owns.
+
+        May be repeated after a failure.
+
+        Args:
+            pool: name under which the platform is opened to be asked; no pool has it.
+            key: of the section.
+            section: of the platform.
+            dry_run: True if nothing is removed.
+
+        Raises:
+            PlatformError: the platform cannot be reached, or its adapter cannot be asked.
+        """
+        asked = await self._open(pool, key, section)
+        try:
+            if not isinstance(asked, PlatformCleaner):
+                raise PlatformError(
+                    f"the adapter of platform {section.platform} cannot find what is left there",
+                    "ask the authors of its package for the methods of PlatformCleaner",
+                    permanent=True,
+                )
+            found = await asked.leftovers()
+            living = await self._living_pools()
+            removable = unused(found, living)
+            if not dry_run:
+                for one in removable:
+                    await self._remove(one, key, section)
+                await asked.clean_rest()
+            return [
+                replace(one, in_use=one not in removable, removed=not dry_run and one in removable)
+                for one in found
+            ]
+        finally:
+            await _close(asked)
+
+    async def _remove(self, leftover: Leftover, key: str, section: PoolPlatform) -> None:
+        key = leftover.key or key
+        adapter = await self._open(leftover.pool, key, section)
+        try:
+            await adapter.clean()
+        finally:
+            await _close(adapter)
+        await self._opener.forget(leftover.pool, key)
+        names = [name for name in map(parse_agent_name, leftover.agents) if name is not None]
+        await self._revoke(names)
+        get_logger().info("leftovers removed", pool=leftover.pool, platform=section.platform)
+
+    async def _open(self, pool: str, key: str, section: PoolPlatform) -> PlatformAdapter:
+        return await self._opener.open(
+            pool, key, section.platform, section.options, section.secrets_id
+        )
+
+    async def _revoke(self, names: list[AgentName]) -> None:
+        try:
+            await self._credentials.revoke(names)
+        except ServiceError as error:
+            get_logger().warning("credentials not revoked", error=error.message)
+
+
+async def _close(adapter: PlatformAdapter) -> None:
+    with suppress(Exception):  # an adapter may be of others, and its work is done
+        await adapter.aclose()

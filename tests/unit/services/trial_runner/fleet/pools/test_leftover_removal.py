@@ -1,0 +1,79 @@
+"""Removal of leftovers from in-memory platforms."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
+from svc_trial_runner.fleet.domain.agents import AgentName, AgentPhase
+from svc_trial_runner.fleet.domain.leftovers import Leftover
+from svc_trial_runner.fleet.domain.needs import PoolPlatform
+from svc_trial_runner.fleet.pools.leftover_removal import LeftoverRemoval
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
+from tests.support.fleet_pools import INSTALLATION
+
+LIVE = AgentName(INSTALLATION, "exp-live", 1)
+OLD = AgentName(INSTALLATION, "exp-old", 4)
+FOREIGN = AgentName("zzzzzzzz", "exp-old", 4)
+
+
+@dataclass
+class World:
+    """Platform with agents of a live pool, of an ended one, and of another installation."""
+
+    platform: InMemoryPlatform = field(default_factory=InMemoryPlatform)
+    credentials: InMemoryCredentials = field(default_factory=InMemoryCredentials)
+
+    def __post_init__(self) -> None:
+        self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.platform})
+        self.removal = LeftoverRemoval(self.opener, self.credentials, self.living_pools)
+        for name in (LIVE, OLD, FOREIGN):
+            self.platform.set_phase(name, AgentPhase.RUNNING)
+
+    async def living_pools(self) -> Collection[str]:
+        return {"exp-live"}
+
+    async def clean(self, *, dry_run: bool = False) -> list[Leftover]:
+        section = PoolPlatform("slurm", {})
+        return await self.removal.clean("check-1", "slurm", section, dry_run=dry_run)
+
+
+@pytest.fixture
+async def world() -> World:
+    return World()
+
+
+async def test_what_no_pool_owns_is_removed_and_the_rest_is_named(world: World) -> None:
+    await world.credentials.issue(OLD)
+
+    found = await world.clean()
+
+    assert found == [
+        Leftover("exp-live", (str(LIVE),), in_use=True),
+        Leftover("exp-old", (str(OLD),), removed=True),
+    ]
+    assert set(world.platform.agents) == {LIVE, FOREIGN}
+    assert world.credentials.valid == {}
+    assert world.opener.forgotten == ["exp-old/slurm"]
+
+
+async def test_dry_run_removes_nothing(world: World) -> None:
+    found = await world.clean(dry_run=True)
+
+    assert [(one.pool, one.in_use, one.removed) for one in found] == [
+        ("exp-live", True, False),
+        ("exp-old", False, False),
+    ]
+    assert set(world.platform.agents) == {LIVE, OLD, FOREIGN}
+    assert world.opener.forgotten == []
+
+
+async def test_platform_that_cannot_be_reached_loses_nothing(world: World) -> None:
+    world.platform.failure = PlatformError("no route to host")
+
+    with pytest.raises(PlatformError, match="no route to host"):
+        await world.clean()
+
+    assert set(world.platform.agents) == {LIVE, OLD, FOREIGN}
