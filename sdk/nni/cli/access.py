@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
-from nni.cli.output import Messages, echo, table, write_json
+from nni.cli.output import Messages, echo, write_json
 
 if TYPE_CHECKING:
     from nni_wire.access import AccessEntry
@@ -94,7 +95,7 @@ def create(
 
 
 @app.command("ls")
-def ls(*, file: File = None, as_json: Json = False) -> None:
+def ls(*, file: File = None, output: Output = "table", as_json: Json = False) -> None:
     """List who is let in; no token is shown, none is kept."""
     entries = _read(_path(file))
     rows = [
@@ -107,11 +108,10 @@ def ls(*, file: File = None, as_json: Json = False) -> None:
         )
         for entry in entries
     ]
-    if as_json:
-        names = ("name", "role", "by", "created", "expires")
-        write_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        echo(table(("Name", "Role", "By", "Created", "Expires"), rows))
+    names = ("name", "role", "by", "created", "expires")
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    headers = [name.capitalize() for name in names]
+    write_listing(records, headers, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("rm")

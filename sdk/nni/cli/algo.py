@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
 from nni.cli.output import Messages, table, write_json
 
@@ -70,13 +71,11 @@ def unregister(name: Name) -> None:
 
 
 @app.command("list")
-def list_algorithms(*, as_json: Json = False) -> None:
+def list_algorithms(*, output: Output = "table", as_json: Json = False) -> None:
     """List all registered algorithms."""
     rows = [_row(entry) for entry in _entries()]
-    if as_json:
-        write_json(rows)
-        return
-    Messages().line(table(list(rows[0]), [list(row.values()) for row in rows]))
+    cells = [list(row.values()) for row in rows]
+    write_listing(rows, list(rows[0]), lambda: cells, output=output, as_json=as_json)
 
 
 @app.command("show")

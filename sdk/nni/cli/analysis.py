@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import Messages, echo, json_text, table, write_json
+from nni.cli.output import Messages, json_text, write_json
 
 _DEADLINE_S = 90.0
 """A model of thousands of trials takes seconds."""
@@ -26,16 +27,20 @@ def importance(
     metric: Annotated[
         str, typer.Option("--metric", show_default=False, help="Which metric; else the first.")
     ] = "",
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """Show how much of the differences between results each hyperparameter explains."""
     response = _query("importance", id, {"metric": metric} if metric else {})
-    if as_json:
-        write_json(response)
+    if as_json and output == "table":
+        write_json(response)  # more than the list
         return
     rows = [[item["name"], _percent(item["share"])] for item in response["parameters"]]
     rows.append(["(several together)", _percent(response["interactions"])])
-    echo(table(("Parameter", "Explains"), rows))
+    headers = ("Parameter", "Explains")
+    write_listing(response["parameters"], headers, lambda: rows, output=output, as_json=as_json)
+    if output not in {"table", "wide"}:
+        return
     Messages().info(f"Learnt from {response['trials']} trials; metric {response['metric']!r}.")
 
 
@@ -50,12 +55,13 @@ def pareto(
             help="`metric:minimize` or `metric:maximize`, once for each; else the configuration's.",
         ),
     ] = None,
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """Show the trials that no other one beats in every objective."""
     response = _query("pareto", id, {"objectives": ",".join(objective)} if objective else {})
-    if as_json:
-        write_json(response)
+    if as_json and output == "table":
+        write_json(response)  # more than the list
         return
     metrics = [item["metric"] for item in response["objectives"]]
     rows = [
@@ -67,7 +73,10 @@ def pareto(
         ]
         for point in response["front"]
     ]
-    echo(table(("Id", "No.", *metrics, "Parameters"), rows))
+    headers = ("Id", "No.", *metrics, "Parameters")
+    write_listing(response["front"], headers, lambda: rows, output=output, as_json=as_json)
+    if output not in {"table", "wide"}:
+        return
     left_out = [
         f"{response[word]} {word}" for word in ("infeasible", "incomplete") if response[word]
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
 from nni.cli.output import Messages, echo, table, write_json
 
@@ -106,19 +107,17 @@ def get(
 
 
 @app.command("list")
-def list_all(*, as_json: Json = False) -> None:
+def list_all(*, output: Output = "table", as_json: Json = False) -> None:
     """Print all jobs, newest first."""
     from nni.compression.remote import list_jobs
 
     jobs = list_jobs()
-    if as_json:
-        write_json([_record(one) for one in jobs])
-        return
+    records = [_record(one) for one in jobs]
     rows = [
         (one.id, one.name, one.state, one.algorithm, f"{one.done} of {len(one.steps)}")
         for one in jobs
     ]
-    echo(table(_JOB_HEADERS, rows))
+    write_listing(records, _JOB_HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("cancel")

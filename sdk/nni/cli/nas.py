@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import Messages, echo, table, write_json
 
@@ -59,21 +60,19 @@ def create(
 
 
 @app.command("list")
-def list_all(*, as_json: Json = False) -> None:
+def list_all(*, output: Output = "table", as_json: Json = False) -> None:
     """Print all searches of the NAS service, newest first."""
     from nni.cli.session import manager
     from nni.nas.experiment.remote_exploration import list_explorations
 
     with manager(start=True) as client:
         found = list_explorations(client)
-    if as_json:
-        write_json([asdict(one) for one in found])
-        return
+    records = [asdict(one) for one in found]
     rows = [
         (one.id, one.name, one.state, one.strategy, sum(one.trials.values()), one.best)
         for one in found
     ]
-    echo(table(_LIST_HEADERS, rows))
+    write_listing(records, _LIST_HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("show")

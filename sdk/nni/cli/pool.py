@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.completion import pool_names
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
 from nni.cli.output import Messages, echo, table, write_json
 
@@ -68,18 +69,15 @@ def update(
 
 
 @app.command("list")
-def list_pools(*, as_json: Json = False) -> None:
+def list_pools(*, output: Output = "table", as_json: Json = False) -> None:
     """List the pools of the installation."""
     from nni.cli.session import manager
 
     with manager() as client:
         records = [_record(pool) for pool in client.pools()]
-    if as_json:
-        write_json(records)
-        return
     keys = ("name", "state", "platforms", "agentCount", "waitingCount", "runningCount", "usedHours")
     rows = [(*(_cell(record[key]) for key in keys), ",".join(_users(record))) for record in records]
-    echo(table(_HEADERS, rows))
+    write_listing(records, _HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("show")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nni.cli.completion import pool_names, runner_ids
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
 from nni.cli.output import Messages, complain, echo, local_time, table, write_json
 
@@ -47,12 +48,9 @@ _VALIDITY_LIMIT_S = 30 * 86_400.0
 
 
 @app.command("list")
-def list_runners(*, as_json: Json = False) -> None:
+def list_runners(*, output: Output = "table", as_json: Json = False) -> None:
     """List the agents that are connected, and those that platforms have or are asked for."""
     records = [_record(runner) for runner in _runners()]
-    if as_json:
-        write_json(records)
-        return
     rows = [
         (
             record["id"],
@@ -69,7 +67,7 @@ def list_runners(*, as_json: Json = False) -> None:
         )
         for record in records
     ]
-    echo(table(_HEADERS, rows))
+    write_listing(records, _HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("show")
@@ -135,17 +133,15 @@ def invite(
 
 
 @app.command("invitations")
-def invitations(*, pool: Pool, as_json: Json = False) -> None:
+def invitations(*, pool: Pool, output: Output = "table", as_json: Json = False) -> None:
     """List the invitations to a pool that are valid; their words are not known any more."""
     from nni.cli.session import manager
 
     with manager() as client:
         records = [_invitation(one) for one in client.invitations(pool)]
-    if as_json:
-        write_json(records)
-        return
     rows = [(one["id"], one["uses"], local_time(one["expiresAt"])) for one in records]
-    echo(table(("Id", "Uses", "ValidUntil"), rows))
+    headers = ("Id", "Uses", "ValidUntil")
+    write_listing(records, headers, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("revoke")

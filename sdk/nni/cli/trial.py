@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId, TrialId
-from nni.cli.output import Messages, echo, json_text, local_time, table, write_json
+from nni.cli.output import Messages, json_text, local_time, write_json
 
 if TYPE_CHECKING:
     from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
@@ -36,6 +37,7 @@ def ls(
     id: OptionalId = None,  # noqa: A002 - the documented name of the argument
     head: Top = None,
     tail: Bottom = None,
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """List trials; with --head or --tail only those that have a result."""
@@ -49,10 +51,7 @@ def ls(
         found = client.trials(_request(experiment_id, head, tail))
         trials = list(itertools.islice(found, head or tail))
     records = [{"id": trial.id, **asdict(trial_job(trial)), **_reason(trial)} for trial in trials]
-    if as_json:
-        write_json(records)
-    else:
-        echo(table(_HEADERS, [_row(record) for record in records]))
+    write_listing(records, _HEADERS, lambda: map(_row, records), output=output, as_json=as_json)
 
 
 def _request(
