@@ -512,7 +512,8 @@ def library_roots() -> tuple[str, ...]:
     roots = [os.path.dirname(os.__file__)]
     folders = (*SITE_FOLDERS, "lib-dynload")
     roots += [path for path in sys.path if os.path.basename(path) in folders]
-    roots.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    roots += [own, f"{own}_wire"]  # `nni`, and the package beside it that it imports
     return tuple(root + os.sep for root in roots)
 
 

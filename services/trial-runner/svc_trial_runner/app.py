@@ -84,6 +84,7 @@ from svc_trial_runner.wiring import (
     open_home,
     open_shared_storage,
     stop_when_silent,
+    warm_program,
 )
 
 _SERVICE = runner_service_pb2.DESCRIPTOR.services_by_name["RunnerService"].full_name
@@ -189,7 +190,7 @@ def _open_processes(
     service: Service, settings: Settings, journal: ClaimJournal, reaper: Reaper
 ) -> ReusedProcesses:
     processes = LocalProcesses(
-        trial_sdk_folder() / "warm.py" if settings.warm else None,
+        warm_program(settings),
         lambda identity: journal.append(ServerStarted(identity)),
         os.getpid(),
         adopts=True,

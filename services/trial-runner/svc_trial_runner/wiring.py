@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from svc_common import environment
 from svc_common.clock import Clock
@@ -24,7 +25,7 @@ from svc_trial_runner.adapters.login_environment import (
     without_bundle,
 )
 from svc_trial_runner.adapters.mounted_storage import MountedStorage
-from svc_trial_runner.adapters.trial_api import write_trial_api
+from svc_trial_runner.adapters.trial_api import warm_file, write_trial_api
 from svc_trial_runner.agent.agent import Agent
 from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind
@@ -36,6 +37,9 @@ from svc_trial_runner.domain.gpus import (
 from svc_trial_runner.enrolment import JOINED
 from svc_trial_runner.ports import Environments
 from svc_trial_runner.settings import Settings
+
+_TRIAL_API: Final = "api"
+"""Folder of the trial API in the folder of work."""
 
 
 def open_home(service: Service, settings: Settings) -> None:
@@ -79,9 +83,18 @@ def open_environments(settings: Settings) -> Environments:
     fleet, own = settings.fleet, environment.for_user_code()
     if fleet is None:
         return FileEnvironments(own, sys.executable)
-    hook = write_trial_api(settings.work_directory / "api", trial_sdk_folder().parent)
+    hook = write_trial_api(settings.work_directory / _TRIAL_API, trial_sdk_folder().parent)
     login = without_bundle(own, own_roots())
     return LoginEnvironments(login, fleet.setup_lines, fleet.python_path, hook)
+
+
+def warm_program(settings: Settings) -> Path | None:
+    """Return the program of warm interpreters; None: none are used."""
+    if not settings.warm:
+        return None
+    if settings.fleet is None:
+        return trial_sdk_folder() / "warm.py"
+    return warm_file(settings.work_directory / _TRIAL_API)
 
 
 def open_shared_storage(service: Service, settings: Settings) -> MountedStorage | None:

@@ -14,6 +14,7 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.storage.atomic_files import atomic_file
 
 PYTHON_PATH: Final = "PYTHONPATH"
+_API_PACKAGES: Final = "packages"
 _PACKAGES: Final = ("nni", "nni_wire")
 """Packages that a trial may import; the API itself needs the standard library only."""
 _HOOK: Final = '''\
@@ -45,7 +46,7 @@ def write_trial_api(folder: Path, library: Path) -> Path:
     Raises:
         FailedPreconditionError: the folder cannot be written.
     """
-    hook, packages = folder / "hook", folder / "packages"
+    hook, packages = folder / "hook", folder / _API_PACKAGES
     try:
         hook.mkdir(parents=True, exist_ok=True)
         packages.mkdir(exist_ok=True)
@@ -60,6 +61,17 @@ def write_trial_api(folder: Path, library: Path) -> Path:
     except OSError as error:
         raise FailedPreconditionError(f"{folder} cannot be used: {error}") from error
     return hook
+
+
+def warm_file(folder: Path) -> Path:
+    """Return the path of the warm interpreter's program as trials import the library.
+
+    Modules that a trial has imported are preloaded for the next ones if they lie beside it.
+
+    Args:
+        folder: that of `write_trial_api`.
+    """
+    return folder / _API_PACKAGES / "nni" / "trial" / "warm.py"
 
 
 def with_trial_api(variables: Mapping[str, str], hook: Path) -> dict[str, str]:

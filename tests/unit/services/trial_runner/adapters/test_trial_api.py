@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_trial_runner.adapters.trial_api import with_trial_api, write_trial_api
+from svc_trial_runner.adapters.agent_folder import trial_sdk_folder
+from svc_trial_runner.adapters.trial_api import warm_file, with_trial_api, write_trial_api
 
+LIBRARY = """
+import json, sys, nni
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("warm", sys.argv[1])
+warm = module_from_spec(spec)
+spec.loader.exec_module(warm)
+warm._process.library_roots = warm.library_roots()
+print(json.dumps([nni.__file__, warm.installed(nni)]))
+"""
 SHOWN = "import json, sys, nni; print(json.dumps([nni.WHERE, sys.path]))"
 
 
@@ -23,10 +33,10 @@ def library(folder: Path, where: str) -> Path:
     return package
 
 
-def seen(variables: Mapping[str, str]) -> Any:
+def seen(variables: Mapping[str, str], *command: str) -> Any:
     """Return where `nni` is found, and the path, by an interpreter without packages of its own."""
     ran = subprocess.run(
-        [sys.executable, "-B", "-c", SHOWN],
+        [sys.executable, "-B", *(command or ("-c", SHOWN))],
         env={"PATH": os.environ["PATH"], **variables},
         capture_output=True,
         text=True,
@@ -77,3 +87,15 @@ def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(FailedPreconditionError, match="file/api cannot be used"):
         write_trial_api(tmp_path / "file/api", tmp_path / "nni")
+
+
+def test_warm_interpreter_may_preload_the_library_of_the_bundle(tmp_path: Path) -> None:
+    hook = write_trial_api(tmp_path / "api", trial_sdk_folder().parent)
+    warm = warm_file(tmp_path / "api")
+
+    # Without site-packages, where the library of this installation would be found first.
+    run = ("-S", "-c", f"import sitecustomize\n{LIBRARY}", str(warm))
+    file, installed = seen(with_trial_api({}, hook), *run)
+
+    assert Path(file) == tmp_path / "api/packages/nni/__init__.py"
+    assert installed
