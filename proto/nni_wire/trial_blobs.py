@@ -8,10 +8,11 @@ OUTPUT_KIND: Final = "output"
 """First part of the blob keys of trial outputs."""
 
 OUTPUT_STREAMS: Final = ("stdout", "stderr")
-"""Files of the streams that a trial writes."""
+"""Files of the streams that a trial writes; small ones are in the archive instead."""
 
 OUTPUT_ARCHIVE: Final = "files.tar"
-"""Archive of the trial's folder without the streams; stored last, it completes an output."""
+"""Archive of the trial's folder, without streams stored apart; stored last, it completes an
+output."""
 
 OUTPUT_FILES: Final = (*OUTPUT_STREAMS, OUTPUT_ARCHIVE)
 """Names of all files of one attempt's output, in the order in which they are stored."""

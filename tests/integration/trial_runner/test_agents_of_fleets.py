@@ -138,7 +138,11 @@ class Fleet:
         async with asyncio.timeout(WAIT_S):
             while not await self.blobs.exists(f"{name}/files.tar"):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.01)
-        return (await self.blobs.get(f"{name}/stdout")).decode()
+        archive = await self.blobs.get(f"{name}/files.tar")
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            stdout = tar.extractfile("stdout")
+            assert stdout is not None
+            return stdout.read().decode()
 
 
 @asynccontextmanager

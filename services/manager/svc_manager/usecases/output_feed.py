@@ -109,7 +109,8 @@ class OutputFeed:
             piece = output_pb2.TrialOutput.FromString(chunk.payload)
         except DecodeError:
             return None
-        if piece.stream != self._stream or piece.attempt < self._attempt:
+        of_all = piece.at_end and piece.stream == output_pb2.OUTPUT_STREAM_UNSPECIFIED
+        if (piece.stream != self._stream and not of_all) or piece.attempt < self._attempt:
             return None
         if piece.attempt > self._attempt:  # its agent was lost, and another attempt started
             self._attempt, self._offset, self._ended = piece.attempt, 0, False

@@ -5,13 +5,14 @@ it, else through this process. No state is kept between the calls, so any manage
 """
 
 import hashlib
+import io
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import BinaryIO, Final
 
 from nni_wire.trial_blobs import OUTPUT_ARCHIVE, OUTPUT_FILES, output_key
 from svc_common.access.current_call import audit_blob, caller_name
@@ -37,6 +38,8 @@ BLOB_LIMIT_BYTES: Final = 5 * 1024**3
 CODE_LIMIT_BYTES: Final = 400 * 1024 * 1024
 """Maximum size of a code archive: 300 MB of files, and the overhead of an archive."""
 CHUNK_BYTES: Final = 1024 * 1024
+IN_MEMORY_BYTES: Final = 1024 * 1024
+"""Largest upload that is collected in memory; a larger one is written to a temporary file."""
 _HASH_DIGITS: Final = 64
 
 
@@ -187,7 +190,7 @@ class BlobTransfers:
             )
 
     async def receive(self, upload: Upload, chunks: AsyncIterator[bytes]) -> str:
-        """Write an upload's chunks to a file, check size and hash, store the blob; return its key.
+        """Collect an upload's chunks, check size and hash, store the blob; return its key.
 
         Raises:
             InvalidArgumentError: the content differs from the description.
@@ -198,15 +201,30 @@ class BlobTransfers:
         if await self._is_complete(upload):
             return upload.key
         await self._reserve(upload)
+        if upload.size_bytes <= IN_MEMORY_BYTES:
+            await self._store_small(upload, chunks)
+        else:
+            await self._store_large(upload, chunks)
+        await self._count(upload)
+        return upload.key
+
+    async def _store_small(self, upload: Upload, chunks: AsyncIterator[bytes]) -> None:
+        content = io.BytesIO()
+        await _write(content, chunks, upload)
+        if upload.purpose is Purpose.OUTPUT:
+            await self._blobs.put_named(upload.key, content.getvalue())
+        else:
+            await self._blobs.put(content.getvalue())
+
+    async def _store_large(self, upload: Upload, chunks: AsyncIterator[bytes]) -> None:
         with TemporaryDirectory(prefix="nni-upload-") as folder:
             path = Path(folder) / "blob"
-            await _write(path, chunks, upload)
+            with path.open("wb") as file:
+                await _write(file, chunks, upload)
             if upload.purpose is Purpose.OUTPUT:
                 await self._blobs.put_named_file(upload.key, path)
             else:
                 await self._blobs.put_file(path)
-        await self._count(upload)
-        return upload.key
 
     async def prepare_download(self, key: str) -> TransferRoute:
         """Return a presigned URL to download a blob, or the stream route; raise if it is missing.
@@ -320,20 +338,19 @@ def _check_readable(key: str) -> None:
         raise InvalidArgumentError("key", f"must start with '{CONTENT_KIND}/'", key[:80])
 
 
-async def _write(path: Path, chunks: AsyncIterator[bytes], upload: Upload) -> None:
+async def _write(target: BinaryIO, chunks: AsyncIterator[bytes], upload: Upload) -> None:
     """Write chunks to a file; raise if their size or hash differs from the upload's."""
     received = 0
     digest = hashlib.sha256()
     rule = "must be that of the bytes"
-    with path.open("wb") as file:
-        async for chunk in chunks:
-            received += len(chunk)
-            if received > upload.size_bytes:
-                raise InvalidArgumentError(
-                    "blob.size_bytes", f"{rule}, and more have come", upload.size_bytes
-                )
-            digest.update(chunk)
-            file.write(chunk)
+    async for chunk in chunks:
+        received += len(chunk)
+        if received > upload.size_bytes:
+            raise InvalidArgumentError(
+                "blob.size_bytes", f"{rule}, and more have come", upload.size_bytes
+            )
+        digest.update(chunk)
+        target.write(chunk)
     if received != upload.size_bytes:
         raise InvalidArgumentError(
             "blob.size_bytes", f"{rule}, and {received} have come", upload.size_bytes

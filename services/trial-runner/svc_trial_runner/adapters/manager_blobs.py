@@ -23,6 +23,8 @@ from svc_common.storage.ports import check_content, check_key
 from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 
 _STREAM_TIMEOUT_S: Final = 3600.0
+SMALL_OUTPUT_BYTES: Final = 256 * 1024
+"""Largest output that is sent in one call, without asking first whether there is room for it."""
 _OUTPUT_KEY: Final = re.compile(rf"{OUTPUT_KIND}/([^/]+)/([^/]+)/([0-9]{{1,9}})/([^/]+)\Z")
 """Experiment, trial, attempt, file."""
 
@@ -88,6 +90,11 @@ class ManagerBlobExchange:
 
     async def put_named_file(self, key: str, path: Path) -> None:
         """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
+        small = None if self._by_url else await asyncio.to_thread(_read_small, path)
+        if small is not None:
+            measured = _Measured(hashlib.sha256(small).hexdigest(), len(small))
+            await self._send_whole(_output_header(key, measured), small)
+            return
         header = _output_header(key, await _measure(path))
         await self._put(header, lambda: path.open("rb"))
 
@@ -133,14 +140,25 @@ class ManagerBlobExchange:
                 await self._stream(header, source)
         return way.key
 
+    async def _send_whole(self, header: pb.PrepareUploadRequest, data: bytes) -> None:
+        """Upload content in one message; the manager checks the quota when it comes."""
+
+        async def message() -> AsyncIterator[pb.UploadRequest]:
+            yield pb.UploadRequest(header=header, data=data)
+
+        await self._upload(message())
+
     async def _stream(self, header: pb.PrepareUploadRequest, source: BinaryIO) -> None:
         async def messages() -> AsyncIterator[pb.UploadRequest]:
             yield pb.UploadRequest(header=header)
             while chunk := await asyncio.to_thread(source.read, CHUNK_BYTES):
                 yield pb.UploadRequest(data=chunk)
 
+        await self._upload(messages())
+
+    async def _upload(self, messages: AsyncIterator[pb.UploadRequest]) -> None:
         try:
-            await self._stub.Upload(messages(), timeout=_STREAM_TIMEOUT_S, metadata=self._metadata)
+            await self._stub.Upload(messages, timeout=_STREAM_TIMEOUT_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise service_error(error) from error
 
@@ -204,6 +222,16 @@ def _output_header(key: str, measured: _Measured) -> pb.PrepareUploadRequest:
         file_name=file_name,
         blob=_ref(measured),
     )
+
+
+def _read_small(path: Path) -> bytes | None:
+    """Return the content of a small file; None: it is larger."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(SMALL_OUTPUT_BYTES + 1)
+    except OSError as error:
+        raise storage_error(error) from error
+    return data if len(data) <= SMALL_OUTPUT_BYTES else None
 
 
 async def _measure(path: Path) -> _Measured:

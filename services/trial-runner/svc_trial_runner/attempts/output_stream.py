@@ -8,7 +8,7 @@ pace is skipped ahead; the offsets show the gap.
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from nni_proto.trial.v1 import output_pb2
@@ -85,29 +85,27 @@ class OutputStreamer:
                 await grown.wait()
                 grown.clear()
                 at_end = output.at_end.done()  # asked before reading: later output is announced
-                for stream in streams:
-                    await self._send_new(key, stream)
+                await self._send_new(key, streams)
                 if at_end:
                     break
                 await asyncio.wait({output.at_end}, timeout=LINGER_S)
-            for stream in streams:
-                await self._send(key, stream.end())
+            await self._send(key, output_pb2.TrialOutput(attempt=key.attempt, at_end=True))
         except UnavailableError:
             return  # the bus is closed: this agent is stopping
         finally:
             stop_watching()
 
-    async def _send_new(self, key: AttemptKey, stream: "_Stream") -> None:
-        while True:
-            piece = await asyncio.to_thread(self._next_piece, stream)
-            if piece is None:
-                return
-            await self._send(key, piece)
-            await self._clock.sleep(len(piece.data) / PACE_BYTES_PER_S)
+    async def _send_new(self, key: AttemptKey, streams: Sequence["_Stream"]) -> None:
+        while pieces := await asyncio.to_thread(self._next_pieces, streams):
+            for piece in pieces:
+                await self._send(key, piece)
+                await self._clock.sleep(len(piece.data) / PACE_BYTES_PER_S)
 
-    def _next_piece(self, stream: "_Stream") -> output_pb2.TrialOutput | None:
+    def _next_pieces(self, streams: Sequence["_Stream"]) -> list[output_pb2.TrialOutput]:
+        """Read the next piece of each stream that has grown."""
         with self._code_user.acting():
-            return stream.next_piece()
+            pieces = [stream.next_piece() for stream in streams]
+        return [piece for piece in pieces if piece is not None]
 
     async def _send(self, key: AttemptKey, piece: output_pb2.TrialOutput) -> None:
         payload = piece.SerializeToString()
@@ -145,19 +143,8 @@ class _Stream:
             return None
         finally:
             os.close(file)
-        piece = self._message(data)
+        piece = output_pb2.TrialOutput(
+            attempt=self._attempt, stream=self._number, offset=self._offset, data=data
+        )
         self._offset += len(data)
         return piece
-
-    def end(self) -> output_pb2.TrialOutput:
-        """Return the message that marks the end of the stream."""
-        return self._message(b"", at_end=True)
-
-    def _message(self, data: bytes, *, at_end: bool = False) -> output_pb2.TrialOutput:
-        return output_pb2.TrialOutput(
-            attempt=self._attempt,
-            stream=self._number,
-            offset=self._offset,
-            data=data,
-            at_end=at_end,
-        )

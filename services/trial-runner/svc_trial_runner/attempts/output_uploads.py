@@ -17,11 +17,11 @@ from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, Up
 
 ROOM_AGAIN_AFTER_S: Final = 5.0
 """Delay between two tries while the store is full."""
+SMALL_STREAM_BYTES: Final = 64 * 1024
+"""Largest size of a stream that is stored in the archive, which is one upload less."""
 _ARCHIVE: Final = f".{OUTPUT_ARCHIVE}"
-_NOT_OUTPUT: Final = frozenset(
-    {*OUTPUT_STREAMS, TRIAL_LOG, "code", CHECKPOINTS, COMPLETE_CHECKPOINTS, _ARCHIVE}
-)
-"""Entries of a trial's folder that are stored otherwise, or are not its output."""
+_NOT_OUTPUT: Final = frozenset({TRIAL_LOG, "code", CHECKPOINTS, COMPLETE_CHECKPOINTS, _ARCHIVE})
+"""Entries of a trial's folder that are no output, or a second name of one."""
 
 
 class OutputUploads:
@@ -106,26 +106,39 @@ class OutputUploads:
 
     async def _store(self, trial: FinishedTrial) -> None:
         folder = Path(trial.directory)
-        if trial.directory in self._in_use or not await asyncio.to_thread(folder.is_dir):
+        if trial.directory in self._in_use:
             return
-        for name in OUTPUT_STREAMS:
-            if await asyncio.to_thread(_is_own_file, folder / name):
-                await self._blobs.keep_output(trial, name, folder / name)
-        packed = folder / _ARCHIVE
-        # An entry that the trial has put there may be a link to anything.
-        await asyncio.to_thread(packed.unlink, missing_ok=True)
-        await asyncio.to_thread(self._archives.pack, folder, packed, _NOT_OUTPUT)
-        await self._blobs.keep_output(
-            trial, OUTPUT_ARCHIVE, packed
-        )  # the last: with it, all is there
+        large_streams = await asyncio.to_thread(self._pack, folder)
+        if large_streams is None:
+            return
+        for name in (*large_streams, OUTPUT_ARCHIVE):  # the last: with it, all is there
+            path = folder / (_ARCHIVE if name == OUTPUT_ARCHIVE else name)
+            await self._blobs.keep_output(trial, name, path)
         async with self._removing:
             if trial.directory not in self._in_use:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
+    def _pack(self, folder: Path) -> list[str] | None:
+        """Pack a folder, small streams included; return the large ones; None: it is gone."""
+        if not folder.is_dir():
+            return None
+        sizes = {name: _own_size_bytes(folder / name) for name in OUTPUT_STREAMS}
+        small = {
+            name
+            for name, size_bytes in sizes.items()
+            if size_bytes is not None and size_bytes <= SMALL_STREAM_BYTES
+        }
+        packed = folder / _ARCHIVE
+        # An entry that the trial has put there may be a link to anything.
+        packed.unlink(missing_ok=True)
+        self._archives.pack(folder, packed, _NOT_OUTPUT | (sizes.keys() - small))
+        return [name for name, size in sizes.items() if size is not None and name not in small]
 
-def _is_own_file(path: Path) -> bool:
-    """Return whether a path is a regular file itself, not a link to one."""
+
+def _own_size_bytes(path: Path) -> int | None:
+    """Return the size of a regular file; None: it is missing, or a link to one."""
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        status = path.lstat()
     except OSError:
-        return False
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

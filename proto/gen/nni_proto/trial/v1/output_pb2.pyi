@@ -54,7 +54,7 @@ class TrialOutput(_message.Message):
     """Offset of the first byte of `data` in the stream of this attempt."""
     data: _builtins.bytes
     at_end: _builtins.bool
-    """End of this stream in this attempt."""
+    """End of this stream in this attempt; of all streams if `stream` is unset."""
     def __init__(
         self,
         *,

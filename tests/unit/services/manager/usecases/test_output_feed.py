@@ -87,6 +87,15 @@ async def test_output_is_followed_to_its_end(world: World, held: Held) -> None:
     assert await following == [(0, b"one "), (4, b"two")]
 
 
+async def test_end_without_a_stream_ends_each(world: World, held: Held) -> None:
+    publish(world, held, b"one")
+    following = [asyncio.ensure_future(collect(world, held, source)) for source in (STDOUT, STDERR)]
+    await world.agent.exit(held)
+    publish(world, held, b"", stream=output_pb2.OUTPUT_STREAM_UNSPECIFIED, at_end=True)
+
+    assert await asyncio.gather(*following) == [[(0, b"one")], []]
+
+
 async def test_the_other_stream_has_its_own_offsets(world: World, held: Held) -> None:
     publish(world, held, b"one ")
     publish(world, held, b"oh", stream=output_pb2.OUTPUT_STREAM_STDERR)

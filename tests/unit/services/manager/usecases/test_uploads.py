@@ -20,6 +20,7 @@ from svc_manager.domain.quota import Quota
 from svc_manager.usecases.uploads import (
     BLOB_LIMIT_BYTES,
     CODE_LIMIT_BYTES,
+    IN_MEMORY_BYTES,
     URL_LIFETIME,
     Purpose,
     Upload,
@@ -66,6 +67,17 @@ async def test_bytes_come_here_where_there_are_no_urls(bus: InMemoryBus) -> None
     assert (way.url, way.stored) == ("", False)
     assert key == way.key
     assert b"".join([piece async for piece in shelf.transfers.send(key)]) == b"code"
+
+
+async def test_upload_that_is_too_large_for_memory_is_stored(bus: InMemoryBus) -> None:
+    shelf = StoreFixture(bus)
+    data = bytes(IN_MEMORY_BYTES + 1)
+
+    key = await shelf.transfers.receive(upload_of(data, Purpose.CODE), pieces(data[:1], data[1:]))
+    await shelf.transfers.receive(output_of(data), pieces(data))
+
+    assert await shelf.blobs.get(key) == data
+    assert await shelf.blobs.get("output/e1/t1/1/stdout") == data
 
 
 async def test_content_that_is_there_is_not_sent_again_unless_it_is_old(bus: InMemoryBus) -> None:

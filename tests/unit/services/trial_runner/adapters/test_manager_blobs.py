@@ -12,7 +12,7 @@ from svc_common.messaging.memory import InMemoryBus
 from svc_common.rpc.client import open_channel
 from svc_common.storage.memory import InMemoryBlobStore
 from svc_manager.domain.quota import Quota
-from svc_trial_runner.adapters.manager_blobs import ManagerBlobExchange
+from svc_trial_runner.adapters.manager_blobs import SMALL_OUTPUT_BYTES, ManagerBlobExchange
 from tests.support.byte_service import byte_channel, write
 from tests.support.ports import free_port
 
@@ -87,3 +87,25 @@ async def test_content_goes_through_the_manager_where_the_store_cannot_be_reache
         key = await exchange.put(b"content")
 
         assert await exchange.get(key) == b"content"
+
+
+@pytest.mark.parametrize("size_bytes", [0, SMALL_OUTPUT_BYTES, SMALL_OUTPUT_BYTES + 1])
+async def test_output_of_any_size_goes_through_the_manager(tmp_path: Path, size_bytes: int) -> None:
+    store = ElsewhereStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store) as channel:
+        exchange = ManagerBlobExchange(channel, (), by_url=False)
+        path = write(tmp_path / "file", bytes(size_bytes))
+
+        await exchange.put_named_file("output/e1/t1/2/files.tar", path)
+
+    assert await store.get("output/e1/t1/2/files.tar") == bytes(size_bytes)
+
+
+async def test_quota_refuses_an_output_that_is_sent_at_once(tmp_path: Path) -> None:
+    store = ElsewhereStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store, Quota(0, 4)) as channel:
+        exchange = ManagerBlobExchange(channel, (), by_url=False)
+        path = write(tmp_path / "file", b"12345")
+
+        with pytest.raises(ResourceExhaustedError, match="NNI_EXPERIMENT_QUOTA_BYTES"):
+            await exchange.put_named_file("output/e1/t1/2/files.tar", path)

@@ -13,7 +13,11 @@ from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.retries import RetryingBlobExchange
 from svc_trial_runner.adapters.trial_blobs import StoredTrialBlobs, TarFolders
 from svc_trial_runner.adapters.upload_spool import DirectoryUploadSpool
-from svc_trial_runner.attempts.output_uploads import ROOM_AGAIN_AFTER_S, OutputUploads
+from svc_trial_runner.attempts.output_uploads import (
+    ROOM_AGAIN_AFTER_S,
+    SMALL_STREAM_BYTES,
+    OutputUploads,
+)
 from svc_trial_runner.ports import FinishedTrial
 from tests.unit.services.trial_runner.conftest import Bench
 
@@ -75,6 +79,15 @@ def finished(folder: Path, trial_id: str = "t1", experiment_id: str = "e1") -> F
     return FinishedTrial(experiment_id, trial_id, 1, str(place))
 
 
+async def archived(store: RecordingStore, folder: Path) -> dict[str, bytes]:
+    """Return the files in the archive of the first trial, by path."""
+    await store.fetch("output/e1/t1/1/files.tar", folder / "files.tar")
+    back = folder / "back"
+    TarFolders().extract(folder / "files.tar", back)
+    files = [path for path in back.rglob("*") if path.is_file()]
+    return {str(path.relative_to(back)): path.read_bytes() for path in files}
+
+
 async def test_streams_and_files_are_stored_and_the_folder_is_removed(tmp_path: Path) -> None:
     store = RecordingStore()
     trial = finished(tmp_path)
@@ -83,12 +96,26 @@ async def test_streams_and_files_are_stored_and_the_folder_is_removed(tmp_path: 
         uploads.add(trial)
         await store.has("t1")
 
-    assert await store.get("output/e1/t1/1/stdout") == b"out"
-    assert await store.get("output/e1/t1/1/stderr") == b"err"
-    await store.fetch("output/e1/t1/1/files.tar", tmp_path / "files.tar")
-    TarFolders().extract(tmp_path / "files.tar", tmp_path / "back")
-    found = sorted(path.name for path in (tmp_path / "back").rglob("*"))
-    assert found == ["deep", "model"]
+    assert await store.keys("output/e1/") == ["output/e1/t1/1/files.tar"]
+    assert await archived(store, tmp_path) == {
+        "deep/model": b"model",
+        "stdout": b"out",
+        "stderr": b"err",
+    }
+
+
+async def test_large_stream_is_stored_beside_the_archive(tmp_path: Path) -> None:
+    store = RecordingStore()
+    trial = finished(tmp_path)
+    large = bytes(SMALL_STREAM_BYTES + 1)
+    Path(trial.directory, "stdout").write_bytes(large)
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(trial)
+        await store.has("t1")
+
+    assert await store.get("output/e1/t1/1/stdout") == large
+    assert (await archived(store, tmp_path)).keys() == {"deep/model", "stderr"}
 
 
 async def test_unfinished_uploads_are_done_by_the_next_agent(tmp_path: Path) -> None:
@@ -101,7 +128,7 @@ async def test_unfinished_uploads_are_done_by_the_next_agent(tmp_path: Path) -> 
         await store.has("t1")
         await store.has("t2")
 
-    assert len(await store.keys("output/e1/")) == 6
+    assert len(await store.keys("output/e1/")) == 2
 
 
 async def test_missing_folder_is_dropped(tmp_path: Path) -> None:
@@ -165,8 +192,7 @@ async def test_attempt_has_its_output_stored_when_it_is_over(bench: Bench) -> No
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert await bench.blobs.get("output/exp/one/1/stdout") == b"out\n"
-    assert await bench.blobs.exists("output/exp/one/1/files.tar")
+    assert await bench.blobs.keys("output/exp/") == ["output/exp/one/1/files.tar"]
 
 
 async def test_links_of_a_trial_disclose_and_overwrite_nothing(tmp_path: Path) -> None:
@@ -183,6 +209,7 @@ async def test_links_of_a_trial_disclose_and_overwrite_nothing(tmp_path: Path) -
         await store.has("t1")
 
     assert not await store.exists("output/e1/t1/1/stdout")
+    assert "stdout" not in await archived(store, tmp_path)
     assert (tmp_path / "secret").read_text() == "the agent's"
 
 
@@ -208,7 +235,7 @@ async def test_folder_in_which_another_attempt_has_begun_is_left_to_its_end(
 
     assert waiting == 0
     assert await store.keys("output/e1/t1/1/") == []
-    assert len(await store.keys("output/e1/t1/2/")) == 3
+    assert await store.keys("output/e1/t1/2/") == ["output/e1/t1/2/files.tar"]
 
 
 async def test_folder_is_not_removed_if_another_attempt_begins_during_the_upload(
@@ -223,4 +250,4 @@ async def test_folder_is_not_removed_if_another_attempt_begins_during_the_upload
         await store.has("t2")
 
     assert (tmp_path / "trials/t1/stdout").exists()
-    assert len(await store.keys("output/e1/t2/")) == 3
+    assert await store.keys("output/e1/t2/") == ["output/e1/t2/1/files.tar"]
