@@ -322,3 +322,25 @@ def test_proxy_jump_of_the_configuration_is_used(
         )
         == "42"
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "cipher"),
+    [("", "aes128-gcm@openssh.com"), ("Host *\n  Ciphers aes256-ctr\n", "aes256-ctr")],
+)
+def test_cheap_cipher_is_used_unless_the_user_names_one(
+    machine: Machine, tmp_path: Path, config: str, cipher: str
+) -> None:
+    (tmp_path / "config").write_text(config)
+    named = replace(machine, password=PASSWORD, host_key_policy=HostKeyPolicy.ACCEPT_NEW)
+
+    async def used() -> object:
+        async with asyncio.timeout(20):
+            connection = await open_connection(
+                named, tmp_path / "known_hosts", [tmp_path / "config"]
+            )
+            async with connection:
+                found: object = connection.get_extra_info("send_cipher")
+        return found
+
+    assert asyncio.run(used()) == cipher
