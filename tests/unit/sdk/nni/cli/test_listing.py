@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,7 @@ from nni.cli.listing import Form, csv_of, write_listing
 from nni.cli.main import DONE, REFUSED, main
 from tests.support.in_memory_manager import InMemoryManager
 
-RECORDS = [{"id": "a", "space": {"x": [1, 2]}}, {"id": "b", "note": None, "seconds": 1.5}]
+RECORDS: list[dict[str, Any]] = [{"id": "a", "space": {"x": [1, 2]}}, {"id": "b", "note": None, "seconds": 1.5}]
 
 
 def printed(form: Form, capsys: pytest.CaptureFixture[str]) -> str:
