@@ -47,6 +47,8 @@ def main() -> None:
         "slices": lambda: nni.plot.slices(drawn),
         "contour": lambda: nni.plot.contour(drawn, "x0", "x1"),
         "parallel_coordinates": lambda: nni.plot.parallel_coordinates(drawn),
+        "rank": lambda: nni.plot.rank(drawn, "x0", "x1"),
+        "improvement": lambda: nni.plot.improvement(drawn),
         "parameter_importances": lambda: nni.plot.parameter_importances(drawn),
         "pareto_front": lambda: nni.plot.pareto_front(drawn, OBJECTIVES),
         "hypervolume": lambda: nni.plot.hypervolume(drawn, OBJECTIVES),

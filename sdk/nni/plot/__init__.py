@@ -13,8 +13,10 @@ if TYPE_CHECKING:
         contour,
         parallel_coordinates,
         parameter_importances,
+        rank,
         slices,
     )
+    from nni.plot.possible_gain import improvement
     from nni.plot.progress import edf, history, intermediate_results, timeline
     from nni.plot.trials import PlottedTrial, trials_of
 
@@ -24,10 +26,12 @@ _HOMES = {
     "edf": "nni.plot.progress",
     "history": "nni.plot.progress",
     "hypervolume": "nni.plot.fronts",
+    "improvement": "nni.plot.possible_gain",
     "intermediate_results": "nni.plot.progress",
     "parallel_coordinates": "nni.plot.parameters",
     "parameter_importances": "nni.plot.parameters",
     "pareto_front": "nni.plot.fronts",
+    "rank": "nni.plot.parameters",
     "slices": "nni.plot.parameters",
     "timeline": "nni.plot.progress",
     "trials_of": "nni.plot.trials",
@@ -39,10 +43,12 @@ __all__ = [
     "edf",
     "history",
     "hypervolume",
+    "improvement",
     "intermediate_results",
     "parallel_coordinates",
     "parameter_importances",
     "pareto_front",
+    "rank",
     "slices",
     "timeline",
     "trials_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nni.plot.backends import Backend, draw
@@ -161,6 +161,60 @@ def contour(
     return draw(Chart(f"{metric} by {first} and {second}", [Panel(x, y, [surface, mark])]), backend)
 
 
+def rank(
+    source: Any,  # noqa: ANN401 - see trials_of
+    first: str,
+    second: str,
+    *,
+    metric: str = DEFAULT_METRIC,
+    optimize_mode: Mode = "minimize",
+    backend: Backend | None = None,
+) -> Any:  # noqa: ANN401 - a figure of a library
+    """Draw the trials over two hyperparameters; the colour is the rank of the result.
+
+    Ranks show good regions also where a few results are far from all others.
+
+    Args:
+        source: see `trials_of`.
+        first: path of the hyperparameter on the horizontal axis.
+        second: path of the hyperparameter on the vertical axis.
+        metric: which result.
+        optimize_mode: what is best: `minimize` or `maximize`; the best trial has the rank 1.
+        backend: `plotly` or `matplotlib`; None: the first one that is installed.
+
+    Returns:
+        A figure of the library.
+
+    Raises:
+        ValueError: no trial has the metric and both parameters.
+
+    Examples:
+        >>> from nni.plot import PlottedTrial, rank
+        >>> trials = [PlottedTrial(n, {"x": n, "y": -n}, {"default": n**9}) for n in range(3)]
+        >>> figure = rank(trials, "x", "y", backend="matplotlib")
+    """
+    sign = sign_of(optimize_mode)
+    found = finished(trials_of(source), metric)
+    trials = [one for one in found if first in one.parameters and second in one.parameters]
+    if not trials:
+        raise ValueError(
+            f"first and second must be parameters of a trial with a result, got {first!r} and "
+            f"{second!r}"
+        )
+    ordered = sorted({sign * trial.values[metric] for trial in trials})
+    ranks = {value: place + 1 for place, value in enumerate(ordered)}
+    mark = Series(
+        "trial",
+        [_on(active_value(trial, first)) for trial in trials],
+        [_on(active_value(trial, second)) for trial in trials],
+        texts=[f"{describe(trial)}: {trial.values[metric]:.4g}" for trial in trials],
+        shades=[ranks[sign * trial.values[metric]] for trial in trials],
+    )
+    panel = Panel(_axis(trials, first), _axis(trials, second), [mark])
+    title = f"Ranks by {first} and {second}"
+    return draw(Chart(title, [panel], shade_title=f"rank of {metric}"), backend)
+
+
 def parameter_importances(
     source: Any,  # noqa: ANN401 - see trials_of
     search_space: Any = None,  # noqa: ANN401 - see nni.hpo.Study
@@ -192,13 +246,15 @@ def parameter_importances(
         >>> figure = parameter_importances(trials, backend="matplotlib")
     """
     from nni.hpo.importance import importances
+    from nni.hpo.space.typed_space import as_json
 
     sign_of(optimize_mode)
     trials = finished(trials_of(source), metric)
     trials = trials[:: math.ceil(len(trials) / _MOST_TRIALS)]
-    space = search_space if search_space is not None else _observed_space(trials)
+    space = as_json(search_space) if search_space is not None else observed_space(trials)
     pairs = [
-        (_nested(trial) if search_space is not None else dict(trial.parameters)) for trial in trials
+        (nested(trial.parameters, space) if search_space is not None else dict(trial.parameters))
+        for trial in trials
     ]
     found = importances(
         space,
@@ -331,7 +387,7 @@ def _surface(
     return Surface(places(columns, x), places(rows, y), z, title)
 
 
-def _observed_space(trials: Sequence[PlottedTrial]) -> dict[str, Any]:
+def observed_space(trials: Sequence[PlottedTrial]) -> dict[str, Any]:
     """Return a space over the values that trials had; parameters of branches are left out."""
     space: dict[str, Any] = {}
     for name in _names(trials, ()):
@@ -347,18 +403,23 @@ def _observed_space(trials: Sequence[PlottedTrial]) -> dict[str, Any]:
     return space
 
 
-def _nested(trial: PlottedTrial) -> dict[str, Any]:
-    """Return the parameters as the space has them: those of a branch within it."""
-    branches = {
-        name
-        for name in trial.parameters
-        if any(other.startswith(f"{name}/") for other in trial.parameters)
-    }
-    nested: dict[str, Any] = {}
-    for path, value in trial.parameters.items():
-        *above, last = path.split("/")
-        place = nested
-        for part in above:
-            place = place.setdefault(part, {})
-        place[last] = {"_name": value} if path in branches else value
-    return nested
+def nested(
+    parameters: Mapping[str, Any], space: Mapping[str, Any], above: str = ""
+) -> dict[str, Any]:
+    """Return flat parameters as a space has them: those of a branch within it.
+
+    Args:
+        parameters: by path.
+        space: in JSON, or the parameters of a branch of it.
+        above: path of that branch, with a `/`.
+    """
+    found: dict[str, Any] = {}
+    for name, entry in space.items():
+        if f"{above}{name}" not in parameters:
+            continue
+        value = found[name] = parameters[f"{above}{name}"]
+        for option in entry["_value"] if entry["_type"] == "choice" else ():
+            if isinstance(option, Mapping) and option.get("_name") == value:
+                inner = {key: one for key, one in option.items() if key != "_name"}
+                found[name] = {"_name": value, **nested(parameters, inner, f"{above}{name}/")}
+    return found

@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nni.plot.parameters import contour, parallel_coordinates, parameter_importances, slices
+from nni.plot.parameters import (
+    contour,
+    parallel_coordinates,
+    parameter_importances,
+    rank,
+    slices,
+)
 from nni.plot.trials import PlottedTrial
 
 TRIALS = [
@@ -123,3 +129,24 @@ def test_importance_knows_branches_of_the_space() -> None:
 
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert "model" in labels[-1]
+
+
+def test_colour_of_a_rank_is_its_place_among_the_results() -> None:
+    pytest.importorskip("plotly")
+    trials = [
+        PlottedTrial(n, {"x": n, "kind": kind}, {"default": value})
+        for n, (kind, value) in enumerate([("a", 1e9), ("b", 0.1), ("a", 0.1), ("b", 5.0)])
+    ]
+
+    lowest, highest = (
+        rank(trials, "x", "kind", optimize_mode=mode, backend="plotly").to_dict()["data"][0]
+        for mode in ("minimize", "maximize")
+    )
+
+    assert list(lowest["marker"]["color"]) == [3, 1, 1, 2]
+    assert list(highest["marker"]["color"]) == [1, 3, 3, 2]
+
+
+def test_rank_leaves_out_trials_without_both_parameters() -> None:
+    with pytest.raises(ValueError, match="first and second must be parameters of a trial"):
+        rank(TRIALS, "rate", "other")
