@@ -42,16 +42,8 @@ def act(page: Page, action: str) -> None:
     page.click("dialog .row.end button", action)
 
 
-def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_page(
-    browser: Browser, shape: LocalShape, tmp_path: Path
-) -> None:
-    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
-    config = write_experiment(tmp_path / "code", SCRIPT, experimentName="actions", maxTrialNumber=2)
-    shown = Shown(shape, shape.create(config))
-    shape.wait_for(shown.experiment, "DONE")
-    page = shown.visit(browser, "oview", width=1400, height=900)
-    page.until_text("Search space")
-
+def change_space(page: Page, folder: Path) -> list[str]:
+    """Replace the search space, after a try with broken JSON; return what is not accessible."""
     page.click("section[aria-labelledby=space] button", "Change")
     page.fill("dialog textarea", "{x: 1}")
     page.click("dialog button", "Save")
@@ -61,6 +53,40 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     page.fill("dialog textarea", json.dumps(SPACE))
     page.click("dialog button", "Save")
     page.until("!document.querySelector('dialog')")
+    return found
+
+
+def remark(page: Page, shown: Shown, folder: Path) -> list[str]:
+    """Star the experiment, tag a trial; return what is not accessible."""
+    page.click("button[aria-label='Star the experiment']")
+    page.until("document.querySelector(\"[aria-label='Star the experiment'][aria-pressed=true]\")")
+    page.open(shown.address("detail", trial=shown.rest("trial-jobs")[1]["trialJobId"]))
+    page.click("dialog .remarks button", "Note, tags")
+    page.fill("dialog .remarks input", "paper, look again, paper")
+    page.fill("dialog .remarks textarea", "An outlier?")
+    page.click("dialog .remarks button", "Save")
+    page.until_text("An outlier?", "dialog")
+    page.screenshot(folder / "remarks.png")
+    found = violations(page)
+    page.press("Escape")
+    page.fill("input[aria-label='Search trials']", "tag=paper")
+    page.until("document.querySelectorAll('.trials .t-row').length === 1")
+    page.until_text("paper, look again", ".trials")
+    page.open(shown.address())
+    return found
+
+
+def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_page(
+    browser: Browser, shape: LocalShape, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+    config = write_experiment(tmp_path / "code", SCRIPT, experimentName="actions", maxTrialNumber=2)
+    shown = Shown(shape, shape.create(config))
+    shape.wait_for(shown.experiment, "DONE")
+    page = shown.visit(browser, "oview", width=1400, height=900)
+    page.until_text("Search space")
+    found = change_space(page, folder)
+    found += remark(page, shown, folder)
     space = shown.rest("experiment")["params"]["searchSpace"]
 
     page.click("section[aria-labelledby=about] button", "Actions")
@@ -74,26 +100,26 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     page.until(f"!location.search.includes('{shown.experiment}')")
     page.until_text("actions", "header")
     again = page.run("new URLSearchParams(location.search).get('id')")
-    copy = shape.wait_for(again, "ERROR", "DONE")
-
+    shape.wait_for(again, "ERROR", "DONE")
+    row = f"button[aria-label='Actions on experiment {shown.experiment}']"
     page.resize(390, 800)
     page.open(f"{shape.endpoint()['http']}/experiment")
     page.until_text("2 experiments")
-    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    page.until_text("★")
+    page.click(row)
     act(page, "Resume")
     page.until("!document.querySelector('dialog')")
     resumed = shown.rest("check-status")["status"]
-    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    page.click(row)
     page.screenshot(folder / "actions-phone.png")
     found += violations(page)
     act(page, "Stop")
     page.until("!document.querySelector('dialog')")
-    page.click(f"button[aria-label='Actions on experiment {shown.experiment}']")
+    page.click(row)
     act(page, "Delete")
     page.until_text("1 experiment")
 
     assert space == SPACE
-    assert copy
     assert resumed != "STOPPED"
     assert [one["id"] for one in shown.installation("experiments-info")] == [again]
     assert found == []

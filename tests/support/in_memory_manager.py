@@ -294,6 +294,16 @@ class InMemoryManager(
                 getattr(config, field).CopyFrom(getattr(request, field))
         return pb.UpdateExperimentResponse(experiment=self.known[request.experiment_id])
 
+    def ChangeRemarks(self, request: Any, context: Any) -> Any:
+        owner = self._trial(request, context) if request.trial_id else self._found(request, context)
+        if request.HasField("note"):
+            owner.remarks.note = request.note
+        if request.HasField("tags"):
+            owner.remarks.tags[:] = request.tags.tags
+        if request.HasField("starred"):
+            owner.remarks.starred = request.starred
+        return pb.ChangeRemarksResponse(remarks=owner.remarks)
+
     def WaitExperiment(self, request: Any, context: Any) -> Any:
         found = self._found(request, context)
         context.add_callback(self._wake)

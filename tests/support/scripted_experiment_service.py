@@ -36,7 +36,7 @@ class ScriptedExperimentService(experiment_service_pb2_grpc.ExperimentServiceSer
     GetExperiment = ListExperiments = StopExperiment = UpdateExperiment = _next
     ExportData = ImportData = WaitExperiment = CreateExperiment = ResumeExperiment = _next
     ViewExperiment = DeleteExperiment = FollowEvents = ListRunners = DrainRunner = _next
-    DiagnoseServices = _next
+    DiagnoseServices = ChangeRemarks = _next
 
     def FollowLogs(self, request: Any, context: Any) -> Iterator[pb.FollowLogsResponse]:
         yield from self._next(request, context)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from nni.cli.listing import Output, write_listing
-from nni.cli.options import Json, OptionalId
-from nni.cli.output import Messages, local_time, write_json
+from nni.cli.options import Json, OptionalId, RequiredId
+from nni.cli.output import Messages, echo, local_time, write_json
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
@@ -126,6 +126,66 @@ def delete(
                 client.delete(experiment_id, _Remaining(messages, experiment_id))
                 remove_converted_code(code_directory)
                 messages.info(f"Experiment {experiment_id} is deleted.")
+
+
+_OfTrial = Annotated[
+    str,
+    typer.Option("--trial", "-t", show_default=False, help="A trial of it, instead of itself."),
+]
+
+
+@app.command("tag")
+def tag(
+    id: RequiredId,  # noqa: A002 - the documented name of the argument
+    tags: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TAG]...", show_default=False, help="Tags to add."),
+    ] = None,
+    *,
+    trial: _OfTrial = "",
+    remove: Annotated[bool, typer.Option("--remove", help="Remove them.")] = False,
+    star: Annotated[
+        bool | None,
+        typer.Option("--star/--no-star", show_default=False, help="Set or remove the star."),
+    ] = None,
+) -> None:
+    """Add tags to an experiment or a trial, or remove them; print those that it has."""
+    from nni.cli.session import experiment
+
+    with experiment(id) as (client, experiment_id):
+        if trial:
+            old = client.trial(experiment_id, trial).remarks
+        else:
+            old = client.get(experiment_id).experiment.remarks
+        given = tags or []
+        kept = [one for one in old.tags if one not in given]
+        new = kept if remove else [*kept, *given]
+        found = client.change_remarks(
+            experiment_id, trial, tags=new if given else None, starred=star
+        )
+    echo(", ".join(["★"] * found.starred + list(found.tags)) or "no tags")
+
+
+@app.command("note")
+def note(
+    id: RequiredId,  # noqa: A002 - the documented name of the argument
+    text: Annotated[
+        str | None,
+        typer.Argument(show_default=False, help="New note; empty: none. Default: print it."),
+    ] = None,
+    *,
+    trial: _OfTrial = "",
+) -> None:
+    """Print or replace the note of an experiment or a trial."""
+    from nni.cli.session import experiment
+
+    with experiment(id) as (client, experiment_id):
+        if text is not None:
+            client.change_remarks(experiment_id, trial, note=text)
+        elif trial:
+            echo(client.trial(experiment_id, trial).remarks.note)
+        else:
+            echo(client.get(experiment_id).experiment.remarks.note)
 
 
 @app.command("recover")

@@ -15,6 +15,7 @@ from google.protobuf import duration_pb2
 from nni.experiment.client_errors import translated
 from nni.experiment.connection import CALL_TIMEOUT_S
 from nni.experiment.pool_calls import PoolCalls
+from nni.experiment.remark_calls import RemarkCalls
 from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
@@ -50,7 +51,7 @@ def new_request_id() -> str:
     return uuid.uuid4().hex
 
 
-class ManagerClient(PoolCalls):
+class ManagerClient(PoolCalls, RemarkCalls):
     """The manager of this installation, call by call."""
 
     # Experiments

@@ -37,6 +37,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_EXPERIMENTS}ListExperiments": READS,
     f"{_EXPERIMENTS}DeleteExperiment": CHANGES,
     f"{_EXPERIMENTS}UpdateExperiment": CHANGES,
+    f"{_EXPERIMENTS}ChangeRemarks": CHANGES,
     f"{_EXPERIMENTS}ImportData": CHANGES,
     f"{_EXPERIMENTS}ExportData": READS,
     f"{_EXPERIMENTS}FollowEvents": READS,

@@ -101,6 +101,8 @@ def _experiment_text(event: events.Event) -> str:
             return "The port is closed"
         case events.ExperimentMoved(directory=directory):
             return f"The folder is {directory} now"
+        case events.RemarksChanged(trial_id=trial_id):
+            return f"Remarks on {f'trial {trial_id}' if trial_id else 'the experiment'} changed"
         case _:
             return ""
 

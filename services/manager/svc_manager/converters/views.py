@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.common.v1 import metric_pb2, remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import (
     config_pb2,
     event_pb2,
@@ -18,6 +18,7 @@ from svc_manager.converters.reasons import write_end, write_loss, write_stop, wr
 from svc_manager.converters.scalars import set_ms, write_metric
 from svc_manager.converters.secret_names import names_secret
 from svc_manager.domain.explanation import trial_text
+from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.state import Experiment
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import DEFAULT_METRIC
@@ -68,7 +69,16 @@ def experiment_view(
     set_ms(view.execution_time, experiment.execution_time_ms(now_ms))
     if experiment.best_value is not None:
         view.best_value = experiment.best_value
+    if "" in experiment.remarks:
+        write_remarks(view.remarks, experiment.remarks[""])
     return view
+
+
+def write_remarks(message: remarks_pb2.Remarks, remarks: Remarks) -> None:
+    """Write remarks into their message."""
+    message.note = remarks.note
+    message.tags[:] = remarks.tags
+    message.starred = remarks.starred
 
 
 def _unlearned_error(experiment: Experiment) -> list[str]:

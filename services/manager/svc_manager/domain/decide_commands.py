@@ -13,6 +13,7 @@ from svc_manager.domain import events, inputs
 from svc_manager.domain.budget import trials_left
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
+from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.trial import TrialState
 
 _CONCURRENCY_LIMIT = 99_999
@@ -41,6 +42,8 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
             _add(round_, command)
         case inputs.ImportData():
             _import(round_, command)
+        case inputs.ChangeRemarks():
+            _remark(round_, command)
 
 
 def _create(round_: Round, command: inputs.Create) -> None:
@@ -203,3 +206,19 @@ def _add(round_: Round, command: inputs.AddTrial) -> None:
 def _import(round_: Round, command: inputs.ImportData) -> None:
     _check_open(round_)
     round_.emit(events.DataImported(command.import_id, command.data))
+
+
+def _remark(round_: Round, command: inputs.ChangeRemarks) -> None:
+    experiment = round_.experiment
+    if experiment.state is ExperimentState.VIEWED:
+        raise FailedPreconditionError(
+            f"experiment {experiment.id!r} is open for reading only; stop it to close it, then "
+            "change its remarks",
+            {"state": experiment.state.name},
+        )
+    if command.trial_id and command.trial_id not in experiment.trials:
+        raise NotFoundError("trial", command.trial_id)
+    old = experiment.remarks.get(command.trial_id, Remarks())
+    new = old.changed(note=command.note, tags=command.tags, starred=command.starred)
+    if new != old:
+        round_.emit(events.RemarksChanged(command.trial_id, new.note, new.tags, new.starred))

@@ -112,7 +112,7 @@ def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
         case events.TrialStopRequested(trial_id=trial_id, stop=stop):
             trial = before.trials[trial_id]
             yield SendStop(trial.runner_id, trial.id, trial.attempt, stop)
-        case events.ExperimentStateChanged():
+        case events.ExperimentStateChanged() | events.RemarksChanged():
             yield WriteSummary()
         case events.ListenerOpened(port=port, url_prefix=url_prefix):
             yield OpenListener(port, url_prefix)

@@ -48,6 +48,7 @@ __all__ = [
     "ListenerOpened",
     "MetricReported",
     "ParametersGenerated",
+    "RemarksChanged",
     "ReportDeferred",
     "ReportIgnored",
     "RequestRecorded",
@@ -323,6 +324,17 @@ class ExperimentEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RemarksChanged:
+    """Event: a user replaced the remarks on the experiment, or on one of its trials."""
+
+    trial_id: str
+    """Empty: on the experiment."""
+    note: str
+    tags: tuple[str, ...]
+    starred: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRecorded:
     """Event: a user's request was carried out; its id makes a repetition recognisable."""
 
@@ -368,5 +380,6 @@ Event: TypeAlias = (
     | ExperimentEnded
     | ExperimentMoved
     | ExperimentTimeCounted
+    | RemarksChanged
     | RequestRecorded
 )

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 from svc_manager.domain import events
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
 from svc_manager.domain.fold_trials import fold_trial
+from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.requests import request_record
 from svc_manager.domain.state import Algorithm, Experiment
 
@@ -68,6 +69,8 @@ def fold(  # noqa: C901, PLR0912 - one case per event
             _ended(experiment)
         case events.ExperimentMoved():
             _moved(experiment, event)
+        case events.RemarksChanged():
+            _remarks_changed(experiment, event)
         case events.ExperimentTimeCounted():
             _time_counted(experiment, event, time_ms)
         case _:
@@ -221,6 +224,14 @@ def _ended(experiment: Experiment) -> None:
 def _moved(experiment: Experiment, event: events.ExperimentMoved) -> None:
     experiment.directory = event.directory
     experiment.code_directory = event.trial_code_directory or experiment.code_directory
+
+
+def _remarks_changed(experiment: Experiment, event: events.RemarksChanged) -> None:
+    remarks = Remarks(event.note, event.tags, event.starred)
+    if remarks == Remarks():
+        experiment.remarks.pop(event.trial_id, None)
+    else:
+        experiment.remarks[event.trial_id] = remarks
 
 
 def _recorded(experiment: Experiment, event: events.RequestRecorded) -> None:

@@ -88,6 +88,17 @@ class ImportData:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRemarks:
+    """Command: change remarks on the experiment or a trial; a field that is None stays as it is."""
+
+    trial_id: str = ""
+    """Empty: on the experiment."""
+    note: str | None = None
+    tags: tuple[str, ...] | None = None
+    starred: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -178,7 +189,9 @@ class RecordedCommand:
     """Fingerprint of the request; empty: computed from the command."""
 
 
-Command: TypeAlias = Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData
+Command: TypeAlias = (
+    Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData | ChangeRemarks
+)
 
 Notification: TypeAlias = (
     Report

@@ -13,6 +13,7 @@ from svc_manager.domain.experiment import (
     ExperimentSettings,
     ExperimentState,
 )
+from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.reports import Report
 from svc_manager.domain.trial import Trial, TrialState
 from svc_manager.domain.values import (
@@ -122,6 +123,8 @@ class Experiment:
     """Folders that the algorithm will not name again."""
     superseded_checkpoints: set[str] = field(default_factory=set)
     """Hashes of trials' checkpoints that no attempt will go on from."""
+    remarks: dict[str, Remarks] = field(default_factory=dict)
+    """Remarks of users by trial id; empty id: on the experiment. Empty remarks are left out."""
     requests: dict[str, str] = field(default_factory=dict)
     """Records of the requests that were carried out, by request id; see
     `requests.request_record`."""

@@ -8,6 +8,7 @@ import grpc.aio
 
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
+from svc_manager.domain.inputs import ChangeRemarks
 from svc_manager.usecases.activation import ActivatedExperiment, NewExperiment, ReopenRequest
 from svc_manager.usecases.agents import AgentDirectory
 from svc_manager.usecases.diagnosis import Diagnosis
@@ -132,6 +133,21 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
             request.experiment_id, _change(request), request.request_id
         )
         return pb.UpdateExperimentResponse(experiment=experiment)
+
+    async def ChangeRemarks(
+        self, request: pb.ChangeRemarksRequest, context: Context
+    ) -> pb.ChangeRemarksResponse:
+        """Change note, tags or star of an experiment or a trial; return the new remarks."""
+        change = ChangeRemarks(
+            request.trial_id,
+            request.note if request.HasField("note") else None,
+            tuple(request.tags.tags) if request.HasField("tags") else None,
+            request.starred if request.HasField("starred") else None,
+        )
+        remarks = await self._experiments.change_remarks(
+            request.experiment_id, change, request.request_id
+        )
+        return pb.ChangeRemarksResponse(remarks=remarks)
 
     async def ImportData(
         self, request: pb.ImportDataRequest, context: Context

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from nni_proto.common.v1 import value_pb2
+from nni_proto.common.v1 import remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb2
 from nni_wire.values import blob_of
@@ -24,9 +24,10 @@ from svc_common.logs import get_logger
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
-from svc_manager.converters.views import exported_view
+from svc_manager.converters.views import exported_view, write_remarks
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
-from svc_manager.domain.inputs import ImportData, RecordedCommand, Stop, Update
+from svc_manager.domain.inputs import ChangeRemarks, ImportData, RecordedCommand, Stop, Update
+from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.trial import Trial
 from svc_manager.pagination import Page, Place, page_after
 from svc_manager.pagination import page_size as sized
@@ -249,6 +250,22 @@ class Experiments:
         )
         await actor.submit(RecordedCommand(update, request_id, "UpdateExperiment"))
         return await self._loaded(actor.view())
+
+    async def change_remarks(
+        self, experiment_id: str, change: ChangeRemarks, request_id: str = ""
+    ) -> remarks_pb2.Remarks:
+        """Change note, tags or star of an experiment or a trial; return the new remarks.
+
+        Raises:
+            InvalidArgumentError: a value breaks its rule; nothing was changed.
+            NotFoundError: the experiment has no such trial.
+            FailedPreconditionError: it is open for reading only.
+        """
+        actor = await self._registry.find(experiment_id)
+        await actor.submit(RecordedCommand(change, request_id, "ChangeRemarks"))
+        found = remarks_pb2.Remarks()
+        write_remarks(found, actor.experiment.remarks.get(change.trial_id, Remarks()))
+        return found
 
     async def import_data(
         self, experiment_id: str, data: value_pb2.Value, request_id: str = ""

@@ -25,7 +25,7 @@ from svc_manager.agents.liveness import AgentMonitor
 from svc_manager.agents.pool_states import PoolStates
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.explanations import explanation_view
-from svc_manager.converters.views import counts_view, trial_view
+from svc_manager.converters.views import counts_view, trial_view, write_remarks
 from svc_manager.domain.explain import explain_next, explain_trial
 from svc_manager.domain.explanation import ExplanationContext
 from svc_manager.domain.inputs import AddTrial, KillTrial, RecordedCommand
@@ -316,6 +316,12 @@ class Trials:
         )
 
     def _view(self, experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
+        view = self._plain_view(experiment, trial)
+        if trial.id in experiment.remarks:
+            write_remarks(view.remarks, experiment.remarks[trial.id])
+        return view
+
+    def _plain_view(self, experiment: Experiment, trial: Trial) -> trial_pb2.Trial:
         if trial.pool == LOCAL_POOL:
             return trial_view(trial, experiment.directory, LOCAL_PLATFORM)
         platforms = experiment.settings.platforms

@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.common.v1 import metric_pb2, remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_common.experiment_files import ExperimentRoots
+from svc_manager.domain.inputs import ChangeRemarks
 from svc_manager.pagination import Page
 from svc_manager.ports import FolderOpener
 from svc_manager.telemetry.metrics import Instruments
@@ -73,6 +74,12 @@ class ExperimentUseCases(Protocol):
         self, experiment_id: str, change: ConfigChange, request_id: str = ""
     ) -> experiment_pb2.Experiment:
         """Change an experiment's budgets or search space; return the changed experiment."""
+        ...
+
+    async def change_remarks(
+        self, experiment_id: str, change: ChangeRemarks, request_id: str = ""
+    ) -> remarks_pb2.Remarks:
+        """Change note, tags or star of an experiment or a trial; return the new remarks."""
         ...
 
     async def import_data(

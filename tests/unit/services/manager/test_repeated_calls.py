@@ -111,6 +111,15 @@ async def import_data(api: Api, request_id: str) -> Message:
     )
 
 
+async def change_remarks(api: Api, request_id: str) -> Message:
+    return await api.experiments.ChangeRemarks(
+        pb.ChangeRemarksRequest(
+            request_id=request_id, experiment_id=api.experiment_id, note="look again"
+        ),
+        NO_CONTEXT,
+    )
+
+
 async def drain(api: Api, request_id: str) -> Message:
     return await api.experiments.DrainRunner(
         pb.DrainRunnerRequest(request_id=request_id, runner_id=api.world.agent.runner_id),
@@ -139,11 +148,12 @@ async def add(api: Api, request_id: str) -> Message:
 ON_STOPPED = (resume, view, delete)
 CALLS: tuple[Call, ...] = (
     *ON_STOPPED,
-    *(stop, update, import_data, drain, kill, add),
+    *(stop, update, import_data, change_remarks, drain, kill, add),
 )
 ALL = {
     *("CreateExperiment", "ResumeExperiment", "ViewExperiment", "StopExperiment"),
     *("DeleteExperiment", "UpdateExperiment", "ImportData", "DrainRunner"),
+    "ChangeRemarks",
     *("KillTrial", "AddTrial"),
 }
 

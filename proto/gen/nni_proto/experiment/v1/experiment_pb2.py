@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from nni_proto.common.v1 import remarks_pb2 as nni__proto_dot_common_dot_v1_dot_remarks__pb2
 from nni_proto.experiment.v1 import config_pb2 as nni__proto_dot_experiment_dot_v1_dot_config__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/experiment/v1/experiment.proto\x12\x17nni_proto.experiment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$nni_proto/experiment/v1/config.proto\"[\n\x10\x45xperimentReason\x12\x37\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32(.nni_proto.experiment.v1.ExperimentCause\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xb9\x05\n\nExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x37\n\x05state\x18\x02 \x01(\x0e\x32(.nni_proto.experiment.v1.ExperimentState\x12\x39\n\x06\x63onfig\x18\x03 \x01(\x0b\x32).nni_proto.experiment.v1.ExperimentConfig\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x0e\x65xecution_time\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10next_sequence_id\x18\t \x01(\x03\x12J\n\x0ctrial_counts\x18\n \x03(\x0b\x32\x34.nni_proto.experiment.v1.Experiment.TrialCountsEntry\x12\x0e\n\x06\x65rrors\x18\x0b \x03(\t\x12\x13\n\x0bwaiting_for\x18\x0c \x01(\t\x12\x11\n\tdirectory\x18\r \x01(\t\x12\x0c\n\x04port\x18\x0e \x01(\x05\x12\x12\n\nurl_prefix\x18\x0f \x01(\t\x12\x12\n\nrepeatable\x18\x10 \x01(\x08\x12\x17\n\nbest_value\x18\x11 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\rbest_trial_id\x18\x12 \x01(\t\x12\x11\n\talgorithm\x18\x13 \x01(\t\x1a\x32\n\x10TrialCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\r\n\x0b_best_value*\xd2\x02\n\x0f\x45xperimentState\x12 \n\x1c\x45XPERIMENT_STATE_UNSPECIFIED\x10\x00\x12 \n\x1c\x45XPERIMENT_STATE_INITIALIZED\x10\x01\x12\x1c\n\x18\x45XPERIMENT_STATE_RUNNING\x10\x02\x12\"\n\x1e\x45XPERIMENT_STATE_NO_MORE_TRIAL\x10\x03\x12(\n$EXPERIMENT_STATE_TUNER_NO_MORE_TRIAL\x10\x04\x12\x19\n\x15\x45XPERIMENT_STATE_DONE\x10\x05\x12\x1a\n\x16\x45XPERIMENT_STATE_ERROR\x10\x06\x12\x1d\n\x19\x45XPERIMENT_STATE_STOPPING\x10\x07\x12\x1c\n\x18\x45XPERIMENT_STATE_STOPPED\x10\x08\x12\x1b\n\x17\x45XPERIMENT_STATE_VIEWED\x10\t*\xc3\x03\n\x0f\x45xperimentCause\x12 \n\x1c\x45XPERIMENT_CAUSE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x45XPERIMENT_CAUSE_CREATED\x10\x01\x12&\n\"EXPERIMENT_CAUSE_ALGORITHM_STARTED\x10\x02\x12!\n\x1d\x45XPERIMENT_CAUSE_TRIAL_NUMBER\x10\x03\x12\x1d\n\x19\x45XPERIMENT_CAUSE_DURATION\x10\x04\x12\'\n#EXPERIMENT_CAUSE_NO_MORE_PARAMETERS\x10\x05\x12&\n\"EXPERIMENT_CAUSE_ALGORITHM_GAVE_UP\x10\x06\x12$\n EXPERIMENT_CAUSE_STOPPED_BY_USER\x10\x07\x12\'\n#EXPERIMENT_CAUSE_MANAGER_TERMINATED\x10\x08\x12\x1c\n\x18\x45XPERIMENT_CAUSE_RESUMED\x10\t\x12\'\n#EXPERIMENT_CAUSE_OPENED_FOR_READING\x10\n\x12\x1f\n\x1b\x45XPERIMENT_CAUSE_LOG_COPIED\x10\x0b\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(nni_proto/experiment/v1/experiment.proto\x12\x17nni_proto.experiment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!nni_proto/common/v1/remarks.proto\x1a$nni_proto/experiment/v1/config.proto\"[\n\x10\x45xperimentReason\x12\x37\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32(.nni_proto.experiment.v1.ExperimentCause\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xe8\x05\n\nExperiment\x12\n\n\x02id\x18\x01 \x01(\t\x12\x37\n\x05state\x18\x02 \x01(\x0e\x32(.nni_proto.experiment.v1.ExperimentState\x12\x39\n\x06\x63onfig\x18\x03 \x01(\x0b\x32).nni_proto.experiment.v1.ExperimentConfig\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\x0e\x65xecution_time\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10next_sequence_id\x18\t \x01(\x03\x12J\n\x0ctrial_counts\x18\n \x03(\x0b\x32\x34.nni_proto.experiment.v1.Experiment.TrialCountsEntry\x12\x0e\n\x06\x65rrors\x18\x0b \x03(\t\x12\x13\n\x0bwaiting_for\x18\x0c \x01(\t\x12\x11\n\tdirectory\x18\r \x01(\t\x12\x0c\n\x04port\x18\x0e \x01(\x05\x12\x12\n\nurl_prefix\x18\x0f \x01(\t\x12\x12\n\nrepeatable\x18\x10 \x01(\x08\x12\x17\n\nbest_value\x18\x11 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\rbest_trial_id\x18\x12 \x01(\t\x12\x11\n\talgorithm\x18\x13 \x01(\t\x12-\n\x07remarks\x18\x14 \x01(\x0b\x32\x1c.nni_proto.common.v1.Remarks\x1a\x32\n\x10TrialCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\r\n\x0b_best_value*\xd2\x02\n\x0f\x45xperimentState\x12 \n\x1c\x45XPERIMENT_STATE_UNSPECIFIED\x10\x00\x12 \n\x1c\x45XPERIMENT_STATE_INITIALIZED\x10\x01\x12\x1c\n\x18\x45XPERIMENT_STATE_RUNNING\x10\x02\x12\"\n\x1e\x45XPERIMENT_STATE_NO_MORE_TRIAL\x10\x03\x12(\n$EXPERIMENT_STATE_TUNER_NO_MORE_TRIAL\x10\x04\x12\x19\n\x15\x45XPERIMENT_STATE_DONE\x10\x05\x12\x1a\n\x16\x45XPERIMENT_STATE_ERROR\x10\x06\x12\x1d\n\x19\x45XPERIMENT_STATE_STOPPING\x10\x07\x12\x1c\n\x18\x45XPERIMENT_STATE_STOPPED\x10\x08\x12\x1b\n\x17\x45XPERIMENT_STATE_VIEWED\x10\t*\xc3\x03\n\x0f\x45xperimentCause\x12 \n\x1c\x45XPERIMENT_CAUSE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x45XPERIMENT_CAUSE_CREATED\x10\x01\x12&\n\"EXPERIMENT_CAUSE_ALGORITHM_STARTED\x10\x02\x12!\n\x1d\x45XPERIMENT_CAUSE_TRIAL_NUMBER\x10\x03\x12\x1d\n\x19\x45XPERIMENT_CAUSE_DURATION\x10\x04\x12\'\n#EXPERIMENT_CAUSE_NO_MORE_PARAMETERS\x10\x05\x12&\n\"EXPERIMENT_CAUSE_ALGORITHM_GAVE_UP\x10\x06\x12$\n EXPERIMENT_CAUSE_STOPPED_BY_USER\x10\x07\x12\'\n#EXPERIMENT_CAUSE_MANAGER_TERMINATED\x10\x08\x12\x1c\n\x18\x45XPERIMENT_CAUSE_RESUMED\x10\t\x12\'\n#EXPERIMENT_CAUSE_OPENED_FOR_READING\x10\n\x12\x1f\n\x1b\x45XPERIMENT_CAUSE_LOG_COPIED\x10\x0b\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,14 +37,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._loaded_options = None
   _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_EXPERIMENTSTATE']._serialized_start=966
-  _globals['_EXPERIMENTSTATE']._serialized_end=1304
-  _globals['_EXPERIMENTCAUSE']._serialized_start=1307
-  _globals['_EXPERIMENTCAUSE']._serialized_end=1758
-  _globals['_EXPERIMENTREASON']._serialized_start=172
-  _globals['_EXPERIMENTREASON']._serialized_end=263
-  _globals['_EXPERIMENT']._serialized_start=266
-  _globals['_EXPERIMENT']._serialized_end=963
-  _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._serialized_start=898
-  _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._serialized_end=948
+  _globals['_EXPERIMENTSTATE']._serialized_start=1048
+  _globals['_EXPERIMENTSTATE']._serialized_end=1386
+  _globals['_EXPERIMENTCAUSE']._serialized_start=1389
+  _globals['_EXPERIMENTCAUSE']._serialized_end=1840
+  _globals['_EXPERIMENTREASON']._serialized_start=207
+  _globals['_EXPERIMENTREASON']._serialized_end=298
+  _globals['_EXPERIMENT']._serialized_start=301
+  _globals['_EXPERIMENT']._serialized_end=1045
+  _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._serialized_start=980
+  _globals['_EXPERIMENT_TRIALCOUNTSENTRY']._serialized_end=1030
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from nni_proto.common.v1 import remarks_pb2 as _remarks_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.experiment.v1 import config_pb2 as _config_pb2
 from nni_proto.experiment.v1 import event_pb2 as _event_pb2
@@ -571,6 +572,90 @@ class UpdateExperimentResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateExperimentResponse: _TypeAlias = UpdateExperimentResponse  # noqa: Y015
+
+@_typing.final
+class ChangeRemarksRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EXPERIMENT_ID_FIELD_NUMBER: _builtins.int
+    TRIAL_ID_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    STARRED_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    experiment_id: _builtins.str
+    trial_id: _builtins.str
+    """Empty: remarks on the experiment."""
+    note: _builtins.str
+    """Unset fields are unchanged."""
+    starred: _builtins.bool
+    @_builtins.property
+    def tags(self) -> Global___TagList: ...
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        experiment_id: _builtins.str = ...,
+        trial_id: _builtins.str = ...,
+        note: _builtins.str | None = ...,
+        tags: Global___TagList | None = ...,
+        starred: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_note", b"_note", "_starred", b"_starred", "note", b"note", "starred", b"starred", "tags", b"tags"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_note", b"_note", "_starred", b"_starred", "experiment_id", b"experiment_id", "note", b"note", "request_id", b"request_id", "starred", b"starred", "tags", b"tags", "trial_id", b"trial_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
+    _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
+    _WhichOneofReturnType__starred: _TypeAlias = _typing.Literal["starred"]  # noqa: Y015
+    _WhichOneofArgType__starred: _TypeAlias = _typing.Literal["_starred", b"_starred"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__note) -> _WhichOneofReturnType__note | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__starred) -> _WhichOneofReturnType__starred | None: ...
+
+Global___ChangeRemarksRequest: _TypeAlias = ChangeRemarksRequest  # noqa: Y015
+
+@_typing.final
+class TagList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TagList: _TypeAlias = TagList  # noqa: Y015
+
+@_typing.final
+class ChangeRemarksResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMARKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def remarks(self) -> _remarks_pb2.Remarks: ...
+    def __init__(
+        self,
+        *,
+        remarks: _remarks_pb2.Remarks | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["remarks", b"remarks"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["remarks", b"remarks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeRemarksResponse: _TypeAlias = ChangeRemarksResponse  # noqa: Y015
 
 @_typing.final
 class ImportDataRequest(_message.Message):

@@ -76,6 +76,11 @@ class ExperimentServiceStub:
                 request_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentResponse.FromString,
                 _registered_method=True)
+        self.ChangeRemarks = channel.unary_unary(
+                '/nni_proto.experiment.v1.ExperimentService/ChangeRemarks',
+                request_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksResponse.FromString,
+                _registered_method=True)
         self.ImportData = channel.unary_unary(
                 '/nni_proto.experiment.v1.ExperimentService/ImportData',
                 request_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ImportDataRequest.SerializeToString,
@@ -180,6 +185,13 @@ class ExperimentServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeRemarks(self, request, context):
+        """Changes note, tags or star of an experiment or of a trial; stopped ones, too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportData(self, request, context):
         """Imports samples into the algorithm.
         """
@@ -278,6 +290,11 @@ def add_ExperimentServiceServicer_to_server(servicer, server):
                     servicer.UpdateExperiment,
                     request_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentRequest.FromString,
                     response_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentResponse.SerializeToString,
+            ),
+            'ChangeRemarks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeRemarks,
+                    request_deserializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksRequest.FromString,
+                    response_serializer=nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksResponse.SerializeToString,
             ),
             'ImportData': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportData,
@@ -538,6 +555,33 @@ class ExperimentService:
             '/nni_proto.experiment.v1.ExperimentService/UpdateExperiment',
             nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentRequest.SerializeToString,
             nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.UpdateExperimentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeRemarks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nni_proto.experiment.v1.ExperimentService/ChangeRemarks',
+            nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksRequest.SerializeToString,
+            nni__proto_dot_experiment_dot_v1_dot_experiment__service__pb2.ChangeRemarksResponse.FromString,
             options,
             channel_credentials,
             insecure,

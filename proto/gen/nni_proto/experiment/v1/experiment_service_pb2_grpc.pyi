@@ -53,6 +53,8 @@ class ExperimentServiceStub:
     """Deletes log, folder and blobs of a stopped experiment."""
     UpdateExperiment: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.UpdateExperimentRequest, _experiment_service_pb2.UpdateExperimentResponse]
     """Changes budgets or search space of an experiment."""
+    ChangeRemarks: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ChangeRemarksRequest, _experiment_service_pb2.ChangeRemarksResponse]
+    """Changes note, tags or star of an experiment or of a trial; stopped ones, too."""
     ImportData: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ImportDataRequest, _experiment_service_pb2.ImportDataResponse]
     """Imports samples into the algorithm."""
     ExportData: _grpc.UnaryUnaryMultiCallable[_experiment_service_pb2.ExportDataRequest, _experiment_service_pb2.ExportDataResponse]
@@ -95,6 +97,8 @@ class ExperimentServiceAsyncStub(ExperimentServiceStub):
     """Deletes log, folder and blobs of a stopped experiment."""
     UpdateExperiment: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.UpdateExperimentRequest, _experiment_service_pb2.UpdateExperimentResponse]  # type: ignore[assignment]
     """Changes budgets or search space of an experiment."""
+    ChangeRemarks: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ChangeRemarksRequest, _experiment_service_pb2.ChangeRemarksResponse]  # type: ignore[assignment]
+    """Changes note, tags or star of an experiment or of a trial; stopped ones, too."""
     ImportData: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ImportDataRequest, _experiment_service_pb2.ImportDataResponse]  # type: ignore[assignment]
     """Imports samples into the algorithm."""
     ExportData: _aio.UnaryUnaryMultiCallable[_experiment_service_pb2.ExportDataRequest, _experiment_service_pb2.ExportDataResponse]  # type: ignore[assignment]
@@ -182,6 +186,14 @@ class ExperimentServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_experiment_service_pb2.UpdateExperimentResponse, _abc.Awaitable[_experiment_service_pb2.UpdateExperimentResponse]]:
         """Changes budgets or search space of an experiment."""
+
+    @_abc_1.abstractmethod
+    def ChangeRemarks(
+        self,
+        request: _experiment_service_pb2.ChangeRemarksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_experiment_service_pb2.ChangeRemarksResponse, _abc.Awaitable[_experiment_service_pb2.ChangeRemarksResponse]]:
+        """Changes note, tags or star of an experiment or of a trial; stopped ones, too."""
 
     @_abc_1.abstractmethod
     def ImportData(

@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from nni_proto.common.v1 import metric_pb2 as _metric_pb2
+from nni_proto.common.v1 import remarks_pb2 as _remarks_pb2
 from nni_proto.common.v1 import value_pb2 as _value_pb2
 from nni_proto.trial.v1 import cause_pb2 as _cause_pb2
 import builtins as _builtins
@@ -110,6 +111,7 @@ class Trial(_message.Message):
     WAIT_FIELD_NUMBER: _builtins.int
     LOSS_FIELD_NUMBER: _builtins.int
     CHECKPOINT_STEP_FIELD_NUMBER: _builtins.int
+    REMARKS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """5 characters of [A-Za-z0-9], unique in the experiment."""
     state: Global___TrialState.ValueType
@@ -165,6 +167,10 @@ class Trial(_message.Message):
     def loss(self) -> _cause_pb2.LossReason:
         """The last lost attempt. Unset: none was lost."""
 
+    @_builtins.property
+    def remarks(self) -> _remarks_pb2.Remarks:
+        """Unset: there are none."""
+
     def __init__(
         self,
         *,
@@ -193,10 +199,11 @@ class Trial(_message.Message):
         wait: _cause_pb2.WaitReason | None = ...,
         loss: _cause_pb2.LossReason | None = ...,
         checkpoint_step: _builtins.int | None = ...,
+        remarks: _remarks_pb2.Remarks | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameters", b"parameters", "provenance", b"provenance", "started_at", b"started_at", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameters", b"parameters", "provenance", b"provenance", "remarks", b"remarks", "started_at", b"started_at", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "directory", b"directory", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step", "_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint_step", b"checkpoint_step", "created_at", b"created_at", "directory", b"directory", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "final_metric", b"final_metric", "gpu_indices", b"gpu_indices", "id", b"id", "intermediate_count", b"intermediate_count", "last_intermediate", b"last_intermediate", "loss", b"loss", "parameter_id", b"parameter_id", "parameters", b"parameters", "platform", b"platform", "provenance", b"provenance", "reason", b"reason", "remarks", b"remarks", "runner_id", b"runner_id", "sequence_id", b"sequence_id", "source", b"source", "started_at", b"started_at", "state", b"state", "stop", b"stop", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__checkpoint_step: _TypeAlias = _typing.Literal["checkpoint_step"]  # noqa: Y015
     _WhichOneofArgType__checkpoint_step: _TypeAlias = _typing.Literal["_checkpoint_step", b"_checkpoint_step"]  # noqa: Y015

@@ -11,6 +11,7 @@ from svc_manager.web.handlers import (
     events,
     experiments,
     files,
+    remarks,
     tensorboards,
     trial_output,
     trials,
@@ -44,6 +45,8 @@ _CONFIG: Final = {
         "A configuration in schema v2, camelCase; paths are absolute, the search space is inline."
     ),
 }
+_REMARKS: Final = record({}, {"note": TEXT, "tags": array(TEXT), "starred": {"type": "boolean"}})
+"""Fields that are absent stay as they are."""
 _BULK_BYTES: Final = SEARCH_SPACE_LIMIT_BYTES + 1_000_000
 """Body limit of routes that carry a search space: the largest one, and 1 MB for the rest."""
 
@@ -158,6 +161,24 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Delete the stopped experiment with all its data",
         record({"remainingFolders": INTEGER}),
         rule=CHANGES,
+    ),
+    Route(
+        "PUT",
+        "/experiment/remarks",
+        remarks.change_experiment_remarks,
+        "Change note, tags or star of the experiment",
+        component("Remarks"),
+        rule=CHANGES,
+        body=_REMARKS,
+    ),
+    Route(
+        "PUT",
+        "/trial-jobs/{trial_id}/remarks",
+        remarks.change_trial_remarks,
+        "Change note, tags or star of a trial",
+        component("Remarks"),
+        rule=CHANGES,
+        body=_REMARKS,
     ),
     Route(
         "POST",

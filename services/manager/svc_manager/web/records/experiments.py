@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
 from svc_manager.web.records.config import config_to_json, optimize_mode
+from svc_manager.web.records.remarks import remarks_record
 from svc_manager.web.records.scalars import (
     experiment_state_name,
     to_ms,
@@ -38,6 +39,8 @@ def profile(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
     if experiment.HasField("best_value"):
         out["bestValue"] = experiment.best_value
         out["bestTrialId"] = experiment.best_trial_id
+    if experiment.HasField("remarks"):
+        out["remarks"] = remarks_record(experiment.remarks)
     return out
 
 
@@ -74,6 +77,7 @@ def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -
         "prefixUrl": experiment.url_prefix or None,
         "trialCounts": dict(experiment.trial_counts),
         "bestValue": experiment.best_value if experiment.HasField("best_value") else None,
+        "remarks": remarks_record(experiment.remarks),
     }
 
 

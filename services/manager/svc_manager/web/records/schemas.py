@@ -81,6 +81,13 @@ COMPONENTS: Final[dict[str, Any]] = {
         }
     ),
     "Status": record({"status": _EXPERIMENT_STATE, "errors": array(TEXT), "waitingFor": TEXT}),
+    "Remarks": record(
+        {
+            "note": TEXT,
+            "tags": array(TEXT),
+            "starred": {"type": "boolean"},
+        }
+    ),
     "Profile": record(
         {
             "id": TEXT,
@@ -102,6 +109,7 @@ COMPONENTS: Final[dict[str, Any]] = {
             "endTime": MILLISECONDS,
             "bestValue": ANY,
             "bestTrialId": TEXT,
+            "remarks": component("Remarks"),
         },
     ),
     "Metadata": record(
@@ -120,6 +128,7 @@ COMPONENTS: Final[dict[str, Any]] = {
             "prefixUrl": {"type": ["string", "null"]},
             "trialCounts": {"type": "object", "additionalProperties": INTEGER},
             "bestValue": ANY,
+            "remarks": component("Remarks"),
         }
     ),
     "Metric": record(
@@ -172,6 +181,7 @@ COMPONENTS: Final[dict[str, Any]] = {
             "platform": TEXT,
             "gpuIndices": array(INTEGER),
             "provenance": ANY,
+            "remarks": component("Remarks"),
         },
     ),
     "Explanation": record(

@@ -7,6 +7,7 @@ from typing import Any
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.trial.v1 import cause_pb2, trial_pb2, trial_service_pb2
 from svc_manager.web.records.encoding import to_json
+from svc_manager.web.records.remarks import remarks_record
 from svc_manager.web.records.scalars import (
     metric_type_name,
     source_name,
@@ -44,6 +45,8 @@ def trial(message: trial_pb2.Trial) -> dict[str, Any]:
         out["finalMetricData"] = [metric(message.id, message.parameter_id, message.final_metric)]
     if message.HasField("last_intermediate"):
         out["latestIntermediate"] = value_of(message.last_intermediate.value)
+    if message.HasField("remarks"):
+        out["remarks"] = remarks_record(message.remarks)
     _add_details(out, message)
     return out
 

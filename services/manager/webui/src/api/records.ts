@@ -66,6 +66,14 @@ export interface Profile {
   endTime?: number;
   bestValue?: Json;
   bestTrialId?: string;
+  remarks?: Remarks;
+}
+
+/** Note, tags and star of an experiment or a trial. */
+export interface Remarks {
+  note: string;
+  tags: string[];
+  starred: boolean;
 }
 
 export interface Metadata {
@@ -82,6 +90,7 @@ export interface Metadata {
   logDir: string;
   trialCounts: Record<string, number>;
   bestValue: Json;
+  remarks: Remarks;
 }
 
 export interface Metric {
@@ -124,6 +133,7 @@ export interface Trial {
   platform?: string;
   gpuIndices?: number[];
   provenance?: Json;
+  remarks?: Remarks;
 }
 
 export interface TensorBoard {

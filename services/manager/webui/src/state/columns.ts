@@ -16,6 +16,8 @@ export interface Column {
   /** Width in px; a table that is too wide scrolls sideways. */
   width: number;
   number?: boolean;
+  /** Whether the value is a list of which the search finds each item. */
+  many?: boolean;
 }
 
 const seconds = (value: number | null) => (value === null ? "–" : formatDuration(value));
@@ -113,6 +115,28 @@ const FIXED: Column[] = [
     text: (t) => t.record.gpuIndices?.join(", ") ?? "–",
   },
   {
+    key: "star",
+    title: "Star",
+    width: 70,
+    value: (t) => (t.record.remarks?.starred ? "yes" : undefined),
+    text: (t) => (t.record.remarks?.starred ? "★" : "–"),
+  },
+  {
+    key: "tags",
+    title: "Tags",
+    width: 150,
+    many: true,
+    value: (t) => (t.record.remarks?.tags.length ? t.record.remarks.tags : undefined),
+    text: (t) => t.record.remarks?.tags.join(", ") || "–",
+  },
+  {
+    key: "note",
+    title: "Note",
+    width: 220,
+    value: (t) => t.record.remarks?.note || undefined,
+    text: (t) => t.record.remarks?.note.split("\n")[0] || "–",
+  },
+  {
     key: "message",
     title: "Message",
     width: 260,
@@ -187,7 +211,8 @@ export function allColumns(
 }
 
 /** Return the keys of the columns that are visible by default. */
-export function defaultColumns(all: Column[], trials: Iterable<Trial>): string[] {
+export function defaultColumns(all: Column[], trialsOnce: Iterable<Trial>): string[] {
+  const trials = [...trialsOnce];
   const parameters = all.filter((one) => one.key.startsWith("p:")).slice(0, MAX_PARAMETERS);
   const metrics = all.filter((one) => one.key.startsWith("m:")).slice(0, 3);
   const stopped = hasOnlyIntermediates(trials) ? ["best"] : [];
@@ -199,7 +224,18 @@ export function defaultColumns(all: Column[], trials: Iterable<Trial>): string[]
     ...stopped,
     ...metrics.map((one) => one.key),
     ...parameters.map((one) => one.key),
+    ...remarkColumns(trials),
   ];
+}
+
+/** Return the keys of the columns of remarks that a trial has. */
+function remarkColumns(trials: Iterable<Trial>): string[] {
+  let [star, tags] = [false, false];
+  for (const { record } of trials) {
+    star ||= record.remarks?.starred ?? false;
+    tags ||= (record.remarks?.tags.length ?? 0) > 0;
+  }
+  return [...(star ? ["star"] : []), ...(tags ? ["tags"] : [])];
 }
 
 /** Whether a trial ended with intermediate results but without a result. */

@@ -14,6 +14,9 @@ export interface EventData {
   runnerId?: string;
   endedAt?: number;
   state?: TrialState;
+  note?: string;
+  tags?: string[];
+  starred?: boolean;
 }
 
 /**
@@ -44,6 +47,11 @@ export function changedRecord(
         ...record,
         status: data.state,
         ...(data.endedAt === undefined ? {} : { endTime: data.endedAt }),
+      };
+    case "remarks_changed":
+      return {
+        ...record,
+        remarks: { note: data.note ?? "", tags: data.tags ?? [], starred: data.starred ?? false },
       };
     default:
       return null;
@@ -76,6 +84,7 @@ function withMetric(record: TrialRecord, data: EventData): TrialRecord | null {
 /** Whether the whole record has to be requested after an event. */
 export function needsRecord(kind: string, data: EventData): boolean {
   // An event has null in place of a long value.
+  if (kind === "remarks_changed") return false;
   if (kind === "metric_reported") return (data.metric?.value ?? null) === null;
   return true;
 }

@@ -7,6 +7,7 @@
 import type { Json } from "../api/records";
 import { formatState, parameterText } from "../format";
 import type { Column } from "./columns";
+import { remarksText } from "./remarks";
 import type { Trial } from "./trial";
 
 type Test = (trial: Trial, now: number) => boolean;
@@ -28,6 +29,8 @@ const ALIASES: Record<string, string> = {
   metric: "result",
   default: "result",
   trial: "id",
+  tag: "tags",
+  starred: "star",
 };
 
 /** Return the filter of a search text over these columns. */
@@ -80,6 +83,8 @@ function wordTest(text: string): Test {
     String(trial.number) === word ||
     trial.state.toLowerCase().startsWith(word.replaceAll(" ", "_")) ||
     formatState(trial.state).startsWith(word) ||
+    (trial.record.remarks !== undefined &&
+      remarksText(trial.record.remarks).toLowerCase().includes(word)) ||
     Object.values(trial.flat).some((value) => comparable(parameterText(value)).includes(word));
 }
 
@@ -135,6 +140,8 @@ function equals(column: Column, trial: Trial, now: number, wanted: string): bool
   const value = column.value(trial, now);
   if (wanted === "" || value === undefined) return wanted === "" && value === undefined;
   if (typeof value === "number") return value === Number(wanted);
+  if (column.many && Array.isArray(value))
+    return value.some((one) => comparable(parameterText(one)) === comparable(wanted));
   const text = comparable(wanted);
   return comparable(parameterText(value)) === text || comparable(column.text(trial, now)) === text;
 }

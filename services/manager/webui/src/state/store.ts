@@ -8,6 +8,7 @@ import type {
   Status,
   Trial as TrialRecord,
 } from "../api/records";
+import type { Remarks } from "../api/records";
 import { type EventData, changedRecord, needsRecord } from "./deltas";
 import { Pace } from "./pace";
 import { dimensionsOf } from "./space";
@@ -42,6 +43,7 @@ const EVENTS = [
   "search_space_changed",
   "data_imported",
   "custom_trial_added",
+  "remarks_changed",
   "experiment_state_changed",
   "experiment_ended",
   "listener_opened",
@@ -196,6 +198,20 @@ export class Store {
     this.profile = await this.client.send<Profile>("PUT", `experiment?update_type=${type}`, {
       params: { [field]: value },
     });
+    this.notify();
+  }
+
+  /** Change remarks on a trial; empty id: on the experiment. */
+  async changeRemarks(id: string, change: Partial<Remarks>): Promise<void> {
+    if (!id) {
+      const remarks = await this.client.send<Remarks>("PUT", "experiment/remarks", change);
+      if (this.profile) this.profile = { ...this.profile, remarks };
+    } else {
+      const path = encodeURIComponent(id);
+      const remarks = await this.client.send<Remarks>("PUT", `trial-jobs/${path}/remarks`, change);
+      const known = this.trials.get(id);
+      if (known) this.put({ ...known.record, remarks });
+    }
     this.notify();
   }
 

@@ -12,6 +12,7 @@ import { useApp } from "../state/context";
 import { shownState } from "../state/outcome";
 import { type Sort, listOf, sortOf, sortText } from "../state/page_location";
 import { usePlaceValue } from "../state/place_value";
+import { remarksText } from "../state/remarks";
 import { LIVE, TRIAL_STATES, countLive } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
 import { ExperimentActions } from "./experiment_actions";
@@ -51,7 +52,9 @@ export function Experiments({ own }: { own: string }) {
     const since = Date.now() - AGES[age]![1] * DAY_MS;
     const matching = (all ?? []).filter(
       (one) =>
-        `${one.id} ${one.name} ${one.tag.join(" ")}`.toLowerCase().includes(wanted) &&
+        `${one.id} ${one.name} ${one.tag.join(" ")} ${remarksText(one.remarks)}`
+          .toLowerCase()
+          .includes(wanted) &&
         (states.length === 0 || states.includes(one.status)) &&
         (!platform || one.platform === platform) &&
         (one.startTime ?? Date.now()) >= since,
@@ -68,7 +71,7 @@ export function Experiments({ own }: { own: string }) {
     // Columns with one value only are hidden.
     const hidden = new Set<string>();
     if (platforms.length < 2) hidden.add("platform");
-    if (!all?.some((one) => one.tag.length)) hidden.add("tag");
+    if (!all?.some((one) => tagsOf(one).length)) hidden.add("tag");
     if (!canChange) hidden.add("actions");
     return columnsFor(own, setActing).filter(({ key }) => !hidden.has(key));
   }, [all, own, canChange]);
@@ -86,7 +89,7 @@ export function Experiments({ own }: { own: string }) {
         <input
           type="search"
           class="grow"
-          placeholder="Search: id, name or tag"
+          placeholder="Search: id, name, tag, note, or starred"
           aria-label="Search experiments"
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
@@ -209,6 +212,9 @@ function addressOf(one: Metadata, own: string): string {
   return one.id === own ? "oview" : `oview?id=${encodeURIComponent(one.id)}`;
 }
 
+/** Return the tags of the configuration and those of users. */
+const tagsOf = (one: Metadata) => [...one.tag, ...one.remarks.tags];
+
 const created = (one: Metadata) =>
   Object.values(one.trialCounts).reduce((sum, number) => sum + number, 0);
 
@@ -222,7 +228,7 @@ const VALUES: Record<string, (one: Metadata) => string | number | null> = {
   platform: (one) => one.platform,
   started: (one) => one.startTime,
   ended: (one) => (typeof one.endTime === "number" ? one.endTime : null),
-  tag: (one) => one.tag.join(" ") || null,
+  tag: (one) => tagsOf(one).join(" ") || null,
 };
 
 function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Metadata>[] {
@@ -237,7 +243,17 @@ function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Meta
         </a>
       ),
     },
-    { key: "name", title: "Name", width: 190, cell: (one) => one.name || "–" },
+    {
+      key: "name",
+      title: "Name",
+      width: 190,
+      cell: (one) => (
+        <span title={one.remarks.note}>
+          {one.remarks.starred ? <span aria-label="starred">★ </span> : null}
+          {one.name || "–"}
+        </span>
+      ),
+    },
     {
       key: "state",
       title: "State",
@@ -272,7 +288,7 @@ function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Meta
       width: 198,
       cell: (one) => (typeof one.endTime === "number" ? formatTime(one.endTime) : "–"),
     },
-    { key: "tag", title: "Tags", width: 80, cell: (one) => one.tag.join(", ") || "–" },
+    { key: "tag", title: "Tags", width: 110, cell: (one) => tagsOf(one).join(", ") || "–" },
     {
       key: "actions",
       title: "Actions",

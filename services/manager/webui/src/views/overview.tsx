@@ -10,6 +10,7 @@ import { DirectionSelect } from "../components/direction_select";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
 import { Parameters } from "../components/parameters";
+import { RemarksEditor } from "../components/remarks_editor";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
 import { sampleOf } from "../state/architectures";
@@ -206,6 +207,13 @@ function About({ store }: { store: Store }) {
           onClose={() => setActing(false)}
         />
       ) : null}
+      <RemarksEditor
+        remarks={profile!.remarks}
+        owner="the experiment"
+        editable={store.editable}
+        reason={store.readOnlyReason}
+        save={(change) => store.changeRemarks("", change)}
+      />
       <Pace store={store} />
       <Budgets store={store} />
       <dl class="facts columns">

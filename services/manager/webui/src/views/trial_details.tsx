@@ -11,6 +11,7 @@ import { Dialog } from "../components/dialog";
 import { Icon } from "../components/icon";
 import { LogView } from "../components/log_view";
 import { Parameters } from "../components/parameters";
+import { RemarksEditor } from "../components/remarks_editor";
 import { StatePill } from "../components/state_pill";
 import { Tabs } from "../components/tabs";
 import { sampleOf } from "../state/architectures";
@@ -116,6 +117,14 @@ export function TrialDetails({ id }: { id: string }) {
           </button>
         ) : null}
       </div>
+      <RemarksEditor
+        key={trial.id}
+        remarks={trial.record.remarks}
+        owner={`trial ${trial.number}`}
+        editable={store.editable}
+        reason={store.readOnlyReason}
+        save={(change) => store.changeRemarks(trial.id, change)}
+      />
       <Tabs label="Details of the trial" tabs={TABS} current={tab} onChange={setTab}>
         {tab === "summary" ? <Summary store={store} trial={trial} /> : null}
         {tab === "intermediates" ? <IntermediateResults store={store} trial={trial} /> : null}

@@ -143,3 +143,33 @@ def test_recover_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert with_help == DONE
     assert "FOLDER..." in capsys.readouterr().out
     assert main(["experiment", "recover"]) != DONE
+
+
+def test_tags_are_added_and_removed_and_the_star_is_set(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.add_trial("abcd1234", "high0", result=0.75)
+
+    assert main(["experiment", "tag", "abcd1234", "paper", "second run", "--star"]) == DONE
+    assert main(["experiment", "tag", "abcd", "paper", "--remove", "--no-star"]) == DONE
+    assert main(["experiment", "tag", "abcd", "--trial", "high0", "odd"]) == DONE
+    assert main(["experiment", "tag", "abcd"]) == DONE
+
+    assert capsys.readouterr().out.splitlines() == [
+        "★, paper, second run", "second run", "odd", "second run",
+    ]  # fmt: skip
+
+
+def test_note_is_replaced_and_printed(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.add_trial("abcd1234", "high0", result=0.75)
+
+    assert main(["experiment", "note", "abcd1234", "look again"]) == DONE
+    assert main(["experiment", "note", "abcd1234"]) == DONE
+    assert main(["experiment", "note", "abcd1234", "--trial", "high0", "an outlier"]) == DONE
+    assert main(["experiment", "note", "abcd1234", "--trial", "high0"]) == DONE
+
+    assert capsys.readouterr().out.splitlines() == ["look again", "an outlier"]

@@ -165,6 +165,8 @@ SAMPLES: list[events.Event] = [
     ),
     events.ExperimentTimeCounted(61_000),
     events.ExperimentMoved("/elsewhere"),
+    events.RemarksChanged("abcde", "look again", ("paper", "2nd run"), True),
+    events.RemarksChanged("", "", (), False),
     events.RequestRecorded("q", "me", "Create"),
 ]
 

@@ -26,7 +26,7 @@ from svc_common.errors import (
 )
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.adapters.event_file import read_records
-from svc_manager.domain.inputs import RecordedCommand, Update
+from svc_manager.domain.inputs import ChangeRemarks, RecordedCommand, Update
 from svc_manager.ports import PortTakenError
 from svc_manager.usecases.activation import NewExperiment, ReopenRequest
 from svc_manager.usecases.experiments import ConfigChange
@@ -103,6 +103,28 @@ async def test_the_folder_log_is_the_log(world: World) -> None:
         async for message in world.bus.events.read(experiment_id)
     ]
     assert in_file == on_bus
+
+
+async def test_remarks_on_a_stopped_experiment_survive_a_restart(tmp_path: Path) -> None:
+    async with InMemoryBus() as bus:
+        async with world_on(bus, tmp_path) as world:
+            experiment_id = await world.create()
+            await world.wait_for_state(experiment_id, DONE)
+            trial_id = (await world.manager.trials.list(experiment_id)).items[0].id
+            await world.experiments.stop(experiment_id)
+            await world.experiments.change_remarks(
+                experiment_id, ChangeRemarks(note="kept", tags=("a", "b"))
+            )
+            await world.experiments.change_remarks(
+                experiment_id, ChangeRemarks(trial_id, starred=True)
+            )
+        async with world_on(bus, tmp_path) as world:
+            view = (await world.experiments.get(experiment_id)).experiment
+            trial = await world.manager.trials.get(experiment_id, trial_id)
+
+    assert view.state == STOPPED
+    assert (view.remarks.note, list(view.remarks.tags)) == ("kept", ["a", "b"])
+    assert trial.remarks.starred
 
 
 async def test_a_seed_is_drawn_and_recorded(world: World) -> None:

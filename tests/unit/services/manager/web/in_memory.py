@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
-from nni_proto.common.v1 import metric_pb2, value_pb2
+from nni_proto.common.v1 import metric_pb2, remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
@@ -20,6 +20,9 @@ from svc_common.errors import (
     NotFoundError,
     ServiceError,
 )
+from svc_manager.converters.views import write_remarks
+from svc_manager.domain.inputs import ChangeRemarks
+from svc_manager.domain.remarks import Remarks
 from svc_manager.pagination import Page, number_of, page_behind, page_size
 from svc_manager.usecases.analyses import Front, Importance
 from svc_manager.usecases.experiments import (
@@ -175,6 +178,20 @@ class InMemoryExperiments:
             experiment.config.search_space.CopyFrom(change.search_space)
         experiment.revision += 1
         return experiment
+
+    async def change_remarks(
+        self, experiment_id: str, change: ChangeRemarks, request_id: str = ""
+    ) -> remarks_pb2.Remarks:
+        experiment = self._manager.changeable(experiment_id)
+        self._manager.request_ids.append(request_id)
+        trials = self._manager.trials[experiment_id]
+        if change.trial_id and change.trial_id not in trials:
+            raise NotFoundError("trial", change.trial_id)
+        held = trials[change.trial_id].remarks if change.trial_id else experiment.remarks
+        old = Remarks(held.note, tuple(held.tags), held.starred)
+        new = old.changed(note=change.note, tags=change.tags, starred=change.starred)
+        write_remarks(held, new)
+        return held
 
     async def import_data(
         self,

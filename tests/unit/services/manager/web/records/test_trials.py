@@ -42,6 +42,7 @@ def test_ended_trial_has_its_result_and_details(tmp_path: Path) -> None:
     message.platform = "local"
     message.gpu_indices.extend([0, 3])
     message.provenance.CopyFrom(to_value({"nni": "4"}))
+    message.remarks.starred = True
 
     record = records.trial(message)
 
