@@ -22,6 +22,7 @@ from nni.cli import (
     nas,
     platforms,
     pool,
+    quickstart,
     replay,
     runner,
     save,
@@ -120,6 +121,7 @@ app.add_typer(runner.app, name="runner")
 app.add_typer(storage.app, name="storage")
 app.add_typer(algo.app, name="algo")
 app.add_typer(access.app, name="token")
+quickstart.register(app)
 search_space.register(app)
 machine.register(app)
 doctor.register(app)

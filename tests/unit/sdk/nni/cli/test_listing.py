@@ -14,7 +14,10 @@ from nni.cli.listing import Form, csv_of, write_listing
 from nni.cli.main import DONE, REFUSED, main
 from tests.support.in_memory_manager import InMemoryManager
 
-RECORDS: list[dict[str, Any]] = [{"id": "a", "space": {"x": [1, 2]}}, {"id": "b", "note": None, "seconds": 1.5}]
+RECORDS: list[dict[str, Any]] = [
+    {"id": "a", "space": {"x": [1, 2]}},
+    {"id": "b", "note": None, "seconds": 1.5},
+]
 
 
 def printed(form: Form, capsys: pytest.CaptureFixture[str]) -> str:
