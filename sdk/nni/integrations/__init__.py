@@ -8,17 +8,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nni.integrations.catboost import CatBoostCallback
+    from nni.integrations.lightgbm import LightGBMCallback
     from nni.integrations.lightning import LightningCallback
     from nni.integrations.sklearn import NNISearchCV
+    from nni.integrations.xgboost import XGBoostCallback
 
 _HOMES = {
+    "CatBoostCallback": "catboost",
+    "LightGBMCallback": "lightgbm",
     "LightningCallback": "lightning",
     "NNISearchCV": "sklearn",
+    "XGBoostCallback": "xgboost",
 }
 
 __all__ = [
+    "CatBoostCallback",
+    "LightGBMCallback",
     "LightningCallback",
     "NNISearchCV",
+    "XGBoostCallback",
 ]
 
 

@@ -52,6 +52,7 @@ class TrainingReports:
         self._metric = metric
         self._trial = trial
         self._final = final
+        self._is_finished = False
         self.result: Any = None
         """Result so far: a number or a dict; None before the first report."""
 
@@ -75,17 +76,41 @@ class TrainingReports:
         return self._trial.should_stop()
 
     def finish(self) -> None:
-        """Report the result of the trial; without a step before, nothing.
+        """Report the result of the trial, once; without a step before, nothing.
 
         A trial of `optimize` gets the result from its objective, which returns `result`.
         """
-        if self._trial is None and self.result is not None:
+        if self._trial is None and self.result is not None and not self._is_finished:
+            self._is_finished = True
             nni.report_final_result(self.result)
 
     def _value(self, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a number or a dict
         if isinstance(self._metric, str):
             return _number(values, self._metric)
         return {key: _number(values, name) for key, name in self._metric.items()}
+
+
+def metrics_by_name(results: Iterable[tuple[str, str, float]]) -> dict[str, float]:
+    """Return metrics under `<data set>-<metric>`, and also under `<metric>` where that is unique.
+
+    Args:
+        results: data set, metric and value of each.
+    """
+    found: dict[str, float] = {}
+    short: dict[str, float | None] = {}
+    for dataset, metric, value in results:
+        found[f"{dataset}-{metric}"] = value
+        short[metric] = None if metric in short else value
+    for metric, unique in short.items():
+        if unique is not None:
+            found.setdefault(metric, unique)
+    return found
+
+
+def check_period(every: object) -> None:
+    """Raise ValueError unless `every` is a number of iterations."""
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ValueError(f"every must be an integer >= 1, got {every!r}")
 
 
 def _check_names(metric: MetricNames) -> None:

@@ -10,7 +10,9 @@ import nni.integrations
 
 LIBRARIES = {
     "LightningCallback": ("pytorch_lightning", "lightning"),
+    "LightGBMCallback": ("lightgbm",),
     "NNISearchCV": ("sklearn",),
+    "XGBoostCallback": ("xgboost",),
 }
 """Libraries whose absence makes a name unusable."""
 

@@ -4,7 +4,12 @@ from typing import Any
 import pytest
 
 from nni.hpo import TrialReporter, optimize
-from nni.integrations._training_reports import FinalResult, TrainingReports
+from nni.integrations._training_reports import (
+    FinalResult,
+    TrainingReports,
+    check_period,
+    metrics_by_name,
+)
 from tests.support.trial_metrics import Metrics, metrics
 
 __all__ = ["metrics"]  # a fixture
@@ -41,6 +46,28 @@ def test_the_result_is_the_report_that_was_asked_for(
     reports.finish()
 
     assert metrics[-1] == ("FINAL", result)
+
+
+def test_the_result_is_reported_once(metrics: Metrics) -> None:
+    reports = TrainingReports("loss")
+
+    reports.step({"loss": 1})
+    reports.finish()
+    reports.finish()
+
+    assert metrics.count(("FINAL", 1.0)) == 1
+
+
+def test_a_metric_has_a_short_name_where_one_data_set_has_it() -> None:
+    found = metrics_by_name([("train", "l2", 1.0), ("valid", "l2", 2.0), ("valid", "auc", 0.5)])
+
+    assert found == {"train-l2": 1.0, "valid-l2": 2.0, "valid-auc": 0.5, "auc": 0.5}
+
+
+@pytest.mark.parametrize("every", [0, True, 1.5])
+def test_a_period_that_is_no_number_of_iterations_is_an_error(every: Any) -> None:
+    with pytest.raises(ValueError, match=f"every must be an integer >= 1, got {every!r}"):
+        check_period(every)
 
 
 def test_nothing_is_final_without_a_step(metrics: Metrics) -> None:
