@@ -12,6 +12,9 @@ LOCAL_POOL: Final = "local"
 POOL_PLATFORM: Final = "pool"
 """Platform of experiments that use a pool of the installation, whose name is its option `name`."""
 POOL_NAME_OPTION: Final = "name"
+FRONT_HOST_OPTION: Final = "nniManagerIp"
+"""Option that the manager adds to the platforms of an experiment: host by which their agents reach
+the TLS front."""
 POOL_NAME_LIMIT_CHARACTERS: Final = 40
 """Longest name of a pool of the installation: names of its agents have to be labels of DNS."""
 _OF_EXPERIMENT: Final = "exp-"

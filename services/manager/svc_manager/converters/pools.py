@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
-from nni_wire.pools import experiment_of_pool
+from nni_wire.pools import FRONT_HOST_OPTION, experiment_of_pool
 from nni_wire.values import from_value
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.domain.demand import ExperimentDemand
@@ -29,12 +29,24 @@ def need_template(experiment: Experiment) -> pool_pb2.PoolNeed:
         need.gpus_per_trial = config.trial_gpu_number
     if experiment_of_pool(pool) is None:
         return need  # its platforms and limits are those of the pool's definition
+    need.platforms.extend(platforms_of(config))
     for index, service in enumerate(config.training_services):
-        platform = need.platforms.add(platform=service.platform, options=service.options)
         if service.secret_paths:
-            platform.secrets_id = secrets_id_of(pool, index)
+            need.platforms[index].secrets_id = secrets_id_of(pool, index)
     write_limits(need.limits, config.training_services)
     return need
+
+
+def platforms_of(config: config_pb2.ExperimentConfig) -> list[pool_pb2.PoolPlatform]:
+    """Return the platforms of a configuration with what of it the fleet needs beside them."""
+    platforms = []
+    for service in config.training_services:
+        platform = pool_pb2.PoolPlatform(platform=service.platform, options=service.options)
+        if config.nni_manager_ip:
+            entry = platform.options.map_value.entries.add(key=FRONT_HOST_OPTION)
+            entry.value.string_value = config.nni_manager_ip
+        platforms.append(platform)
+    return platforms
 
 
 def need_to_bytes(

@@ -34,6 +34,7 @@ from svc_manager.blobs.large_values import LargeValues
 from svc_manager.blobs.shared_storages import SharedStorages
 from svc_manager.converters.creation import created_event
 from svc_manager.converters.platform_secrets import required_secrets, take_secrets
+from svc_manager.converters.pools import platforms_of
 from svc_manager.converters.scalars import pool_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
@@ -260,7 +261,7 @@ class Activations:
         self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
     ) -> list[str]:
         """Have the platforms checked; return warnings."""
-        services = config.training_services
+        services = platforms_of(config)
         padded = [*secrets, *({} for _ in services[len(secrets) :])]
         return await self._ports.platform_checker.check(services, padded, "trainingService")
 

@@ -192,8 +192,14 @@ class Front(Protocol):
 class FrontRegistry(Protocol):
     """Interface of the front towards the fleet: it is open while a platform uses it."""
 
-    def of_platform(self, pool: str, key: str) -> Front:
-        """Return the front of one platform of a pool; nothing is opened."""
+    def of_platform(self, pool: str, key: str, host: str = "") -> Front:
+        """Return the front of one platform of a pool; nothing is opened.
+
+        Args:
+            pool: the pool.
+            key: of the platform.
+            host: name or address by which its agents reach the front; empty: the installation's.
+        """
         ...
 
     async def release(self, pool: str) -> None:

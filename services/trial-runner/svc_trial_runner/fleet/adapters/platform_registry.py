@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nni_wire.own_platforms import GROUP, PlatformEntry, load_own_platform, load_reference
+from nni_wire.pools import FRONT_HOST_OPTION
 from svc_common.errors import InvalidArgumentError
 from svc_common.pool_secrets import PoolSecrets
 from svc_common.storage.own_files import private_folder
@@ -102,6 +103,8 @@ class InstalledPlatforms:
         factory = await asyncio.to_thread(fleet_factory, platform)
         shared = self._dependencies
         folder = shared.folder / pool / key
+        host = str(options.get(FRONT_HOST_OPTION) or "")
+        own = {name: value for name, value in options.items() if name != FRONT_HOST_OPTION}
         try:
             values = shared.secrets.read(secrets_id) if secrets_id else {}
             for each in (shared.folder, folder.parent, folder):
@@ -112,11 +115,11 @@ class InstalledPlatforms:
             AdapterContext(
                 shared.installation,
                 pool,
-                PlatformSection(platform, options, values),
+                PlatformSection(platform, own, values),
                 shared.endpoints,
                 shared.bundles,
                 folder,
-                shared.front.of_platform(pool, key),
+                shared.front.of_platform(pool, key, host),
             )
         )
 

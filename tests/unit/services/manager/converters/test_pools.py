@@ -7,6 +7,7 @@ import pytest
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
+from nni_wire.pools import FRONT_HOST_OPTION
 from nni_wire.values import from_value, to_value
 from svc_manager.converters.pools import agent_time, need_template, need_to_bytes
 from svc_manager.converters.scalars import settings_of
@@ -39,6 +40,15 @@ def test_need_names_platforms_in_order_with_options_and_secrets() -> None:
     assert [one.platform for one in need.platforms] == ["p0", "p1"]
     assert [one.secrets_id for one in need.platforms] == ["exp-ab12cd34", ""]
     assert need.gpus_per_trial == 2
+
+
+def test_host_of_the_manager_is_an_option_of_each_platform() -> None:
+    need = need_template(experiment({"host": "a"}, {}, nni_manager_ip="10.0.0.7"))
+
+    assert [from_value(one.options) for one in need.platforms] == [
+        {"host": "a", FRONT_HOST_OPTION: "10.0.0.7"},
+        {FRONT_HOST_OPTION: "10.0.0.7"},
+    ]
 
 
 def test_need_without_gpus_leaves_them_unset() -> None:

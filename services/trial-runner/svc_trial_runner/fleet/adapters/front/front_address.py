@@ -1,13 +1,16 @@
 """Address and port of the TLS front: where it listens, and how other machines reach it."""
 
 import errno
+import re
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from svc_common import environment
 from svc_common.access.transport import is_loopback
 from svc_common.durable_files import write_private
-from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 FIRST_PORT: Final = 8081
 """The port behind that of the first page, where none is configured and none was used before."""
@@ -15,12 +18,51 @@ _TRIES: Final = 100
 _LAST_PORT: Final = 65_535
 _BACKLOG: Final = 128
 _PORT_FILE: Final = "port"
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|[0-9A-Fa-f:]+|\[[0-9A-Fa-f:]+\])\Z")
 _OTHER_NETWORK: Final = ("192.0.2.1", 9)
 """Address of no machine (RFC 5737); a datagram socket that is connected to it sends nothing."""
 
 
-def reachable_host(configured: str) -> str:
+def check_host(host: str) -> None:
+    """Raise PlatformError unless `nniManagerIp` is empty, a name or an address.
+
+    Raises:
+        PlatformError: it is neither.
+    """
+    if host and not _HOST.match(host):
+        raise PlatformError(
+            f"nniManagerIp must be a name or address without a port, got {host[:80]!r}",
+            permanent=True,
+        )
+
+
+def with_host(endpoint: FrontEndpoint, host: str) -> FrontEndpoint:
+    """Return the same front under another name or address of its machine.
+
+    Raises:
+        PlatformError: it listens on loopback only, where other machines do not reach it.
+    """
+    own, _, port = endpoint.address.rpartition(":")
+    if is_loopback(own.strip("[]")) and not is_loopback(host.strip("[]")):
+        raise PlatformError(
+            f"the TLS front listens at {endpoint.address} only, not for nniManagerIp {host}",
+            f"set {environment.NNI_FRONT_HOST} to an address of this machine that others reach",
+            permanent=True,
+        )
+    return replace(endpoint, address=f"{bracketed(host)}:{port}")
+
+
+def bracketed(host: str) -> str:
+    """Return a host as it stands before a port."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def reachable_host(configured: str, fallback: str = "") -> str:
     """Return the configured host without brackets, or the address of the default route.
+
+    Args:
+        configured: empty: none is.
+        fallback: host of a machine that has no default route; empty: none is known.
 
     Raises:
         PlatformError: there is no default route.
@@ -31,6 +73,8 @@ def reachable_host(configured: str) -> str:
         try:
             probe.connect(_OTHER_NETWORK)
         except OSError as error:
+            if fallback:
+                return fallback.strip("[]")
             raise PlatformError(
                 f"this machine has no address that others reach: {error.strerror}",
                 "connect it to a network, or set NNI_FRONT_HOST to its name or address",

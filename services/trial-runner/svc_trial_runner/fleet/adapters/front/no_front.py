@@ -7,9 +7,9 @@ from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 class NoFront:
     """`Front` and `FrontRegistry` of a front that cannot be opened."""
 
-    def of_platform(self, pool: str, key: str) -> "NoFront":
+    def of_platform(self, pool: str, key: str, host: str = "") -> "NoFront":
         """Return this front."""
-        del pool, key
+        del pool, key, host
         return self
 
     def add_route(self, protocol: str, serve: Serve) -> None:

@@ -17,7 +17,13 @@ from svc_trial_runner.fleet.adapters.front.authority import (
     open_certificate,
 )
 from svc_trial_runner.fleet.adapters.front.connection_limits import ConnectionLimits
-from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host
+from svc_trial_runner.fleet.adapters.front.front_address import (
+    bracketed,
+    check_host,
+    listen,
+    reachable_host,
+    with_host,
+)
 from svc_trial_runner.fleet.adapters.front.listener import FrontListener, Serve
 from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
@@ -84,28 +90,33 @@ class TlsFront:
         """Have connections of a protocol served, from the next opening on."""
         self._routes[protocol] = serve
 
-    def of_platform(self, pool: str, key: str) -> "PoolFront":
+    def of_platform(self, pool: str, key: str, host: str = "") -> "PoolFront":
         """Return the front of one platform of a pool; nothing is opened."""
-        return PoolFront(self, f"{pool}/{key}")
+        return PoolFront(self, f"{pool}/{key}", host)
 
     async def release(self, pool: str) -> None:
         """Forget all platforms of a pool as users."""
         for user in [user for user in self._users if user.partition("/")[0] == pool]:
             await self.close_for(user)
 
-    async def open_for(self, user: str) -> FrontEndpoint:
+    async def open_for(self, user: str, host: str = "") -> FrontEndpoint:
         """Note a user of the front; return the address of the front, opened if it is closed.
 
+        Args:
+            user: `<pool>/<key of a platform>`.
+            host: by which the user's agents reach the front; empty: that of the settings.
+
         Raises:
-            PlatformError: it cannot be opened.
+            PlatformError: it cannot be opened, or the host is none.
         """
+        check_host(host)
         async with self._changing:
             self._users.add(user)
             # An open front stays as it is: agents know its address.
             if self._endpoint is None:
-                self._endpoint = await self._open()
+                self._endpoint = await self._open(host)
                 get_logger().info("front opened", address=self._endpoint.address)
-            return self._endpoint
+            return with_host(self._endpoint, host) if host else self._endpoint
 
     async def close_for(self, user: str) -> None:
         """Forget a user of the front; close the front after its last one."""
@@ -134,10 +145,10 @@ class TlsFront:
             await self._close()
         await self._tasks.aclose()
 
-    async def _open(self) -> FrontEndpoint:
+    async def _open(self, fallback: str) -> FrontEndpoint:
         settings = self._settings
         certificate = await asyncio.to_thread(open_certificate, settings.folder, self._clock.now())
-        host = reachable_host(settings.host)
+        host = reachable_host(settings.host, fallback)
         listening = await asyncio.to_thread(listen, host, settings.port, settings.folder)
         port = listening.getsockname()[1]
         routes = {**self._routes, AUTHORITY_PROTOCOL: self._send_authority}
@@ -146,8 +157,7 @@ class TlsFront:
             listening, certificate.server_context(list(routes)), routes, self._limits
         )
         self._tasks.start(self._renew_for_ever(), "renewal of the front's certificate")
-        shown = f"[{host}]" if ":" in host else host
-        return FrontEndpoint(f"{shown}:{port}", certificate.authority)
+        return FrontEndpoint(f"{bracketed(host)}:{port}", certificate.authority)
 
     async def _close(self) -> None:
         listener, self._listener = self._listener, None
@@ -182,15 +192,17 @@ class PoolFront:
     Args:
         front: of the installation.
         user: `<pool>/<key of a platform>`.
+        host: by which its agents reach the front; empty: that of the installation.
     """
 
-    def __init__(self, front: TlsFront, user: str) -> None:
+    def __init__(self, front: TlsFront, user: str, host: str = "") -> None:
         self._front = front
         self._user = user
+        self._host = host
 
     async def open(self) -> FrontEndpoint:
         """Return the address of the front, opened if it is not open."""
-        return await self._front.open_for(self._user)
+        return await self._front.open_for(self._user, self._host)
 
 
 def _failed(name: str, error: BaseException) -> None:

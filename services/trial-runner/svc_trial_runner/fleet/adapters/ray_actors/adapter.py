@@ -28,7 +28,11 @@ from svc_trial_runner.fleet.adapters.ray_actors.cluster import (
 from svc_trial_runner.fleet.adapters.ray_actors.demand import missing_resources, pending_reason
 from svc_trial_runner.fleet.adapters.ray_actors.driver import ActorRefusedError, RayDriver
 from svc_trial_runner.fleet.adapters.ray_actors.options import option_problems, parse_options
-from svc_trial_runner.fleet.adapters.slurm.reachability import can_be_bound, connection
+from svc_trial_runner.fleet.adapters.slurm.reachability import (
+    can_be_bound,
+    connection,
+    tls_connection,
+)
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -293,7 +297,7 @@ class RayAdapter:
             return {_ANYWHERE: own}
         found = {network_key(): own}
         if self._front is not None:
-            found[_ANYWHERE] = _tls(self._front)
+            found[_ANYWHERE] = tls_connection(self._front)
         return found
 
     async def _run(self, *arguments: str, on_all_nodes: bool = False) -> list[CommandResult]:
@@ -314,12 +318,6 @@ class RayAdapter:
 
     def _is_own(self, name: AgentName) -> bool:
         return (name.installation, name.pool) == (self._context.installation, self._context.pool)
-
-
-def _tls(front: FrontEndpoint) -> ConnectionSettings:
-    return ConnectionSettings(
-        ConnectionKind.TLS, f"tls://{front.address}", front.address, authority=front.authority
-    )
 
 
 def _agent(name: AgentName, state: ActorState, pending: str | None) -> PlatformAgent:

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from svc_common import environment
-from svc_trial_runner.agent_settings import LEAST_GRACE_S, AgentSettings, write_agent_settings
+from svc_trial_runner.agent_settings import (
+    LEAST_GRACE_S,
+    AgentSettings,
+    ConnectionSettings,
+    write_agent_settings,
+)
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
 from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
@@ -17,7 +22,14 @@ from svc_trial_runner.fleet.adapters.slurm.job_script import (
     lifetime_s,
     write_job_script,
 )
-from svc_trial_runner.fleet.adapters.slurm.listings import Cluster, JobStage, SlurmJob, read_cluster
+from svc_trial_runner.fleet.adapters.slurm.listings import (
+    Cluster,
+    ComputeNode,
+    JobStage,
+    Partition,
+    SlurmJob,
+    read_cluster,
+)
 from svc_trial_runner.fleet.adapters.slurm.options import option_problems, parse_options
 from svc_trial_runner.fleet.adapters.slurm.partition_limits import (
     broken_limits,
@@ -25,7 +37,7 @@ from svc_trial_runner.fleet.adapters.slurm.partition_limits import (
     nodes_of,
 )
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_time_limit
-from svc_trial_runner.fleet.adapters.slurm.reachability import connection, unreachable
+from svc_trial_runner.fleet.adapters.slurm.reachability import way_in
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -70,6 +82,8 @@ class SlurmAdapter:
         self._slurm = SlurmCommands(self._runner, self._options)
         self._files = AgentFiles(self._runner, self._options, context.bundles)
         self._known_cluster: Cluster | None = None
+        self._connection: ConnectionSettings | None = None
+        """Of agents to bus and manager; None: not asked yet."""
         self._ending: set[AgentName] = set()
         """Terminated agents whose folders are not removed."""
         self._jobs: dict[AgentName, SlurmJob] = {}
@@ -102,13 +116,20 @@ class SlurmAdapter:
             return [PlatformProblem("platform", rule, PLATFORM, remedy)]
         partitions, nodes = await self._slurm.partitions(), await self._slurm.nodes()
         problems = broken_limits(self._options, partitions, nodes)
-        partition = chosen_partition(self._options, partitions)
-        used = nodes if partition is None else nodes_of(partition, nodes)
-        problems += await unreachable(
-            self._context.endpoints, used, commands_are_here=self._runner.is_here
-        )
+        self._connection = await self._way_in(partitions, nodes)
         await self._files.facts()
         return problems or await self._refusals()
+
+    async def _way_in(
+        self, partitions: Sequence[Partition], nodes: Sequence[ComputeNode]
+    ) -> ConnectionSettings:
+        """Return how agents on the nodes of the section reach bus and manager."""
+        partition = chosen_partition(self._options, partitions)
+        used = nodes if partition is None else nodes_of(partition, nodes)
+        context = self._context
+        return await way_in(
+            context.endpoints, used, context.front, commands_are_here=self._runner.is_here
+        )
 
     async def _refusals(self) -> list[PlatformProblem]:
         """Return what Slurm refuses of a job of this section, which is not submitted."""
@@ -122,10 +143,13 @@ class SlurmAdapter:
         return [PlatformProblem(field, str(refused), str(value), refused.remedy)]
 
     async def prepare(self) -> None:
-        """Send the bundle to the shared file system unless it is there; see `PlatformAdapter`."""
+        """Open the front if nodes need it, and send the bundle; see `PlatformAdapter`."""
         for broken in option_problems(self._context.section.options):
             words = f"{broken.field} {broken.rule}, got {broken.value!r}"
             raise PlatformError(words, broken.remedy, permanent=True)
+        self._connection = await self._way_in(
+            await self._slurm.partitions(), await self._slurm.nodes()
+        )
         await self._files.send_bundle()
 
     async def capacity(self) -> int | None:
@@ -141,6 +165,8 @@ class SlurmAdapter:
         if not missing:
             return []
         digest = await self._files.send_bundle()
+        if self._connection is None:
+            await self.prepare()
         limit = (await self._cluster()).array_index_limit if self._options.arrays else 0
         failures: list[LaunchFailure] = []
         for job in group_orders(missing, limit):
@@ -178,12 +204,13 @@ class SlurmAdapter:
     async def _agent_settings(self, order: AgentOrder, lifetime: float | None) -> AgentSettings:
         folder = (await self._files.facts()).folder
         reuses = self._options.reuse_mode
+        assert self._connection is not None
         return AgentSettings(
             name=str(order.name),
             pool=order.name.pool,
             platform=PLATFORM,
             home=f"{folder}/agents/{order.name}/home",
-            connection=connection(self._context.endpoints),
+            connection=self._connection,
             bus_user=order.credentials.bus_user,
             bus_password=order.credentials.bus_password,
             manager_token=order.credentials.manager_token,

@@ -6,12 +6,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from svc_common import environment
+from svc_common.access.transport import is_loopback
 from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
 from svc_trial_runner.fleet.adapters.slurm.listings import ComputeNode
-from svc_trial_runner.fleet.domain.agents import PlatformProblem
-from svc_trial_runner.fleet.ports import InstallationEndpoints
+from svc_trial_runner.fleet.ports import (
+    Front,
+    FrontEndpoint,
+    InstallationEndpoints,
+    PlatformError,
+)
 
+REMEDY: Final = (
+    f"set {environment.NNI_FRONT_HOST} to the name or address by which the nodes reach this machine"
+    ", and start NNI's services again; or set nniManagerIp in the configuration"
+)
 _TLS: Final = "tls://"
+_SHOWN: Final = 3
+"""Names of nodes in a message."""
 
 
 async def is_here(node: ComputeNode) -> bool:
@@ -32,31 +44,58 @@ def can_be_bound(address: str) -> bool:
     return False
 
 
-async def unreachable(
-    endpoints: InstallationEndpoints, nodes: Sequence[ComputeNode], *, commands_are_here: bool
-) -> list[PlatformProblem]:
-    """Return a problem if agents on the nodes cannot reach bus and manager.
+async def way_in(
+    endpoints: InstallationEndpoints,
+    nodes: Sequence[ComputeNode],
+    front: Front,
+    *,
+    commands_are_here: bool,
+) -> ConnectionSettings:
+    """Return how agents on some nodes reach bus and manager; open the front if they need it.
+
+    If one of the nodes is another machine, all agents use the front: a job does not know its node
+    before it starts.
 
     Args:
         endpoints: of bus and manager.
         nodes: on which agents may run.
+        front: way in from other machines.
         commands_are_here: True if Slurm's commands run on this machine.
+
+    Raises:
+        PlatformError: a node is another machine, and the front cannot be opened, or has an address
+            that other machines do not reach.
     """
     if endpoints.bus.startswith(_TLS):
-        return []
+        return connection(endpoints)
     elsewhere = [node.name for node in nodes if not await is_here(node)]
     if commands_are_here and not elsewhere:
-        return []
-    names = ", ".join(elsewhere[:3]) + (", ..." if len(elsewhere) > 3 else "")  # noqa: PLR2004 - a few
-    return [
-        PlatformProblem(
-            "platform",
-            "must have compute nodes that reach bus and manager, which listen on loopback only",
-            f"slurm, with nodes on other machines: {names}" if names else "slurm",
-            "start the installation on the node itself, or use the platform remote; agents on"
-            " other machines need an endpoint with TLS, which this version does not open",
+        return connection(endpoints)
+    names = ", ".join(elsewhere[:_SHOWN]) + (", ..." if len(elsewhere) > _SHOWN else "")
+    where = f"agents on other machines ({names or 'nodes of the cluster'})"
+    try:
+        endpoint = await front.open()
+    except PlatformError as error:
+        raise PlatformError(
+            f"{where} need the TLS front: {error.message}",
+            error.remedy or REMEDY,
+            permanent=error.permanent,
+        ) from error
+    if is_loopback(endpoint.address.rpartition(":")[0].strip("[]")):
+        raise PlatformError(
+            f"{where} do not reach the TLS front at {endpoint.address}", REMEDY, permanent=True
         )
-    ]
+    return tls_connection(endpoint)
+
+
+def tls_connection(endpoint: FrontEndpoint) -> ConnectionSettings:
+    """Return how agents reach bus and manager through the front."""
+    return ConnectionSettings(
+        ConnectionKind.TLS,
+        f"tls://{endpoint.address}",
+        endpoint.address,
+        authority=endpoint.authority,
+    )
 
 
 def connection(endpoints: InstallationEndpoints) -> ConnectionSettings:

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nni_wire.own_platforms import GROUP
+from nni_wire.pools import FRONT_HOST_OPTION
 from svc_common.pool_secrets import PoolSecrets
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
 from svc_trial_runner.fleet.adapters.isolated.adapter import IsolatedAdapter
@@ -35,6 +37,17 @@ from nni_wire.own_platforms import PlatformEntry
 entry = PlatformEntry("queue_platform:no_config", "queue_platform:adapter")
 heavy = PlatformEntry("queue_platform:no_config", "queue_platform:missing", isolated=True)
 """
+
+
+class NamedFronts(NoFront):
+    """Registry of fronts that remembers under which hosts they are opened."""
+
+    def __init__(self) -> None:
+        self.hosts: list[str] = []
+
+    def of_platform(self, pool: str, key: str, host: str = "") -> NoFront:
+        self.hosts.append(host)
+        return super().of_platform(pool, key, host)
 
 
 @pytest.fixture
@@ -192,3 +205,17 @@ async def test_folder_of_one_platform_is_removed_and_that_of_another_stays(
 
     assert left == ["local"]
     assert list((tmp_path / "pools").iterdir()) == []
+
+
+async def test_host_of_the_manager_is_one_for_the_front_and_no_option_of_the_platform(
+    dependencies: PlatformDependencies, own_platform: str
+) -> None:
+    front = NamedFronts()
+    platforms = InstalledPlatforms(replace(dependencies, front=front))
+    options: dict[str, object] = {"queue": "long", FRONT_HOST_OPTION: "10.0.0.7"}
+
+    context = await platforms.open(POOL, own_platform, own_platform, options, "")
+
+    assert isinstance(context, AdapterContext)
+    assert context.section.options == {"queue": "long"}
+    assert front.hosts == ["10.0.0.7"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host
-from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.adapters.front.front_address import listen, reachable_host, with_host
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 from tests.support.ports import free_port
 
 
@@ -72,3 +72,22 @@ def test_damaged_port_file_counts_as_none(tmp_path: Path) -> None:
 def test_front_for_other_machines_listens_on_all_addresses(tmp_path: Path) -> None:
     with listen("gate.example.org", free_port(), tmp_path) as listening:
         assert listening.getsockname()[0] in {"::", "0.0.0.0"}
+
+
+def test_front_on_loopback_has_no_host_that_others_reach() -> None:
+    endpoint = FrontEndpoint("127.0.0.1:8081", "authority")
+
+    with pytest.raises(PlatformError, match="only, not for nniManagerIp nni") as caught:
+        with_host(endpoint, "nni.example.org")
+
+    assert "NNI_FRONT_HOST" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("nni.example.org", "nni.example.org:8081"), ("2001:db8::7", "[2001:db8::7]:8081")],
+)
+def test_host_of_a_pool_replaces_that_of_the_front(host: str, address: str) -> None:
+    endpoint = FrontEndpoint("10.0.0.7:8081", "authority")
+
+    assert with_host(endpoint, host) == FrontEndpoint(address, "authority")

@@ -7,6 +7,7 @@ import pytest
 
 from svc_common.clock import ManualClock
 from svc_trial_runner.enrolment import AUTHORITY_PROTOCOL
+from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.tls_fronts import FEW, connect, tls_front
 
 pytest.importorskip("cryptography")
@@ -70,3 +71,21 @@ async def test_certificate_is_renewed_while_the_front_is_open(tmp_path: Path) ->
         assert renewed is not None
         assert renewed.authority == before.authority
         assert renewed.expires_at > before.expires_at
+
+
+async def test_host_of_a_pool_is_that_of_its_agents_only(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        own = await front.of_platform("exp-a", "slurm").open()
+        named = await front.of_platform("exp-b", "slurm", "127.0.0.2").open()
+
+    assert named.address == f"127.0.0.2:{own.address.rpartition(':')[2]}"
+    assert named.authority == own.authority
+
+
+@pytest.mark.parametrize("host", ["10.0.0.7:80", "a b", "https://a"])
+async def test_host_of_a_pool_is_a_name_or_an_address(tmp_path: Path, host: str) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        with pytest.raises(PlatformError, match="nniManagerIp"):
+            await front.of_platform("exp-a", "slurm", host).open()
+
+        assert front.endpoint is None

@@ -21,7 +21,13 @@ from svc_trial_runner.fleet.domain.agents import (
     PlatformAgent,
     PlatformSection,
 )
-from svc_trial_runner.fleet.ports import AdapterContext, InstallationEndpoints, PlatformError
+from svc_trial_runner.fleet.ports import (
+    AdapterContext,
+    Front,
+    FrontEndpoint,
+    InstallationEndpoints,
+    PlatformError,
+)
 from tests.support.scripted_slurm import DOWN, ScriptedSlurm, TableJob
 from tests.support.sleeping_agents import SleepingAgents
 
@@ -38,6 +44,13 @@ def orders(*numbers: int) -> list[AgentOrder]:
     return [AgentOrder(name(number), credentials, slots=2) for number in numbers]
 
 
+class OpenFront:
+    """Front that is open."""
+
+    async def open(self) -> FrontEndpoint:
+        return FrontEndpoint("10.0.0.7:8081", "authority")
+
+
 class Platform:
     """Table of jobs and a folder, for one test."""
 
@@ -47,6 +60,7 @@ class Platform:
         self.home = folder / "home of nni"
         self.folder = folder
         self.bundles = SleepingAgents(folder)
+        self.front: Front = NoFront()
 
     def adapter(self, **options: object) -> SlurmAdapter:
         section = {"home": str(self.home), "pollIntervalSeconds": 0.1, **options}
@@ -58,7 +72,7 @@ class Platform:
                 InstallationEndpoints(self.bus, "127.0.0.1:50051"),
                 self.bundles,
                 self.folder,
-                NoFront(),
+                self.front,
             ),
             self.slurm,
         )
@@ -412,10 +426,25 @@ async def test_nodes_elsewhere_without_a_way_to_the_bus_are_refused(platform: Pl
 
     (problem,) = await platform.adapter().check()
 
-    assert "loopback only" in problem.rule
-    assert "n1" in problem.value
+    assert "(n1) need the TLS front" in problem.rule
     platform.bus = "tls://head:4222"
     assert await platform.adapter().check() == []
+
+
+async def test_agents_on_nodes_elsewhere_get_the_address_of_the_front(platform: Platform) -> None:
+    platform.slurm.nodes = platform.slurm.nodes.replace("127.0.0.1", "192.0.2.7")
+    platform.front = OpenFront()
+
+    assert await platform.adapter().check() == []
+    await platform.adapter().launch(orders(4))
+
+    assert platform.settings(4)["connection"] == {
+        "kind": "tls",
+        "bus": "tls://10.0.0.7:8081",
+        "manager": "10.0.0.7:8081",
+        "folder": "",
+        "authority": "authority",
+    }
 
 
 async def test_missing_commands_are_named(platform: Platform) -> None:
