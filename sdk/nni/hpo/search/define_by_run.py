@@ -26,6 +26,7 @@ from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial, checked_at
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study, make_tuner
 from nni.hpo.search.suggested_ranges import SuggestedRange, float_range, int_range, options_of
+from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.feasibility import read_parameters
 
 _SEED_BITS: Final = 31
@@ -218,7 +219,7 @@ class _OpenTrial:
     """Number of the inner study."""
 
 
-class DefineByRunStudy:
+class DefineByRunStudy(ResultTable):
     """Search with an ask-and-tell interface whose trials suggest their hyperparameters.
 
     Starts no thread. Its methods, and those of its trials, may be called from several threads. With

@@ -1,7 +1,6 @@
 """Optimisation of a Python function in one process: `optimize`."""
 
 import functools
-import importlib
 import inspect
 import math
 import sys
@@ -36,6 +35,7 @@ from nni.hpo.search.managed_tuner import DuplicatePolicy
 from nni.hpo.search.outcomes import StudyTrial
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study
+from nni.hpo.search.trial_table import Row, data_frame, html_table, trial_columns
 from nni.hpo.space.typed_space import is_type_of_space, with_entries
 
 AnySearch: TypeAlias = AdvisorSearch | DefineByRunStudy | Study
@@ -84,11 +84,13 @@ class OptimizeResult:
         Raises:
             ImportError: pandas is not installed.
         """
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from error
-        return pandas.DataFrame([_row(record) for record in self.trials])
+        return data_frame(map(_row, self.trials))
+
+    def _repr_html_(self) -> str:
+        """Return the best and the latest trials, for notebooks."""
+        return html_table(
+            [_row(record) for record in self.trials], {record.id for record in self.pareto_front}
+        )
 
 
 def optimize(  # noqa: PLR0913 - documented signature
@@ -226,7 +228,8 @@ def _exceptions(
     catch: type[Exception] | tuple[type[Exception], ...],
 ) -> tuple[type[Exception], ...]:
     caught = catch if isinstance(catch, tuple) else (catch,)
-    for kind in caught:
+    kinds: tuple[object, ...] = caught
+    for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise TypeError(f"catch must be classes of exceptions, got {kind!r:.200}")
     return caught
@@ -283,16 +286,13 @@ def _write_progress(record: TrialRecord) -> None:
     sys.stderr.flush()
 
 
-def _row(record: TrialRecord) -> dict[str, JsonValue]:
-    """Return a row of `OptimizeResult.to_dataframe`."""
-    given = record.parameters
-    parameters = given if isinstance(given, dict) else {"": given}
+def _row(record: TrialRecord) -> Row:
+    """Return the cells of a trial in a table."""
     return {
         "id": record.id,
         "status": record.status,
         "value": record.value,
-        **{f"parameters.{name}": value for name, value in parameters.items()},
-        **{f"user_attrs.{name}": value for name, value in record.user_attrs.items()},
+        **trial_columns(record.parameters, record.user_attrs),
     }
 
 

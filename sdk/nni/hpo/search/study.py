@@ -17,6 +17,7 @@ from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial, checked_attribute
 from nni.hpo.search.stopping_rules import StoppingRule
+from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
 
 
@@ -61,7 +62,7 @@ def make_tuner(
     return create("tuner", tuner, arguments, seed, optimize_mode)
 
 
-class Study:
+class Study(ResultTable):
     """Search with an ask-and-tell interface.
 
     Starts no thread. Its methods may be called from several threads; one lock serialises the tuner.

@@ -1,0 +1,55 @@
+"""Tables of trials."""
+
+import pytest
+
+from nni.hpo import DefineByRunStudy, Study, optimize
+from nni.hpo.search.trial_table import html_table
+
+SPACE = {"x": {"_type": "choice", "_value": [3, 1, 2]}}
+
+
+def test_study_as_a_table_of_pandas() -> None:
+    pytest.importorskip("pandas")
+    study = Study(SPACE, tuner="GridSearch")
+    for _ in range(3):
+        trial = study.ask()
+        trial.set_user_attr("note", "a")
+        study.tell(trial, trial.parameters["x"])
+
+    table = study.to_dataframe()
+
+    assert list(table.columns) == ["id", "value", "parameters.x", "user_attrs.note"]
+    assert list(table["value"]) == [3, 1, 2]
+
+
+def test_metrics_of_a_dict_are_columns() -> None:
+    pytest.importorskip("pandas")
+    study = DefineByRunStudy(seed=0)
+    study.tell(study.ask(), {"default": 1, "size": 2})
+
+    assert list(study.to_dataframe().columns) == ["id", "value.default", "value.size"]
+
+
+def test_notebook_shows_the_best_trial_first_and_in_bold() -> None:
+    html = optimize(lambda p: p["x"], SPACE, tuner="GridSearch")._repr_html_()
+
+    assert html.startswith("<p>3 trials</p><table><tr><th>")
+    assert html.index("<td><b>1</b></td>") < html.index("<td><span>2</span></td>")
+
+
+def test_long_search_is_shown_in_part() -> None:
+    rows = [{"id": number, "value": number / 3} for number in range(50)]
+
+    html = html_table(rows, {4})
+
+    assert "50 trials, of which 10 are shown" in html
+    assert html.count("<tr>") == 11
+    assert "<b>1.33333</b>" in html
+    assert "<td><span>49</span></td>" in html
+
+
+def test_values_cannot_inject_markup() -> None:
+    html = html_table([{"id": 0, "<i>": "<script>"}], ())
+
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
