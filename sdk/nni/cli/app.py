@@ -10,6 +10,7 @@ from nni.cli import (
     access,
     algo,
     analysis,
+    compare,
     completion,
     compress,
     convert,
@@ -108,6 +109,7 @@ data.register(experiment.app)
 replay.register(experiment.app)
 save.register(experiment.app)
 analysis.register(experiment.app)
+compare.register(experiment.app)
 top.register(app)
 app.add_typer(logs.app, name="log")
 app.add_typer(show.config_app, name="config")

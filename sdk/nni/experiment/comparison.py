@@ -1,0 +1,185 @@
+"""Comparison of two experiments: configurations, best results, regret over trials, curves.
+
+Pure functions on values that were read before. Regret is the distance of the best result so far to
+the best one of both experiments; 0 is reached by the better one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, zip_longest
+from typing import Any, Final, Literal, TypeAlias
+
+from nni.experiment.errors import RefusedError
+
+Mode: TypeAlias = Literal["minimize", "maximize"]
+
+_METRIC: Final = "default"
+_STEPS: Final = 10
+"""Rows of a table of curves."""
+_ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedExperiment:
+    """Configuration and results of an experiment that is compared.
+
+    Attributes:
+        id: of the experiment.
+        config: fields as in YAML.
+        values: result of each trial in order of creation; `None`: it has none that is finite.
+        curve: intermediate results of the best trial, in order of arrival.
+    """
+
+    id: str
+    config: Mapping[str, Any]
+    values: tuple[float | None, ...]
+    curve: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Field of a configuration that two experiments have differently; `None`: it is not given."""
+
+    field: str
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RegretRow:
+    """Best results after a number of trials, and their distance to the best of both."""
+
+    trials: int
+    best: tuple[float | None, float | None]
+    regret: tuple[float | None, float | None]
+
+
+def number_of(value: Any, metric: str = _METRIC) -> float | None:  # noqa: ANN401 - any result
+    """Return the finite number of a metric in a result; None if there is none.
+
+    Args:
+        value: a number, or a mapping of metrics.
+        metric: its name; `default` for a plain number.
+    """
+    if isinstance(value, Mapping):
+        found = value.get(metric)
+    else:
+        found = value if metric == _METRIC else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        return None
+    return float(found)
+
+
+def objective_of(config: Mapping[str, Any]) -> tuple[str, Mode]:
+    """Return metric and direction that an experiment optimizes first.
+
+    Without either in the configuration they are `default` and `maximize`, as documented.
+
+    Args:
+        config: fields as in YAML.
+    """
+    objectives = config.get("objectives") or []
+    if objectives:
+        first = objectives[0]
+        return str(first.get("metric", _METRIC)), _mode(first.get("mode"))
+    for section in ("advisor", "tuner"):
+        arguments = (config.get(section) or {}).get("classArgs") or {}
+        if "optimize_mode" in arguments:
+            return _METRIC, _mode(arguments["optimize_mode"])
+    return _METRIC, "maximize"
+
+
+def _mode(text: object) -> Mode:
+    return "minimize" if text == "minimize" else "maximize"
+
+
+def common_objective(
+    first: Mapping[str, Any], second: Mapping[str, Any], metric: str = "", mode: Mode | None = None
+) -> tuple[str, Mode]:
+    """Return the metric and direction by which two experiments are compared.
+
+    Args:
+        first: configuration of one.
+        second: configuration of the other.
+        metric: that the user has named; empty: the experiments' own.
+        mode: that the user has named; `None`: the experiments' own.
+
+    Raises:
+        RefusedError: they optimize different things, and the user names none.
+    """
+    (metric_1, mode_1), (metric_2, mode_2) = objective_of(first), objective_of(second)
+    if not metric and metric_1 != metric_2:
+        raise RefusedError(
+            f"the experiments have different first metrics, {metric_1!r} and {metric_2!r}; "
+            "name one with --metric"
+        )
+    if mode is None and mode_1 != mode_2:
+        raise RefusedError("one experiment minimizes and the other maximizes; give --mode")
+    return metric or metric_1, mode or mode_1
+
+
+def config_differences(first: Any, second: Any, field: str = "") -> Iterator[Difference]:  # noqa: ANN401 - JSON values
+    """Yield the fields in which two configurations differ, by their paths.
+
+    Args:
+        first: JSON value of one.
+        second: JSON value of the other.
+        field: path of the two values.
+    """
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        for name in dict.fromkeys([*first, *second]):
+            path = f"{field}.{name}" if field else str(name)
+            yield from config_differences(first.get(name, _ABSENT), second.get(name, _ABSENT), path)
+    elif first != second or type(first) is not type(second):
+        yield Difference(field, *(None if one is _ABSENT else one for one in (first, second)))
+
+
+def best_so_far(values: Sequence[float | None], mode: Mode) -> list[float | None]:
+    """Return the best result after each trial; None before the first one."""
+    better = min if mode == "minimize" else max
+
+    def step(best: float | None, value: float | None) -> float | None:
+        if best is None or value is None:
+            return value if best is None else best
+        return better(best, value)
+
+    return list(accumulate(values, step))
+
+
+def regret_rows(
+    first: ComparedExperiment, second: ComparedExperiment, mode: Mode
+) -> list[RegretRow]:
+    """Return the regret of both after 1, 2, 5, 10, ... trials and after the last ones."""
+    histories = [best_so_far(one.values, mode) for one in (first, second)]
+    known = [history[-1] for history in histories if history and history[-1] is not None]
+    if not known:
+        return []
+    optimum = min(known) if mode == "minimize" else max(known)
+    rows = []
+    for count in _counts({len(history) for history in histories}):
+        best = [history[count - 1] if count <= len(history) else None for history in histories]
+        regret = [None if one is None else abs(one - optimum) for one in best]
+        rows.append(RegretRow(count, (best[0], best[1]), (regret[0], regret[1])))
+    return rows
+
+
+def curve_rows(
+    first: Sequence[float], second: Sequence[float]
+) -> list[tuple[int, float | None, float | None]]:
+    """Return step and values of two curves, at most ten rows, the last ones of both included."""
+    pairs = list(zip_longest(first, second))
+    last = {len(first), len(second)} - {0}
+    stride = max(1, math.ceil(len(pairs) / _STEPS))
+    steps = sorted({*range(1, len(pairs) + 1, stride), *last})
+    return [(step, *pairs[step - 1]) for step in steps]
+
+
+def _counts(ends: set[int]) -> list[int]:
+    """Return 1, 2, 5, 10, 20, ... up to the longest, and the ends themselves."""
+    longest = max(ends)
+    decades = range(len(str(longest)))
+    steps = {factor * 10**power for power in decades for factor in (1, 2, 5)}
+    return sorted({one for one in steps if one <= longest} | (ends - {0}))
