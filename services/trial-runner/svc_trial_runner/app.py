@@ -278,16 +278,19 @@ async def _serve(
         address, metrics = await _listen(service, settings, dependencies, agent, identity, registry)
     reachable = replace(identity, grpc_address=address)
     gpu_count = await _gpu_count(dependencies.gpus)
-    presence = Presence(agent, reachable, bus.signals, clock, gpu_count)
+    outputs = dependencies.outputs
+    presence = Presence(
+        agent, reachable, bus.signals, clock, gpu_count, uploads=lambda: outputs.waiting
+    )
     controls = ControlConsumer(await bus.signals.subscribe(control_subject(state.name)), agent)
     tasks = TaskConsumer(await bus.tasks.pull(settings.pool), agent)
     for name, work in {
         "controls": controls.run(),
         "presence": presence.run(),
-        "outputs": dependencies.outputs.run(),
+        "outputs": outputs.run(),
         "renew": _renew_for_ever(agent, clock),
         "tidy": _tidy_for_ever(dependencies, clock),
-        "drain": _stop_when_drained(service, agent),
+        "drain": _stop_when_drained(service, settings, agent, outputs),
         "tasks": tasks.run(),
         "close tasks": tasks.close_when_draining(),
     }.items():
@@ -303,7 +306,10 @@ async def _serve(
         await tasks.finish()
         # Without a bus no report arrives and no checkpoint is stored: a long grace is for nothing.
         grace_s = settings.grace_s if bus.connected else min(settings.grace_s, GRACE_S)
+        end_s = clock.monotonic_s() + grace_s - _LAST_REPORTS_S
         await agent.abandon_all(grace_s - _LAST_REPORTS_S)
+        if settings.fleet is not None and bus.connected:  # as when it is drained
+            await outputs.wait_stored(end_s - clock.monotonic_s())
         # Reports that do not arrive in time are in the spool for the next agent.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORTS_S):
@@ -375,8 +381,12 @@ async def _tidy_for_ever(dependencies: AttemptDependencies, clock: Clock) -> Non
             await dependencies.gpus.recheck()
 
 
-async def _stop_when_drained(service: Service, agent: Agent) -> None:
+async def _stop_when_drained(
+    service: Service, settings: Settings, agent: Agent, outputs: OutputUploads
+) -> None:
     await agent.wait_drained()
+    if settings.fleet is not None:  # no next agent finds what is not stored
+        await outputs.wait_stored()
     service.stop()
 
 

@@ -313,3 +313,17 @@ async def test_failed_line_of_the_platform_is_the_reason_of_the_trial(
         lost = (await fleet.manager.until("one", "lost")).lost
 
         assert "module-that-is-missing" in str(lost)
+
+
+async def test_agent_ends_after_its_last_outputs_are_stored(
+    tmp_path: Path, bus: NatsServer, sockets: Path
+) -> None:
+    async with opened(tmp_path, bus, sockets) as fleet:
+        await fleet.start(max_trials=1, removes_home=True)
+        command = "head -c 30000000 /dev/zero >$NNI_OUTPUT_DIR/model; echo done"
+        await fleet.publish("one", command)
+
+        assert await fleet.ended() == 0
+
+        assert await fleet.blobs.exists(f"output/{fleet.manager.experiment_id}/one/1/files.tar")
+    assert not fleet.home.exists()

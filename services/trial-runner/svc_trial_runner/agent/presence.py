@@ -1,6 +1,7 @@
 """Publisher of the agent's presence: periodic, and soon after each change."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,6 +47,7 @@ class Presence:
         signals: where the presence is published.
         clock: times the publications.
         gpu_count: number of GPUs of the machine.
+        uploads: returns the number of outputs that are not stored yet.
         debounce_s: changes within this time are published together, in seconds.
     """
 
@@ -57,6 +59,7 @@ class Presence:
         clock: Clock,
         gpu_count: int,
         *,
+        uploads: Callable[[], int] = lambda: 0,
         debounce_s: float = AFTER_CHANGE_S,
     ) -> None:
         self._agent = agent
@@ -64,6 +67,7 @@ class Presence:
         self._signals = signals
         self._clock = clock
         self._gpu_count = gpu_count
+        self._uploads = uploads
         self._debounce_s = debounce_s
         self._settled_at_s = clock.monotonic_s() + RESTART_SHOWN_S
         self._due: asyncio.TimerHandle | None = None
@@ -90,6 +94,7 @@ class Presence:
             gpu_count=self._gpu_count,
             draining=self._agent.draining,
             slots=self._agent.slots or 0,
+            uploads=self._uploads(),
             leaving=leaving,
             grpc_address=identity.grpc_address,
             version=identity.version,

@@ -15,6 +15,8 @@ from svc_trial_runner.domain.checkpoints import CHECKPOINTS, COMPLETE_CHECKPOINT
 from svc_trial_runner.domain.output import TRIAL_LOG
 from svc_trial_runner.ports import FinishedTrial, FolderArchives, TrialBlobs, UploadSpool
 
+PATIENCE_S: Final = 600.0
+"""Time without a stored output after which an agent that is to end does so."""
 ROOM_AGAIN_AFTER_S: Final = 5.0
 """Delay between two tries while the store is full."""
 SMALL_STREAM_BYTES: Final = 64 * 1024
@@ -50,6 +52,8 @@ class OutputUploads:
         self._removing = asyncio.Lock()
         """Held while a folder is removed: no attempt may begin in it meanwhile."""
         self._wanted = asyncio.Event()
+        self._progress = asyncio.Event()
+        """Set when an output is stored, or given up."""
         if self._queue:
             self._wanted.set()
 
@@ -75,6 +79,16 @@ class OutputUploads:
     def waiting(self) -> int:
         """Number of folders that are not stored yet."""
         return len(self._queue)
+
+    async def wait_stored(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait until all outputs are stored, or none was for the whole patience."""
+        try:
+            while self._queue:
+                self._progress.clear()
+                async with asyncio.timeout(max(0.0, patience_s)):
+                    await self._progress.wait()
+        except TimeoutError:
+            get_logger().error("outputs of trials not stored", trials=len(self._queue))
 
     async def run(self) -> None:
         """Upload queued trial folders one by one, with pauses if the store is full; for ever."""
@@ -102,6 +116,7 @@ class OutputUploads:
                 self._spool.done(trial)
                 if trial in self._queue:
                     self._queue.remove(trial)
+                self._progress.set()
             self._wanted.clear()
 
     async def _store(self, trial: FinishedTrial) -> None:

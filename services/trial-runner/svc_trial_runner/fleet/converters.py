@@ -263,7 +263,12 @@ def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
     message = task_pb2.RunnerPresence()
     _parse(message, payload)
     return PresenceReceived(
-        name, len(message.trials), message.draining, message.leaving, message.slots or None
+        name,
+        len(message.trials),
+        message.draining,
+        message.leaving,
+        message.slots or None,
+        message.uploads,
     )
 
 

@@ -403,6 +403,7 @@ class RunnerPresence(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     RESTARTED_FIELD_NUMBER: _builtins.int
     SLOTS_FIELD_NUMBER: _builtins.int
+    UPLOADS_FIELD_NUMBER: _builtins.int
     SENT_AT_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     boot_id: _builtins.str
@@ -420,6 +421,8 @@ class RunnerPresence(_message.Message):
     """
     slots: _builtins.int
     """Trials at once. 0: an agent of an older version."""
+    uploads: _builtins.int
+    """Ended trials whose outputs are not stored yet; the agent ends after them."""
     @_builtins.property
     def trials(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldTrial]:
         """Trials that the agent holds."""
@@ -443,11 +446,12 @@ class RunnerPresence(_message.Message):
         version: _builtins.str = ...,
         restarted: _builtins.bool = ...,
         slots: _builtins.int = ...,
+        uploads: _builtins.int = ...,
         sent_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sent_at", b"sent_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "slots", b"slots", "trials", b"trials", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "draining", b"draining", "gpu_count", b"gpu_count", "grpc_address", b"grpc_address", "host_name", b"host_name", "leaving", b"leaving", "pool", b"pool", "restarted", b"restarted", "runner_id", b"runner_id", "sent_at", b"sent_at", "slots", b"slots", "trials", b"trials", "uploads", b"uploads", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

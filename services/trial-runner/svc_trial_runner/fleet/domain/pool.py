@@ -73,7 +73,7 @@ class AgentRecord:
     heard_s: float | None = None
     trials: int = 0
     idle_since_s: float | None = None
-    """None: it holds trials, or was never heard from."""
+    """None: it holds trials or outputs to store, or was never heard from."""
     has_worked: bool = False
     draining: bool = False
     """It has confirmed that it takes no more trials."""
@@ -449,7 +449,7 @@ class Pool:
             record.slots, record.ordered_slots = event.slots, None
         record.has_worked |= event.trials > 0
         record.draining |= event.draining
-        if event.trials > 0:
+        if event.trials > 0 or event.uploads > 0:
             record.idle_since_s = None
         elif record.idle_since_s is None:
             record.idle_since_s = now_s

@@ -163,6 +163,8 @@ class PresenceReceived:
     leaving: bool = False
     slots: int | None = None
     """Trials at once; None: an agent of an older version."""
+    uploads: int = 0
+    """Ended trials whose outputs are not stored yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,17 @@ async def test_change_is_published_soon(bench: Bench) -> None:
     assert message.leaving
 
 
+async def test_outputs_that_are_not_stored_are_counted(bench: Bench) -> None:
+    heard = await bench.bus.signals.subscribe(presence_subject("r"))
+    signals, clock = bench.bus.signals, ManualClock()
+    presence = Presence(bench.agent(), IDENTITY, signals, clock, 0, uploads=lambda: 2)
+
+    presence.publish()
+
+    message = task_pb2.RunnerPresence.FromString((await asyncio.wait_for(anext(heard), 5)).payload)
+    assert message.uploads == 2
+
+
 async def test_restart_is_published_for_a_while(bench: Bench) -> None:
     clock = ManualClock()
     heard = await bench.bus.signals.subscribe(presence_subject("r"))

@@ -131,6 +131,28 @@ async def test_unfinished_uploads_are_done_by_the_next_agent(tmp_path: Path) -> 
     assert len(await store.keys("output/e1/")) == 2
 
 
+async def test_end_waits_for_the_last_output(tmp_path: Path) -> None:
+    store = RecordingStore()
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        for trial_id in ("t1", "t2"):
+            uploads.add(finished(tmp_path, trial_id))
+        await uploads.wait_stored()
+
+    assert len(await store.keys("output/e1/")) == 2
+
+
+async def test_end_waits_no_longer_than_its_patience_for_a_full_store(tmp_path: Path) -> None:
+    store = RecordingStore()
+    store.full = "e1"
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(finished(tmp_path))
+        await uploads.wait_stored(patience_s=0.0)
+
+        assert uploads.waiting == 1
+
+
 async def test_missing_folder_is_dropped(tmp_path: Path) -> None:
     store = RecordingStore()
 

@@ -113,11 +113,13 @@ def test_foreign_names_in_a_state_are_ignored() -> None:
 
 
 def test_presence_is_read() -> None:
-    message = task_pb2.RunnerPresence(draining=True, slots=2, trials=[task_pb2.HeldTrial()])
+    message = task_pb2.RunnerPresence(
+        draining=True, slots=2, trials=[task_pb2.HeldTrial()], uploads=3
+    )
 
     found = presence_from_bytes(agent(1), message.SerializeToString())
 
-    assert found == PresenceReceived(agent(1), 1, draining=True, slots=2)
+    assert found == PresenceReceived(agent(1), 1, draining=True, slots=2, uploads=3)
 
 
 def test_order_to_drain_is_a_control_message() -> None:

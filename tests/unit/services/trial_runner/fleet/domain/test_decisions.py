@@ -181,6 +181,21 @@ def test_idle_agents_drain_after_the_idle_time_and_are_ended_if_they_stay() -> N
     assert decide(pool, late_s).actions == {"slurm": TerminateAgents((name,))}
 
 
+def test_agent_that_stores_outputs_is_not_idle_and_not_ended() -> None:
+    pool = opened_pool(need(waiting=1, limits=PoolLimits(idle_s=5.0)))
+    (name,) = launch(pool)
+    join(pool, name)
+    pool.apply(PresenceReceived(name, 0, uploads=1), 1.0)
+    pool.apply(NeedChanged(need(limits=PoolLimits(idle_s=5.0), sequence=2)), 1.0)
+    assert decide(pool, 10.0).drains == ()
+
+    pool.apply(DrainSent((name,)), 10.0)
+    late_s = 10.0 + 2 * LEAVE_LIMIT_S
+    pool.apply(PresenceReceived(name, 0, draining=True, uploads=1), late_s)
+
+    assert TerminateAgents((name,)) not in decide(pool, late_s).actions.values()
+
+
 def test_order_to_drain_is_repeated_until_it_is_confirmed() -> None:
     pool = opened_pool(need(waiting=1))
     (name,) = launch(pool)
