@@ -277,6 +277,8 @@ class ObjectiveEvaluator:
                     outcome.close()
                     return None, True
         except StopIteration as end:
+            if reporter.should_stop():  # it has reported, too, and went on
+                return None, True
             final = end.value if end.value is not None else (history[-1] if history else None)
             return self._checked(final), False
 

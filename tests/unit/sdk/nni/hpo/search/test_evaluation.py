@@ -15,6 +15,7 @@ from nni.hpo.search.evaluation import (
     AssessorStopper,
     EvaluationLoop,
     ObjectiveEvaluator,
+    TrialReporter,
     deadline,
 )
 from nni.hpo.search.outcomes import StudyTrial
@@ -92,6 +93,18 @@ def test_last_yield_of_a_generator_is_its_result() -> None:
 
 def test_assessor_stops_a_trial_early() -> None:
     record = evaluator(steps, Threshold()).of(StudyTrial(0, 2))
+
+    assert (record.status, record.value, record.intermediate) == ("EARLY_STOPPED", None, (0.5, 2.0))
+
+
+def test_generator_that_reports_and_ignores_the_stop_is_stopped_early() -> None:
+    def objective(trial: StudyTrial, reporter: TrialReporter) -> Iterator[float]:
+        yield 0.5
+        reporter.report(2.0)
+
+    evaluation = ObjectiveEvaluator(objective, AssessorStopper(Threshold()), MINIMIZED)
+
+    record = evaluation.of(StudyTrial(0, 2))
 
     assert (record.status, record.value, record.intermediate) == ("EARLY_STOPPED", None, (0.5, 2.0))
 
