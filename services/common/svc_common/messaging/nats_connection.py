@@ -10,15 +10,10 @@ import re
 import secrets
 import ssl
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final, TypeVar
-
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-from nats.errors import Error, ProtocolError
+from typing import Any, Final, TypeVar
 
 from nni_wire.local_peers import ForeignOwnerError, check_owner
 from svc_common.errors import (
@@ -40,6 +35,30 @@ from svc_common.messaging.nats_settings import NatsSettings, Server
 from svc_common.socket_loop import route_to_socket
 from svc_common.subjects import check_id
 from svc_common.tasks import StoppedError, result_unless, wait_first
+
+
+@contextmanager
+def _without_web_sockets() -> Iterator[None]:
+    """Hide aiohttp, which nats-py imports where it is installed: a quarter of a service's start.
+
+    Only its connections by web socket need it; `NatsSettings` allows none.
+    """
+    modules: dict[str, Any] = sys.modules
+    if "aiohttp" in modules:
+        yield
+        return
+    modules["aiohttp"] = None  # an import of it raises ImportError
+    try:
+        yield
+    finally:
+        del modules["aiohttp"]
+
+
+with _without_web_sockets():
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+    from nats.errors import Error, ProtocolError
 
 FIRST_RETRY_S: Final = 0.01
 """The bus may be starting beside this process."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -225,3 +227,17 @@ async def test_connection_closed_at_the_moment_it_connects_ends() -> None:
 
         assert connection.closed
         assert not connection.connected
+
+
+def test_web_sockets_are_not_imported_and_can_be_later() -> None:
+    pytest.importorskip("aiohttp")
+    script = (
+        "import importlib.util, sys, svc_common.messaging.nats_connection\n"
+        "print('aiohttp' in sys.modules, importlib.util.find_spec('aiohttp') is not None)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["False", "True"]
