@@ -6,6 +6,7 @@ and in the service.
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
@@ -19,6 +20,7 @@ from nni.hpo.search.stopping_rules import StoppingMonitor, StoppingRule
 from nni.hpo.space.domains import Space, configuration_hash
 from nni.hpo.space.feasibility import broken_constraints, read_parameters
 from nni.hpo.space.parser import place
+from nni.hpo.tuners.batch import BatchTuner
 
 DuplicatePolicy: TypeAlias = Literal["replicate", "resample", "reuse"]
 
@@ -177,10 +179,10 @@ class ManagedTuner(Tuner):
         begins = self._search_space is None
         self._tuner.update_search_space(search_space)
         self._search_space = search_space
-        try:
-            self._space = read_parameters(search_space)
-        except ValueError:  # a form of the tuner's own
-            self._space = None
+        self._space = None
+        if not isinstance(self._tuner, BatchTuner):  # its space is a list under any key
+            with suppress(ValueError):  # a form of the tuner's own
+                self._space = read_parameters(search_space)
         if not begins:
             broken = broken_constraints(search_space, tuple(self._first))
             self._first = deque(

@@ -56,11 +56,16 @@ def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
 def read_parameters(search_space: JsonValue) -> Space:
     """Return the parsed space of a tuner's configurations.
 
+    A choice of dicts under another key than `combine_params` is a parameter, except for
+    `BatchTuner`.
+
     Raises:
-        ValueError: the space is malformed, or a list of configurations as `BatchTuner` has it: its
-            one key is no parameter.
+        ValueError: the space is malformed, or a list of configurations under `combine_params`,
+            which is no parameter.
     """
     space = parse_space(search_space)
+    if not isinstance(search_space, dict) or _KEY not in search_space:
+        return space
     try:
         combine_params(search_space)
     except ValueError:

@@ -10,6 +10,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, objectives_of
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
 from nni.hpo.search.stopping_rules import NoImprovement, TargetReached
+from nni.hpo.tuners.batch import BatchTuner
 
 SPACE: dict[str, Any] = {"x": {"_type": "randint", "_value": [0, 4]}}
 
@@ -94,6 +95,22 @@ def test_enqueued_configurations_come_first_and_are_imported() -> None:
     assert inner.imported == [(3, 3), (2, 2)]
     assert inner.results == [(1, 1)]
     assert inner.ended == [(0, True)]
+
+
+@pytest.mark.parametrize("key", ["layer", "combine_params"])
+def test_choice_of_dicts_is_a_list_of_configurations_for_a_batch_only(key: str) -> None:
+    space: Any = {key: {"_type": "choice", "_value": [{"size": 1}, {"size": 2}]}}
+    batch = ManagedTuner(BatchTuner(), SearchPlan(), seed=0)
+    batch.update_search_space(space)
+
+    batch.enqueue({"size": 7})
+
+    if key == "layer":
+        other = ManagedTuner(RecordingTuner(1), SearchPlan(), seed=0)
+        other.update_search_space(space)
+        other.enqueue({"layer": {"size": 2}})
+        with pytest.raises(ValueError, match="must lie in the search space: parameter 'layer'"):
+            other.enqueue({"layer": {"size": 3}})
 
 
 def test_points_that_were_measured_are_not_tried_first_again() -> None:
