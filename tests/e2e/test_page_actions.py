@@ -1,7 +1,8 @@
-"""The page's actions: stop, resume, run again, delete, and a changed search space."""
+"""The page's actions on experiments, remarks, and machines."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -9,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from nni_proto.runner.v1 import pool_pb2
+from svc_common.messaging.nats_bus import NatsBus
+from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.subjects import pool_state_subject
 from tests.support.axe import violations
 from tests.support.browser import Browser, Page
 from tests.support.experiments import write_experiment
@@ -23,6 +28,14 @@ SCRIPT = """\
 import nni
 
 nni.report_final_result(nni.get_next_parameter()["x"])
+"""
+WAITING = """\
+import signal
+
+import nni
+
+nni.report_intermediate_result(nni.get_next_parameter()["x"])
+signal.pause()
 """
 SPACE = {"y": {"_type": "randint", "_value": [0, 7]}}
 
@@ -122,5 +135,61 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     assert space == SPACE
     assert resumed != "STOPPED"
     assert [one["id"] for one in shown.installation("experiments-info")] == [again]
+    assert found == []
+    assert page.problems() == []
+
+
+def publish_pool(shape: LocalShape) -> None:
+    """Publish the state of a pool as a fleet would: an agent waits, and why no other starts."""
+    state = pool_pb2.PoolState(pool="lab", reason="QOSMaxJobsPerUser", remedy="ask for fewer jobs")
+    state.agents.add(
+        name="lab-1",
+        platform="slurm",
+        state=pool_pb2.POOL_AGENT_STATE_PENDING,
+        slots=4,
+        reason="Priority",
+    )
+    settings = NatsSettings(
+        shape.variables_of("manager")["NNI_NATS_URL"],
+        user="fleet",
+        password=shape.bus_password("fleet"),
+        owns_streams=False,
+    )
+
+    async def publish() -> None:
+        async with NatsBus(settings) as bus:
+            await bus.last_values.publish(pool_state_subject("lab"), state.SerializeToString())
+
+    asyncio.run(publish())
+
+
+def test_machines_show_agents_their_trials_and_why_a_pool_does_not_grow(
+    browser: Browser, shape: LocalShape, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+    config = write_experiment(tmp_path / "code", WAITING, maxTrialNumber=1)
+    shown = Shown(shape, shape.create(config))
+    publish_pool(shape)
+    page = shown.visit(browser, "machines", width=1400, height=700)
+    page.until_text("QOSMaxJobsPerUser")
+    page.until_text("2 agents")
+    page.until("document.querySelector('.trials a.held')")
+    text = page.text()
+    page.screenshot(folder / "machines.png")
+    found = violations(page)
+    page.resize(390, 800)
+    page.screenshot(folder / "machines-phone.png")
+    found += violations(page)
+    wide = page.run("document.documentElement.scrollWidth")
+    page.click(".trials a.held")
+    page.until_text("Agent", "dialog")
+    page.until_text(" on ", "dialog .two")
+    page.click("dialog .two dd a")
+    page.until_text("1 of 2 agents")
+    shape.nnictl("stop", shown.experiment)
+
+    assert "ask for fewer jobs" in text
+    assert "1 pending" in text
+    assert wide <= 390
     assert found == []
     assert page.problems() == []

@@ -453,6 +453,7 @@ async def serve(
         settings.version,
         settings.public_grpc or f"{host}:{grpc_port}",
         analyses=analyses,
+        agents=manager.agent_directory,
         instruments=manager.telemetry.instruments,
         environment=environment.for_user_code(),
         other_versions=lambda: manager.agent_directory.other_versions(settings.version),

@@ -91,6 +91,10 @@ class PoolStates:
             for agent in state.agents:
                 yield pool, agent
 
+    def states(self) -> Iterator[pool_pb2.PoolState]:
+        """Yield the last known state of each pool that is not cleaned."""
+        yield from self._states.values()
+
     def agent(self, runner_id: str) -> pool_pb2.PoolAgent | None:
         """Return an agent by its id; None: no platform has it."""
         return self._agents.get(runner_id)

@@ -1,5 +1,7 @@
 """Use cases on agents."""
 
+from collections.abc import Sequence
+
 from nni_proto.experiment.v1 import experiment_service_pb2
 from nni_proto.runner.v1 import pool_pb2, runner_service_pb2
 from svc_common import subjects
@@ -41,6 +43,10 @@ class AgentDirectory:
             _add_platform(found, ordered)
         rows = [summary for _, summary in sorted(summaries.items())]
         return page_behind(rows, lambda one: one.runner_id, page_token, size, str)
+
+    def pool_states(self) -> Sequence[pool_pb2.PoolState]:
+        """Return the last known states of all pools, by name."""
+        return sorted(self._pools.states(), key=lambda state: state.pool)
 
     def other_versions(self, version: str) -> dict[str, str]:
         """Return {agent id: version} of live agents with an incompatible version."""

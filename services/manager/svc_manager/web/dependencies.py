@@ -12,6 +12,7 @@ from typing import Protocol
 
 from nni_proto.common.v1 import metric_pb2, remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
+from nni_proto.runner.v1 import pool_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from svc_common.experiment_files import ExperimentRoots
 from svc_manager.domain.inputs import ChangeRemarks
@@ -199,6 +200,35 @@ class AnalysisUseCases(Protocol):
         ...
 
 
+class AgentUseCases(Protocol):
+    """Interface of the use cases of agents and pools that REST handlers call."""
+
+    async def list(
+        self, *, page_size: int = 0, page_token: str = ""
+    ) -> Page[experiment_service_pb2.RunnerSummary]:
+        """Return a page of agents' summaries, sorted by id."""
+        ...
+
+    def pool_states(self) -> Sequence[pool_pb2.PoolState]:
+        """Return the last known states of all pools, by name."""
+        ...
+
+
+class NoAgents:
+    """`AgentUseCases` of a manager without agents."""
+
+    async def list(
+        self, *, page_size: int = 0, page_token: str = ""
+    ) -> Page[experiment_service_pb2.RunnerSummary]:
+        """Return an empty page."""
+        del page_size, page_token
+        return Page([])
+
+    def pool_states(self) -> Sequence[pool_pb2.PoolState]:
+        """Return no states."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class WebDependencies:
     """Use cases, version, TensorBoards, metrics and forwarder that REST handlers need."""
@@ -212,6 +242,7 @@ class WebDependencies:
     tensorboards: TensorBoards = field(default_factory=TensorBoards)
     analyses: AnalysisUseCases | None = None
     """Analyses of results; None: the manager has no dispatcher."""
+    agents: AgentUseCases = field(default_factory=NoAgents)
     instruments: Instruments | None = None
     """Metrics of the manager, served at `/metrics`; None: no metrics."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -17,6 +17,7 @@ import { Architectures } from "./views/architectures";
 import { Charts } from "./views/charts";
 import { Experiments } from "./views/experiments";
 import { Overview } from "./views/overview";
+import { Machines } from "./views/machines";
 import { MoreMenu } from "./views/more_menu";
 import { TrialDetails } from "./views/trial_details";
 import { Trials } from "./views/trials";
@@ -28,8 +29,11 @@ const VIEWS = [
   ["detail", "Trials"],
   ["charts", "Charts"],
   ["architectures", "Architectures"],
+  ["machines", "Machines"],
   ["experiment", "All experiments"],
 ] as const;
+/** Views that need no experiment. */
+const OF_INSTALLATION: ReadonlySet<string> = new Set(["machines", "experiment"]);
 
 const CONTENTS = {
   detail: ["Trials", Trials],
@@ -130,7 +134,9 @@ export function Page({ first }: { first: Version }) {
       <VersionWarnings version={version} />
       {bound ? <ConnectionBanner own={version.experimentId} /> : null}
       <main
-        class={place.view === "detail" || place.view === "experiment" ? "content wide" : "content"}
+        class={
+          place.view === "detail" || OF_INSTALLATION.has(place.view) ? "content wide" : "content"
+        }
         id="main"
         tabIndex={-1}
       >
@@ -147,7 +153,7 @@ function Navigation({ bound }: { bound: boolean }) {
   const { place, href, go } = useApp();
   const isSearch = isArchitectureSpace(store.profile?.params["searchSpace"]);
   const views = VIEWS.filter(
-    ([name]) => name === "experiment" || (bound && (isSearch || name !== "architectures")),
+    ([name]) => OF_INSTALLATION.has(name) || (bound && (isSearch || name !== "architectures")),
   );
   return (
     <nav aria-label="Pages">
@@ -195,6 +201,14 @@ function View({ place, own }: { place: PageLocation; own: string }) {
       <>
         <h1 class="visually-hidden">All experiments</h1>
         <Experiments own={own} />
+      </>
+    );
+  }
+  if (place.view === "machines") {
+    return (
+      <>
+        <h1 class="visually-hidden">Machines</h1>
+        <Machines />
       </>
     );
   }

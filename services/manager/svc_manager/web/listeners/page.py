@@ -23,7 +23,15 @@ from svc_manager.web.listeners.error_page import refusal
 from svc_manager.web.page_access import LIFETIME_S
 from svc_manager.web.security import TOKEN_QUERY, AccessPolicy
 
-PAGE_PATHS: Final = ("/", "/oview", "/detail", "/charts", "/architectures", "/experiment")
+PAGE_PATHS: Final = (
+    "/",
+    "/oview",
+    "/detail",
+    "/charts",
+    "/architectures",
+    "/machines",
+    "/experiment",
+)
 PAGE_FOLDER: Final = Path(__file__).parents[1] / "webui"
 _DOCUMENT: Final = "index.html"
 _STATIC: Final = "static"

@@ -81,6 +81,50 @@ COMPONENTS: Final[dict[str, Any]] = {
         }
     ),
     "Status": record({"status": _EXPERIMENT_STATE, "errors": array(TEXT), "waitingFor": TEXT}),
+    "Runner": record(
+        {
+            "id": TEXT,
+            "pool": TEXT,
+            "platform": {
+                "type": "string",
+                "description": "Empty: a person or the installation has started it.",
+            },
+            "state": {
+                "type": "string",
+                "enum": [
+                    "CONNECTED",
+                    "LAUNCHING",
+                    "PENDING",
+                    "STARTING",
+                    "RUNNING",
+                    "SILENT",
+                    "DRAINING",
+                ],
+            },
+            "reason": TEXT,
+            "slots": {"type": "integer", "description": "Trials at once; 0: not known."},
+            "hostName": TEXT,
+            "trialCount": INTEGER,
+            "gpuCount": INTEGER,
+            "draining": {"type": "boolean"},
+            "lastSeen": {"type": ["integer", "null"]},
+            "version": TEXT,
+            "trials": array(record({"experimentId": TEXT, "trialId": TEXT, "attempt": INTEGER})),
+        }
+    ),
+    "PoolState": record(
+        {
+            "name": TEXT,
+            "platforms": array(TEXT),
+            "agentCounts": {"type": "object", "additionalProperties": INTEGER},
+            "reason": {
+                "type": "string",
+                "description": "Why it does not grow, in the platform's words; empty: it does.",
+            },
+            "remedy": TEXT,
+            "nextLaunch": {"type": ["integer", "null"]},
+        }
+    ),
     "Remarks": record(
         {
             "note": TEXT,

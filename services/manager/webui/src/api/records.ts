@@ -143,6 +143,38 @@ export interface TensorBoard {
   port: number;
 }
 
+/** An agent that runs trials, or that a platform has or is asked for. */
+export interface Runner {
+  id: string;
+  pool: string;
+  /** Empty: a person or the installation has started it. */
+  platform: string;
+  state: string;
+  /** Why it does not run, in the platform's words. */
+  reason: string;
+  /** 0: not known. */
+  slots: number;
+  hostName: string;
+  trialCount: number;
+  gpuCount: number;
+  draining: boolean;
+  /** Milliseconds since 1970. */
+  lastSeen: number | null;
+  version: string;
+  trials: { experimentId: string; trialId: string; attempt: number }[];
+}
+
+/** State of a pool of the fleet. */
+export interface PoolState {
+  name: string;
+  platforms: string[];
+  agentCounts: Record<string, number>;
+  /** Why it does not grow; empty: it does. */
+  reason: string;
+  remedy: string;
+  nextLaunch: number | null;
+}
+
 /** Explanation of the state of a trial, or why the next one was not created. */
 export interface Explanation {
   trialJobId: string | null;

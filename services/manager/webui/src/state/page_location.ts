@@ -9,7 +9,7 @@ export interface PageLocation {
   values: Values;
 }
 
-export type View = "oview" | "detail" | "charts" | "architectures" | "experiment";
+export type View = "oview" | "detail" | "charts" | "architectures" | "machines" | "experiment";
 
 /** Names of fields in the query of the address. */
 export type Field =
@@ -31,6 +31,7 @@ const FIELDS: Record<View, readonly Field[]> = {
   detail: ["q", "state", "sort", "select", "compare"],
   charts: ["chart", "metric"],
   architectures: [],
+  machines: ["q", "sort"],
   experiment: ["q", "state", "sort", "platform", "age"],
 };
 
@@ -53,7 +54,7 @@ export function moved(from: PageLocation, to: Move): PageLocation {
   return { view, trial: to.trial ?? from.trial, values: { ...kept, ...to.values } };
 }
 
-/** Return the location of a URL; the base listener has only the list of experiments. */
+/** Return the location of a URL; the base listener has only machines and experiments. */
 export function locationOf(
   address: { pathname: string; search: string },
   bound: boolean,
@@ -63,7 +64,9 @@ export function locationOf(
     ? Object.hasOwn(FIELDS, last)
       ? (last as View)
       : "oview"
-    : "experiment";
+    : last === "machines"
+      ? "machines"
+      : "experiment";
   const query = new URLSearchParams(address.search);
   const trial = query.get("trial") ?? "";
   const values: Values = {};

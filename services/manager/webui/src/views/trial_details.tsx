@@ -16,6 +16,7 @@ import { StatePill } from "../components/state_pill";
 import { Tabs } from "../components/tabs";
 import { sampleOf } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
+import { fetchMachines } from "../state/machines";
 import { usePreference } from "../state/preferences";
 import { useGoals } from "../state/goals";
 import { brokenLimits, modeOf } from "../state/objectives";
@@ -221,7 +222,9 @@ function Summary({ store, trial }: { store: Store; trial: Trial }) {
           {record.runnerId ? (
             <div>
               <dt>Agent</dt>
-              <dd class="mono">{record.runnerId}</dd>
+              <dd class="mono">
+                <Agent store={store} id={record.runnerId} />
+              </dd>
             </div>
           ) : null}
           {record.gpuIndices?.length ? (
@@ -237,6 +240,38 @@ function Summary({ store, trial }: { store: Store; trial: Trial }) {
         </dl>
       </div>
     </div>
+  );
+}
+
+/** Agent of a trial with the name of its machine, as a link to the machines. */
+function Agent({ store, id }: { store: Store; id: string }) {
+  const { href, go } = useApp();
+  const [machine, setMachine] = useState("");
+  useEffect(() => {
+    let ended = false;
+    void fetchMachines(store.client).then(
+      ({ runners }) => {
+        if (!ended) setMachine(runners.find((one) => one.id === id)?.hostName ?? "");
+      },
+      () => undefined, // the id is enough
+    );
+    return () => {
+      ended = true;
+    };
+  }, [store, id]);
+  const to = { view: "machines" as const, trial: "", values: { q: id } };
+  return (
+    <a
+      href={href(to)}
+      onClick={(event) => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+        event.preventDefault();
+        go(to);
+      }}
+    >
+      {id}
+      {machine && machine !== id ? ` on ${machine}` : ""}
+    </a>
   );
 }
 

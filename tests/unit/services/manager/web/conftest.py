@@ -23,6 +23,7 @@ from svc_manager.web.listeners.site import create_site
 from svc_manager.web.security import AccessPolicy
 from svc_manager.web.tensorboards import TensorBoards
 from tests.unit.services.manager.web.in_memory import (
+    InMemoryAgents,
     InMemoryAnalyses,
     InMemoryExperiments,
     InMemoryManager,
@@ -127,6 +128,7 @@ def dependencies(manager: InMemoryManager) -> WebDependencies:
         experiments=InMemoryExperiments(manager),
         trials=InMemoryTrials(manager),
         analyses=InMemoryAnalyses(manager),
+        agents=InMemoryAgents(),
         version="4.0.0.dev0",
         grpc_address="127.0.0.1:5000",
         tensorboards=TensorBoards([sys.executable, "-c", SLEEPING]),

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from nni_proto.common.v1 import metric_pb2, remarks_pb2, value_pb2
 from nni_proto.experiment.v1 import event_pb2, experiment_pb2, experiment_service_pb2
+from nni_proto.runner.v1 import pool_pb2
 from nni_proto.trial.v1 import trial_pb2, trial_service_pb2
 from nni_proto.tuning.v1 import analysis_service_pb2 as pb
 from nni_wire.values import from_value, to_value
@@ -407,3 +408,30 @@ class InMemoryAnalyses:
     ) -> Front:
         wanted = list(objectives) or [metric_pb2.Objective(metric="default")]
         return Front(wanted, list(self._manager.trials[experiment_id].values())[:2], 3, 0, 1)
+
+
+class InMemoryAgents:
+    """`AgentUseCases` of two agents: one connected, one that its platform does not start."""
+
+    async def list(
+        self, *, page_size: int = 0, page_token: str = ""
+    ) -> Page[experiment_service_pb2.RunnerSummary]:
+        connected = experiment_service_pb2.RunnerSummary(
+            runner_id="box", pool="local", host_name="box.lab", trial_count=1, version="4"
+        )
+        connected.last_seen_at.FromMilliseconds(1_700_000_000_000)
+        connected.trials.add(experiment_id="abcd1234", trial_id="tria0", attempt=2)
+        pending = experiment_service_pb2.RunnerSummary(
+            runner_id="exp-a-1",
+            pool="exp-a",
+            platform="slurm",
+            state=pool_pb2.POOL_AGENT_STATE_PENDING,
+            slots=4,
+            reason="Priority",
+        )
+        return _cut([connected, pending], page_token, page_size or 100)
+
+    def pool_states(self) -> Sequence[pool_pb2.PoolState]:
+        state = pool_pb2.PoolState(pool="exp-a", reason="no nodes", remedy="ask for fewer GPUs")
+        state.agents.add(name="exp-a-1", platform="slurm", state=pool_pb2.POOL_AGENT_STATE_PENDING)
+        return [state]

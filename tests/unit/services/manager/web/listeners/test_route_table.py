@@ -54,6 +54,8 @@ def test_routes_of_the_installation_are_those_that_need_no_experiment() -> None:
         "GET /version",
         "GET /session",
         "GET /experiments-info",
+        "GET /runners",
+        "GET /pools",
         "POST /experiment",
     }
 
