@@ -304,22 +304,30 @@ async def _serve(
 
     async def leave() -> None:
         await tasks.finish()
-        # Without a bus no report arrives and no checkpoint is stored: a long grace is for nothing.
-        grace_s = settings.grace_s if bus.connected else min(settings.grace_s, GRACE_S)
-        end_s = clock.monotonic_s() + grace_s - _LAST_REPORTS_S
-        await agent.abandon_all(grace_s - _LAST_REPORTS_S)
-        if settings.fleet is not None and bus.connected:  # as when it is drained
-            await outputs.wait_stored(end_s - clock.monotonic_s())
-        # Reports that do not arrive in time are in the spool for the next agent.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_REPORTS_S):
-                await dependencies.reporter.wait_idle()
+        await _abandon_within_grace(settings, bus, dependencies, agent)
         presence.publish(leaving=True)
 
     service.takes_work_if(lambda: bus.connected and not agent.draining)
     service.on_stopping(lose)
     service.add_consumer(leave)
     return {"grpc": address, "runner": state.name, **metrics}
+
+
+async def _abandon_within_grace(
+    settings: Settings, bus: Bus, dependencies: AttemptDependencies, agent: Agent
+) -> None:
+    """End the attempts as lost; store outputs, and send the last reports, while time is left."""
+    clock = dependencies.clock
+    # Without a bus no report arrives and no checkpoint is stored: a long grace is for nothing.
+    grace_s = settings.grace_s if bus.connected else min(settings.grace_s, GRACE_S)
+    end_s = clock.monotonic_s() + grace_s - _LAST_REPORTS_S
+    await agent.abandon_all(grace_s - _LAST_REPORTS_S)
+    if settings.fleet is not None and bus.connected:  # as when it is drained
+        await dependencies.outputs.wait_stored(end_s - clock.monotonic_s())
+    # Reports that do not arrive in time are in the spool for the next agent.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_REPORTS_S):
+            await dependencies.reporter.wait_idle()
 
 
 async def _listen(
