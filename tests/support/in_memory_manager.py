@@ -98,6 +98,7 @@ class InMemoryInvitations(invitation_service_pb2_grpc.InvitationServiceServicer)
     def __init__(self) -> None:
         self.made: list[invitation_service_pb2.InviteRunnerRequest] = []
         self.revoked: list[invitation_service_pb2.RevokeInvitationsRequest] = []
+        self.front = invitation_service_pb2.GetFrontResponse()
 
     def InviteRunner(
         self, request: invitation_service_pb2.InviteRunnerRequest, context: Any
@@ -108,6 +109,11 @@ class InMemoryInvitations(invitation_service_pb2_grpc.InvitationServiceServicer)
             address="10.0.0.1:8081",
             invitation=invitation_service_pb2.Invitation(id="ab12", use_limit=request.use_limit),
         )
+
+    def GetFront(
+        self, request: invitation_service_pb2.GetFrontRequest, context: Any
+    ) -> invitation_service_pb2.GetFrontResponse:
+        return self.front
 
     def ListInvitations(
         self, request: invitation_service_pb2.ListInvitationsRequest, context: Any

@@ -49,8 +49,16 @@ _VALIDITY_LIMIT_S = 30 * 86_400.0
 
 @app.command("list")
 def list_runners(*, output: Output = "table", as_json: Json = False) -> None:
-    """List the agents that are connected, and those that platforms have or are asked for."""
-    records = [_record(runner) for runner in _runners()]
+    """List the agents that are connected, and those that platforms have or are asked for.
+
+    Below them is the TLS front, if it is open: address and fingerprint of its authority.
+    """
+    from nni.cli.front_state import CLOSED, front_state
+    from nni.cli.session import manager
+
+    with manager() as client:
+        records = [_record(runner) for runner in client.runners()]
+        front = front_state(client) if output == "table" and not as_json else CLOSED
     rows = [
         (
             record["id"],
@@ -68,6 +76,8 @@ def list_runners(*, output: Output = "table", as_json: Json = False) -> None:
         for record in records
     ]
     write_listing(records, _HEADERS, lambda: rows, output=output, as_json=as_json)
+    if front != CLOSED:
+        Messages().info(f"TLS front: {front}")
 
 
 @app.command("show")

@@ -77,6 +77,14 @@ class PoolCalls(Connection):
         )
         return answer
 
+    def front(self) -> invitation_service_pb2.GetFrontResponse:
+        """Return the TLS front as the fleet published it last; without address if it is closed."""
+        request = invitation_service_pb2.GetFrontRequest()
+        answer: invitation_service_pb2.GetFrontResponse = self._call(
+            lambda: self._invitations.GetFront, request
+        )
+        return answer
+
     def invitations(self, pool: str) -> list[invitation_service_pb2.Invitation]:
         """Return the invitations of a pool that are valid, without their words."""
         request = invitation_service_pb2.ListInvitationsRequest(pool=pool)

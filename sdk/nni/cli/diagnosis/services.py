@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from nni.cli.diagnosis.finding import Finding, Result
+from nni.cli.front_state import CLOSED, front_state
 
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
@@ -88,6 +89,8 @@ def _check_rest(endpoint: Endpoint) -> Finding:
 def _ask(client: ManagerClient, endpoint: Endpoint) -> Iterator[Finding]:
     count = len(client.experiments())
     yield Finding("manager answers", "ok", f"{endpoint.grpc}, {count} experiments run")
+    text = front_state(client)
+    yield Finding("TLS front", "note" if text == CLOSED else "ok", text)
     for finding in client.diagnose():
         result = _RESULTS.get(finding.result, "note")
         young = endpoint.remote is None and _age_s(endpoint.started_at) < _FIRST_WORD_S

@@ -88,6 +88,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_POOLS}CleanPlatforms": ADMINISTERS,
     f"{_INVITATIONS}InviteRunner": ADMINISTERS,
     f"{_INVITATIONS}ListInvitations": READS,
+    f"{_INVITATIONS}GetFront": READS,
     f"{_INVITATIONS}RevokeInvitations": ADMINISTERS,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": READS,
 }

@@ -49,6 +49,10 @@ class InvitationServicer(pb_grpc.InvitationServiceServicer):
         ended = await self._invitations.revoke(request.pool, list(request.ids))
         return pb.RevokeInvitationsResponse(invitations=ended)
 
+    async def GetFront(self, request: pb.GetFrontRequest, context: Context) -> pb.GetFrontResponse:
+        """See the proto."""
+        return await self._invitations.front()
+
 
 def _validity(request: pb.InviteRunnerRequest) -> timedelta:
     if not request.HasField("validity"):

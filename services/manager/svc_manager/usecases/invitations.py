@@ -12,6 +12,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
+from nni_wire.pools import LOCAL_POOL
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import (
@@ -133,6 +134,16 @@ class Invitations:
             if ended:
                 await self._publish(pool, [one for one in present if one not in ended])
         return [_shown(one) for one in ended]
+
+    async def front(self) -> invitation_service_pb2.GetFrontResponse:
+        """Return the TLS front as the fleet published it last; without address if it is closed."""
+        values = await self._last_values.read(subjects.pool_front_subject(LOCAL_POOL))
+        if not values:
+            return invitation_service_pb2.GetFrontResponse()
+        found = invitation_service_pb2.PoolFront.FromString(values[-1].payload)
+        return invitation_service_pb2.GetFrontResponse(
+            address=found.address, authority_sha256=found.authority_sha256
+        )
 
     async def _check_open(self, pool: str) -> None:
         needs = await self._last_values.read(subjects.pool_need_subject(pool))

@@ -33,6 +33,7 @@ from svc_trial_runner.fleet.adapters.platform_registry import (
 )
 from svc_trial_runner.fleet.pools.enrolments import EnrolmentDependencies, Enrolments
 from svc_trial_runner.fleet.pools.fleet import Fleet
+from svc_trial_runner.fleet.pools.front_publication import FrontPublication
 from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies
 from svc_trial_runner.fleet.ports import CredentialStore, FrontRegistry, InstallationEndpoints
 from svc_trial_runner.fleet.settings import Settings, read_settings
@@ -74,6 +75,8 @@ async def build(service: Service) -> Mapping[str, str]:
     service.takes_work_if(lambda: bus.connected)
     service.add_consumer(fleet.aclose)
     service.tasks.start(fleet.run(), "fleet")
+    publication = FrontPublication(bus.last_values, front, SystemClock())
+    service.tasks.start(publication.run(), "state of the front")
     return {"installation": installation, **facts}
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError, Message
 
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2, task_pb2
+from nni_wire.pools import LOCAL_POOL
 from nni_wire.values import from_value
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.enrolment import authority_fingerprint
@@ -177,6 +178,15 @@ def front_to_bytes(
     if isinstance(endpoint, PlatformError):
         message.reason, message.remedy = endpoint.message, endpoint.remedy
     else:
+        message.address = endpoint.address
+        message.authority_sha256 = authority_fingerprint(endpoint.authority)
+    return message.SerializeToString(deterministic=True)
+
+
+def front_state_to_bytes(endpoint: FrontEndpoint | None) -> bytes:
+    """Return the message that says where the front of the installation is; None: it is closed."""
+    message = invitation_service_pb2.PoolFront(pool=LOCAL_POOL)
+    if endpoint is not None:
         message.address = endpoint.address
         message.authority_sha256 = authority_fingerprint(endpoint.authority)
     return message.SerializeToString(deterministic=True)

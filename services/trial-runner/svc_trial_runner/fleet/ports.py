@@ -207,6 +207,19 @@ class FrontRegistry(Protocol):
         ...
 
 
+class ObservableFront(Protocol):
+    """Interface of the front towards the publication of its state."""
+
+    @property
+    def endpoint(self) -> FrontEndpoint | None:
+        """Address and authority; None: the front is closed."""
+        ...
+
+    async def wait_changed(self, known: FrontEndpoint | None) -> None:
+        """Wait until the endpoint is another one than a known one."""
+        ...
+
+
 class JoinedMachines(Protocol):
     """Interface of the record of machines that have enrolled."""
 

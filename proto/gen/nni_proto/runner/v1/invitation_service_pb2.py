@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,nni_proto/runner/v1/invitation_service.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n\x13InviteRunnerRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x11\n\tuse_limit\x18\x02 \x01(\x05\x12+\n\x08validity\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"j\n\x14InviteRunnerResponse\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x33\n\ninvitation\x18\x03 \x01(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"&\n\x16ListInvitationsRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\"O\n\x17ListInvitationsResponse\x12\x34\n\x0binvitations\x18\x01 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"5\n\x18RevokeInvitationsRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0b\n\x03ids\x18\x02 \x03(\t\"Q\n\x19RevokeInvitationsResponse\x12\x34\n\x0binvitations\x18\x01 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"k\n\nInvitation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x11\n\tuse_limit\x18\x03 \x01(\x05\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"U\n\x0fPoolInvitations\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x34\n\x0binvitations\x18\x02 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"|\n\tPoolFront\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x18\n\x10\x61uthority_sha256\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\x12\x16\n\x0einvitation_ids\x18\x06 \x03(\t2\xda\x02\n\x11InvitationService\x12\x63\n\x0cInviteRunner\x12(.nni_proto.runner.v1.InviteRunnerRequest\x1a).nni_proto.runner.v1.InviteRunnerResponse\x12l\n\x0fListInvitations\x12+.nni_proto.runner.v1.ListInvitationsRequest\x1a,.nni_proto.runner.v1.ListInvitationsResponse\x12r\n\x11RevokeInvitations\x12-.nni_proto.runner.v1.RevokeInvitationsRequest\x1a..nni_proto.runner.v1.RevokeInvitationsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,nni_proto/runner/v1/invitation_service.proto\x12\x13nni_proto.runner.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n\x13InviteRunnerRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x11\n\tuse_limit\x18\x02 \x01(\x05\x12+\n\x08validity\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"j\n\x14InviteRunnerResponse\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x33\n\ninvitation\x18\x03 \x01(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"&\n\x16ListInvitationsRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\"O\n\x17ListInvitationsResponse\x12\x34\n\x0binvitations\x18\x01 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"5\n\x18RevokeInvitationsRequest\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0b\n\x03ids\x18\x02 \x03(\t\"Q\n\x19RevokeInvitationsResponse\x12\x34\n\x0binvitations\x18\x01 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"\x11\n\x0fGetFrontRequest\"=\n\x10GetFrontResponse\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x18\n\x10\x61uthority_sha256\x18\x02 \x01(\t\"k\n\nInvitation\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x11\n\tuse_limit\x18\x03 \x01(\x05\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"U\n\x0fPoolInvitations\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x34\n\x0binvitations\x18\x02 \x03(\x0b\x32\x1f.nni_proto.runner.v1.Invitation\"|\n\tPoolFront\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x18\n\x10\x61uthority_sha256\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\x12\x16\n\x0einvitation_ids\x18\x06 \x03(\t2\xb3\x03\n\x11InvitationService\x12\x63\n\x0cInviteRunner\x12(.nni_proto.runner.v1.InviteRunnerRequest\x1a).nni_proto.runner.v1.InviteRunnerResponse\x12l\n\x0fListInvitations\x12+.nni_proto.runner.v1.ListInvitationsRequest\x1a,.nni_proto.runner.v1.ListInvitationsResponse\x12r\n\x11RevokeInvitations\x12-.nni_proto.runner.v1.RevokeInvitationsRequest\x1a..nni_proto.runner.v1.RevokeInvitationsResponse\x12W\n\x08GetFront\x12$.nni_proto.runner.v1.GetFrontRequest\x1a%.nni_proto.runner.v1.GetFrontResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,12 +45,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVOKEINVITATIONSREQUEST']._serialized_end=517
   _globals['_REVOKEINVITATIONSRESPONSE']._serialized_start=519
   _globals['_REVOKEINVITATIONSRESPONSE']._serialized_end=600
-  _globals['_INVITATION']._serialized_start=602
-  _globals['_INVITATION']._serialized_end=709
-  _globals['_POOLINVITATIONS']._serialized_start=711
-  _globals['_POOLINVITATIONS']._serialized_end=796
-  _globals['_POOLFRONT']._serialized_start=798
-  _globals['_POOLFRONT']._serialized_end=922
-  _globals['_INVITATIONSERVICE']._serialized_start=925
-  _globals['_INVITATIONSERVICE']._serialized_end=1271
+  _globals['_GETFRONTREQUEST']._serialized_start=602
+  _globals['_GETFRONTREQUEST']._serialized_end=619
+  _globals['_GETFRONTRESPONSE']._serialized_start=621
+  _globals['_GETFRONTRESPONSE']._serialized_end=682
+  _globals['_INVITATION']._serialized_start=684
+  _globals['_INVITATION']._serialized_end=791
+  _globals['_POOLINVITATIONS']._serialized_start=793
+  _globals['_POOLINVITATIONS']._serialized_end=878
+  _globals['_POOLFRONT']._serialized_start=880
+  _globals['_POOLFRONT']._serialized_end=1004
+  _globals['_INVITATIONSERVICE']._serialized_start=1007
+  _globals['_INVITATIONSERVICE']._serialized_end=1442
 # @@protoc_insertion_point(module_scope)

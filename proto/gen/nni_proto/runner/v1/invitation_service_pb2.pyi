@@ -165,6 +165,45 @@ class RevokeInvitationsResponse(_message.Message):
 Global___RevokeInvitationsResponse: _TypeAlias = RevokeInvitationsResponse  # noqa: Y015
 
 @_typing.final
+class GetFrontRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFrontRequest: _TypeAlias = GetFrontRequest  # noqa: Y015
+
+@_typing.final
+class GetFrontResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    AUTHORITY_SHA256_FIELD_NUMBER: _builtins.int
+    address: _builtins.str
+    """`host:port`. Empty: the front is closed, or was never open."""
+    authority_sha256: _builtins.str
+    """SHA-256 of the authority's certificate, in hexadecimal digits."""
+    def __init__(
+        self,
+        *,
+        address: _builtins.str = ...,
+        authority_sha256: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "authority_sha256", b"authority_sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFrontResponse: _TypeAlias = GetFrontResponse  # noqa: Y015
+
+@_typing.final
 class Invitation(_message.Message):
     """One invitation, without its word."""
 
@@ -224,7 +263,9 @@ Global___PoolInvitations: _TypeAlias = PoolInvitations  # noqa: Y015
 
 @_typing.final
 class PoolFront(_message.Message):
-    """Where agents enrol in a pool, on `nni.pool.<pool>.front`; written by the fleet."""
+    """Where agents enrol in a pool, on `nni.pool.<pool>.front`; written by the fleet. That of `local`, in
+    which no agent enrols, is the front of the installation: it has neither reason nor invitations.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -50,6 +50,11 @@ class InvitationServiceStub:
                 request_serializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsRequest.SerializeToString,
                 response_deserializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsResponse.FromString,
                 _registered_method=True)
+        self.GetFront = channel.unary_unary(
+                '/nni_proto.runner.v1.InvitationService/GetFront',
+                request_serializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontRequest.SerializeToString,
+                response_deserializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontResponse.FromString,
+                _registered_method=True)
 
 
 class InvitationServiceServicer:
@@ -77,6 +82,13 @@ class InvitationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetFront(self, request, context):
+        """Returns the TLS front of the installation as the fleet published it last.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InvitationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_InvitationServiceServicer_to_server(servicer, server):
                     servicer.RevokeInvitations,
                     request_deserializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsRequest.FromString,
                     response_serializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsResponse.SerializeToString,
+            ),
+            'GetFront': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetFront,
+                    request_deserializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontRequest.FromString,
+                    response_serializer=nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class InvitationService:
             '/nni_proto.runner.v1.InvitationService/RevokeInvitations',
             nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsRequest.SerializeToString,
             nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.RevokeInvitationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetFront(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nni_proto.runner.v1.InvitationService/GetFront',
+            nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontRequest.SerializeToString,
+            nni__proto_dot_runner_dot_v1_dot_invitation__service__pb2.GetFrontResponse.FromString,
             options,
             channel_credentials,
             insecure,

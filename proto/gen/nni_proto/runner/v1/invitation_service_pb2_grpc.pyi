@@ -39,6 +39,8 @@ class InvitationServiceStub:
     """Returns the invitations of a pool that are valid, without their words."""
     RevokeInvitations: _grpc.UnaryUnaryMultiCallable[_invitation_service_pb2.RevokeInvitationsRequest, _invitation_service_pb2.RevokeInvitationsResponse]
     """Ends invitations of a pool. Agents that have enrolled with them stay."""
+    GetFront: _grpc.UnaryUnaryMultiCallable[_invitation_service_pb2.GetFrontRequest, _invitation_service_pb2.GetFrontResponse]
+    """Returns the TLS front of the installation as the fleet published it last."""
 
 @_typing.type_check_only
 class InvitationServiceAsyncStub(InvitationServiceStub):
@@ -51,6 +53,8 @@ class InvitationServiceAsyncStub(InvitationServiceStub):
     """Returns the invitations of a pool that are valid, without their words."""
     RevokeInvitations: _aio.UnaryUnaryMultiCallable[_invitation_service_pb2.RevokeInvitationsRequest, _invitation_service_pb2.RevokeInvitationsResponse]  # type: ignore[assignment]
     """Ends invitations of a pool. Agents that have enrolled with them stay."""
+    GetFront: _aio.UnaryUnaryMultiCallable[_invitation_service_pb2.GetFrontRequest, _invitation_service_pb2.GetFrontResponse]  # type: ignore[assignment]
+    """Returns the TLS front of the installation as the fleet published it last."""
 
 class InvitationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Served by managers."""
@@ -78,5 +82,13 @@ class InvitationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_invitation_service_pb2.RevokeInvitationsResponse, _abc.Awaitable[_invitation_service_pb2.RevokeInvitationsResponse]]:
         """Ends invitations of a pool. Agents that have enrolled with them stay."""
+
+    @_abc_1.abstractmethod
+    def GetFront(
+        self,
+        request: _invitation_service_pb2.GetFrontRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_invitation_service_pb2.GetFrontResponse, _abc.Awaitable[_invitation_service_pb2.GetFrontResponse]]:
+        """Returns the TLS front of the installation as the fleet published it last."""
 
 def add_InvitationServiceServicer_to_server(servicer: InvitationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

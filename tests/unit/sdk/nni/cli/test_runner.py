@@ -1,4 +1,6 @@
 import json
+import socket
+from contextlib import closing
 
 import pytest
 
@@ -154,3 +156,25 @@ def test_word_of_an_invitation_is_alone_on_stdout(
     printed = capsys.readouterr()
     assert printed.out == "nni1.secret.fingerprint\n"
     assert printed.err.startswith("INFO: Run on the other machine")
+
+
+def test_list_shows_the_open_front_below_the_agents(
+    agents: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as front:
+        agents.invitations.front.address = f"192.0.2.7:{front.getsockname()[1]}"
+        agents.invitations.front.authority_sha256 = "ab12"
+
+        assert main(["runner", "list"]) == DONE
+
+    out = capsys.readouterr().out
+    assert f"open at {agents.invitations.front.address}, authority with SHA-256 ab12" in out
+    assert "box-1" in out
+
+
+def test_closed_front_is_not_listed(
+    agents: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runner", "list"]) == DONE
+
+    assert "front" not in capsys.readouterr().out

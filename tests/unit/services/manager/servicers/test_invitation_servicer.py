@@ -40,3 +40,9 @@ async def test_validity_out_of_range_is_refused(seconds: int) -> None:
 
     with pytest.raises(InvalidArgumentError, match="30 days"):
         await servicer().InviteRunner(request, CONTEXT)
+
+
+async def test_front_that_was_never_open_has_no_address() -> None:
+    found = await servicer().GetFront(pb.GetFrontRequest(), CONTEXT)
+
+    assert found == pb.GetFrontResponse()

@@ -193,3 +193,17 @@ async def test_number_of_uses_is_limited(uses: int) -> None:
 async def test_validity_is_limited(validity: timedelta) -> None:
     with pytest.raises(InvalidArgumentError, match="validity must be"):
         await World().invitations.invite(POOL, validity=validity)
+
+
+async def test_front_is_that_of_the_installation_as_it_was_published_last() -> None:
+    world = World()
+    before = await world.invitations.front()
+    for address in ("10.0.0.7:8081", "10.0.0.8:8081"):
+        front = invitation_service_pb2.PoolFront(address=address, authority_sha256="ab12")
+        subject = subjects.pool_front_subject("local")
+        await world.bus.last_values.publish(subject, front.SerializeToString())
+
+    found = await world.invitations.front()
+
+    assert before.address == ""
+    assert (found.address, found.authority_sha256) == ("10.0.0.8:8081", "ab12")

@@ -1,5 +1,7 @@
 """Front of an installation that has none."""
 
+import asyncio
+
 from svc_trial_runner.fleet.adapters.front.listener import Serve
 from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
@@ -18,6 +20,16 @@ class NoFront:
 
     async def release(self, pool: str) -> None:
         """Do nothing."""
+
+    @property
+    def endpoint(self) -> FrontEndpoint | None:
+        """None: it is never open."""
+        return None
+
+    async def wait_changed(self, known: FrontEndpoint | None) -> None:
+        """Wait for ever, unless an endpoint is known."""
+        if known is None:
+            await asyncio.Event().wait()
 
     async def open(self) -> FrontEndpoint:
         """Raise PlatformError."""

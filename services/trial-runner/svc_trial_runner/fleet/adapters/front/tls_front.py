@@ -68,6 +68,8 @@ class TlsFront:
         self._changing = asyncio.Lock()
         self._listener: FrontListener | None = None
         self._endpoint: FrontEndpoint | None = None
+        self._changed = asyncio.Event()
+        """Set, and replaced, when the endpoint changes."""
         self._certificate: FrontCertificate | None = None
         self._tasks = TaskOwner(_failed)
 
@@ -85,6 +87,11 @@ class TlsFront:
     def certificate(self) -> FrontCertificate | None:
         """Present certificate; None: the front was never open."""
         return self._certificate
+
+    async def wait_changed(self, known: FrontEndpoint | None) -> None:
+        """Wait until the endpoint is another one than a known one."""
+        while self._endpoint == known:
+            await self._changed.wait()
 
     def add_route(self, protocol: str, serve: Serve) -> None:
         """Have connections of a protocol served, from the next opening on."""
@@ -114,8 +121,8 @@ class TlsFront:
             self._users.add(user)
             # An open front stays as it is: agents know its address.
             if self._endpoint is None:
-                self._endpoint = await self._open(host)
-                get_logger().info("front opened", address=self._endpoint.address)
+                self._change(await self._open(host))
+            assert self._endpoint is not None
             return with_host(self._endpoint, host) if host else self._endpoint
 
     async def close_for(self, user: str) -> None:
@@ -161,12 +168,19 @@ class TlsFront:
 
     async def _close(self) -> None:
         listener, self._listener = self._listener, None
-        self._endpoint = None
+        self._change(None)
         tasks, self._tasks = self._tasks, TaskOwner(_failed)
         await tasks.aclose()
         if listener is not None:
             await listener.aclose()
             get_logger().info("front closed")
+
+    def _change(self, endpoint: FrontEndpoint | None) -> None:
+        if endpoint is not None:
+            get_logger().info("front opened", address=endpoint.address)
+        self._endpoint = endpoint
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def _renew_for_ever(self) -> None:
         while True:

@@ -3,7 +3,7 @@
 import pytest
 
 from svc_trial_runner.fleet.adapters.front.no_front import NoFront
-from svc_trial_runner.fleet.ports import PlatformError
+from svc_trial_runner.fleet.ports import FrontEndpoint, PlatformError
 
 
 async def test_it_cannot_be_opened_and_says_what_can_be_done() -> None:
@@ -12,3 +12,10 @@ async def test_it_cannot_be_opened_and_says_what_can_be_done() -> None:
 
     assert caught.value.permanent
     assert "local shape" in caught.value.remedy
+
+
+async def test_it_has_no_endpoint_and_a_known_one_has_changed() -> None:
+    front = NoFront()
+
+    assert front.endpoint is None
+    await front.wait_changed(FrontEndpoint("10.0.0.7:8081", "authority"))

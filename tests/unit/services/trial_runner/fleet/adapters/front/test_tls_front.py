@@ -1,5 +1,6 @@
 """Tests of opening and closing the TLS front."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,4 +89,17 @@ async def test_host_of_a_pool_is_a_name_or_an_address(tmp_path: Path, host: str)
         with pytest.raises(PlatformError, match="nniManagerIp"):
             await front.of_platform("exp-a", "slurm", host).open()
 
+        assert front.endpoint is None
+
+
+async def test_opening_and_closing_are_changes_of_the_endpoint(tmp_path: Path) -> None:
+    async with tls_front(tmp_path, {}) as front:
+        opening = asyncio.ensure_future(front.wait_changed(None))
+        endpoint = await front.open_for("exp-a/joined")
+        await opening
+        closing = asyncio.ensure_future(front.wait_changed(endpoint))
+
+        await front.close_for("exp-a/joined")
+
+        await closing
         assert front.endpoint is None

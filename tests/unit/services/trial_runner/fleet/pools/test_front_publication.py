@@ -1,0 +1,57 @@
+"""State of the front over the in-memory bus."""
+
+import asyncio
+from contextlib import aclosing, suppress
+
+from nni_proto.runner.v1 import invitation_service_pb2
+from svc_common import subjects
+from svc_common.clock import SystemClock
+from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory_broker import InMemoryBroker
+from svc_trial_runner.enrolment import authority_fingerprint
+from svc_trial_runner.fleet.pools.front_publication import FrontPublication
+from svc_trial_runner.fleet.ports import FrontEndpoint
+
+LIMIT_S = 30.0
+AUTHORITY = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+class SwitchedFront:
+    """Front that a test opens and closes."""
+
+    def __init__(self) -> None:
+        self.endpoint: FrontEndpoint | None = None
+        self.switched = asyncio.Event()
+
+    async def wait_changed(self, known: FrontEndpoint | None) -> None:
+        while self.endpoint == known:
+            await self.switched.wait()
+            self.switched.clear()
+
+    def switch(self, endpoint: FrontEndpoint | None) -> None:
+        self.endpoint = endpoint
+        self.switched.set()
+
+
+async def test_each_state_of_the_front_is_published() -> None:
+    bus, front = InMemoryBus(InMemoryBroker()), SwitchedFront()
+    publication = asyncio.ensure_future(
+        FrontPublication(bus.last_values, front, SystemClock()).run()
+    )
+    found = []
+    async with (
+        asyncio.timeout(LIMIT_S),
+        aclosing(bus.last_values.follow(subjects.pool_front_subject("local"))) as values,
+    ):
+        for endpoint in (FrontEndpoint("10.0.0.7:8081", AUTHORITY), None, None):
+            value = await anext(values)
+            found.append(invitation_service_pb2.PoolFront.FromString(value.payload))
+            front.switch(endpoint)
+            if len(found) == 3:
+                break
+    publication.cancel()
+    with suppress(asyncio.CancelledError):
+        await publication
+
+    assert [one.address for one in found] == ["", "10.0.0.7:8081", ""]
+    assert found[1].authority_sha256 == authority_fingerprint(AUTHORITY)
