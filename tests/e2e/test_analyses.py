@@ -69,8 +69,9 @@ def test_points_of_users_are_checked(nnictl: Nnictl, tmp_path: Path) -> None:
     )
     imported = nnictl("experiment", "import", experiment_id, "--filename", data)
 
-    assert "must keep the constraint width * layers <= 512" in refused.stderr
-    assert "1 of 2 samples break a constraint" in imported.stderr + imported.stdout
+    assert "breaks the constraint width * layers <= 512" in refused.stderr
+    assert "breaks the constraint width * layers <= 512 (sample 1)" in imported.stderr
+    assert "1 of 2 samples are given" in imported.stdout
 
 
 def test_constraints_that_allow_nothing_are_refused_at_once(nnictl: Nnictl, tmp_path: Path) -> None:

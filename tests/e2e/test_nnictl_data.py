@@ -101,7 +101,7 @@ def test_import_of_a_missing_or_broken_file_is_refused(nnictl: Nnictl, tmp_path:
     broken = nnictl("experiment", "import", "-f", tmp_path / "broken.json", expect=2)
 
     assert "existing file" in missing.stderr
-    assert "must be JSON" in broken.stderr
+    assert "broken.json: line 1, column 2 is no valid JSON" in broken.stderr
 
 
 def test_trial_with_own_parameters_runs_with_them(nnictl: Nnictl, tmp_path: Path) -> None:

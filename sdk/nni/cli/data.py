@@ -119,7 +119,7 @@ def import_data(filename: Filename, id: OptionalId = None) -> None:  # noqa: A00
     from nni.cli.session import experiment
     from nni.experiment.config.yaml_file import read_json
     from nni.experiment.errors import ConfigError, Problem, RefusedError
-    from nni.experiment.parameter_checks import sort_samples
+    from nni.experiment.parameter_checks import learns_samples, sort_samples
     from nni_wire.values import to_value
 
     samples = read_json(filename, "--filename")
@@ -129,7 +129,11 @@ def import_data(filename: Filename, id: OptionalId = None) -> None:  # noqa: A00
         raise ConfigError([Problem("--filename", rule, str(filename), remedy)])
     messages = Messages()
     with experiment(id) as (client, experiment_id):
-        report = sort_samples(samples, client.get(experiment_id).experiment.config)
+        config = client.get(experiment_id).experiment.config
+        report = sort_samples(samples, config)
+        if not learns_samples(config):
+            name = config.advisor.name or config.tuner.name
+            messages.warning(f"{name} does not learn from samples: its proposals stay as they are")
         for reason in report.reasons():
             messages.warning(f"not taken: {reason}")
         if not report.taken:

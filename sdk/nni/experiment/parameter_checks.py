@@ -7,7 +7,7 @@ one with a form of its own such as `BatchTuner`, accepts is left to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,18 +53,24 @@ def sort_samples(data: Sequence[object], config: config_pb2.ExperimentConfig) ->
         data: list of dicts with `parameter` and `value`, as `nnictl experiment export` writes it.
         config: of the experiment.
     """
-    entry = _built_in(config)
-    numbers = entry is not None and not config.objectives
+    numbers = _built_in(config) is not None and not config.objectives
+    rule = _rule_of(config)
     taken, refused = [], []
     for number, sample in enumerate(data, start=1):
         reason = _broken_sample(sample, needs_number=numbers)
         if not reason and isinstance(sample, Mapping):
-            reason = broken_parameters(sample["parameter"], config)
+            reason = rule(sample["parameter"])
         if reason:
             refused.append((number, reason))
         elif isinstance(sample, Mapping):
             taken.append(sample)
     return SampleReport(tuple(taken), tuple(refused))
+
+
+def learns_samples(config: config_pb2.ExperimentConfig) -> bool:
+    """Return whether an experiment's algorithm uses imported samples, as far as is known."""
+    entry = _built_in(config)
+    return entry is None or entry.imports
 
 
 def check_parameters(
@@ -95,20 +101,30 @@ def broken_parameters(parameters: object, config: config_pb2.ExperimentConfig) -
             allowed.
         config: of the experiment.
     """
+    return _rule_of(config)(parameters)
+
+
+def _rule_of(config: config_pb2.ExperimentConfig) -> Callable[[object], str]:
+    """Return the function of `broken_parameters` for one experiment; the space is parsed once."""
     from nni.hpo.space.parser import parse_space, place
 
     entry = _built_in(config)
     if entry is None or entry.space_check or entry.space_argument:
-        return ""
+        return lambda _: ""
     try:
         space = parse_space(from_value(config.search_space))
     except ValueError:  # a form that the algorithm alone knows
+        return lambda _: ""
+    own = frozenset(entry.reserved)
+
+    def reason_of(parameters: object) -> str:
+        try:
+            place(space, parameters, ignore=own)
+        except ValueError as error:
+            return str(error)
         return ""
-    try:
-        place(space, parameters, ignore=frozenset(entry.reserved))
-    except ValueError as error:
-        return str(error)
-    return ""
+
+    return reason_of
 
 
 def _built_in(config: config_pb2.ExperimentConfig) -> AlgorithmEntry | None:

@@ -85,7 +85,7 @@ def live_through(nnictl: Nnictl, folder: Path) -> str:
     (folder / "samples.json").write_text(json.dumps(samples))
     nnictl("experiment", "import", experiment_id, "--filename", folder / "samples.json")
     waits = {"x": 0.1, "units": 1, "kind": {"_name": "plain"}, "waits": True}
-    nnictl("trial", "add", experiment_id, "--parameters", json.dumps(waits))
+    nnictl("trial", "add", experiment_id, "--parameters", json.dumps(waits), "--no-check")
     trial_id = wait.until(lambda: running(nnictl, experiment_id), 60, "the waiting trial")
     nnictl("trial", "kill", experiment_id, "--trial_id", trial_id)
     nnictl.shape.wait_for(experiment_id, "DONE")

@@ -116,3 +116,15 @@ def test_import_of_nothing_usable_names_the_file_and_sends_nothing(
     assert message in shown
     assert "samples.json" in shown
     assert tuning.imported == []
+
+
+def test_import_into_an_algorithm_that_learns_nothing_is_a_warning(
+    tuning: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuning.known["abcd1234"].config.tuner.name = "Random"
+    file = tmp_path / "samples.json"
+    file.write_text(json.dumps([{"parameter": {"x": 0.5}, "value": 1}]))
+
+    assert main(["experiment", "import", "-f", str(file)]) == DONE
+
+    assert "Random does not learn from samples" in capsys.readouterr().err
