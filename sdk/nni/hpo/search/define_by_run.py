@@ -409,6 +409,43 @@ class DefineByRunStudy(ResultTable):
             elif value is not None:
                 self._import(self._inner, opened.trial, value)
 
+    def add_trial(
+        self,
+        parameters: Mapping[str, Any],
+        value: JsonValue,
+        user_attrs: Mapping[str, JsonValue] | None = None,
+    ) -> StudyTrial:
+        """Add a trial that was evaluated elsewhere.
+
+        It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
+        learns it unless a value lies outside of a range that a later trial suggests.
+
+        Args:
+            parameters: values by name.
+            value: its result, see `tell`.
+            user_attrs: values to attach to it.
+
+        Returns:
+            The trial, with an id of its own.
+
+        Raises:
+            ValueError: a value lies outside its range.
+            TypeError: the value is not numeric, or `parameters` is no mapping.
+        """
+        require_numbers("value must be", value, self._objectives)
+        if not isinstance(parameters, Mapping):
+            raise TypeError(f"parameters must be a dict of values by name, got {parameters!r:.200}")
+        attached = {key: checked_attribute(key, one) for key, one in (user_attrs or {}).items()}
+        with self._lock:
+            for name in parameters.keys() & self._ranges.keys():
+                _checked(name, self._ranges[name], parameters[name])
+            trial = StudyTrial(self._next_id, dict(parameters), None, attached)
+            self._next_id += 1
+            self._outcomes.add(trial, value)
+            if self._inner is not None:
+                self._import(self._inner, trial, value)
+            return trial
+
     def _rebuild(self) -> None:
         """Build the inner study for the hyperparameters known now, and import all results."""
         self._modelled = frozenset(self._ranges)
@@ -435,8 +472,8 @@ class DefineByRunStudy(ResultTable):
 
     def _import(self, inner: Study, trial: StudyTrial, value: JsonValue) -> None:
         codes = self._codes(trial.id, trial.parameters)
-        assert codes is not None, "the values of a trial lie in their ranges"
-        inner.add_trial(codes, value)
+        if codes is not None:  # an added trial may lie outside of a range that came later
+            inner.add_trial(codes, value)
 
     @property
     def best_value(self) -> float:

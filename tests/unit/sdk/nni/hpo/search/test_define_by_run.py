@@ -287,3 +287,30 @@ def test_fixed_trial_needs_every_value_within_its_range() -> None:
         branches(FixedTrial({"kind": "b"}))
     with pytest.raises(ValueError, match=r"value of 'y' must lie in \[1, 9\]"):
         branches(FixedTrial({"kind": "b", "y": 10}))
+
+
+def test_added_trial_is_learned_and_may_be_the_incumbent() -> None:
+    recorder = Recorder()
+    study = DefineByRunStudy(tuner=recorder, seed=0)
+    before = study.add_trial({"x": 2}, 7.0, {"source": "paper"})
+    outside = study.add_trial({"x": 99}, 9.0)
+    trial = study.ask()
+    study.tell(trial, 8.0 + trial.suggest_int("x", 0, 5))
+    after = study.add_trial({"x": 3}, 6.0)
+
+    assert [one.id for one in (before, outside, trial, after)] == [0, 1, 2, 3]
+    assert study.best_trial == after
+    assert before.user_attrs == {"source": "paper"}
+    learned = [value for _, value in recorder.learned]
+    assert 7.0 in learned
+    assert 6.0 in learned
+    assert 9.0 not in learned
+
+
+def test_added_trial_lies_within_known_ranges() -> None:
+    study = searched(lambda trial: float(trial.suggest_int("x", 0, 5)), 1, seed=0)
+
+    with pytest.raises(ValueError, match=r"value of 'x' must lie in \[0, 5\]"):
+        study.add_trial({"x": 9}, 1.0)
+    with pytest.raises(TypeError, match="parameters must be a dict"):
+        study.add_trial([9], 1.0)  # type: ignore[arg-type]  # the error is tested
