@@ -67,12 +67,19 @@ def checks() -> tuple[Check, ...]:
 
 def findings(wanted: Iterable[Check]) -> list[Finding]:
     """Run every check and return its findings; an exception of a check is a finding, too."""
+    from nni.experiment.errors import RefusedError
+
     found: list[Finding] = []
     for check in wanted:
+        name = check.__name__.removeprefix("check_").replace("_", " ")
         try:
             found.extend(check())
+        except RefusedError as error:  # it says what to do
+            found.append(Finding(name, "bad", str(error)))
+        except PermissionError as error:
+            text = f"could not be checked: you may not read {error.filename}"
+            found.append(Finding(name, "note", text))
         except Exception as error:  # noqa: BLE001 - a rim: the other checks must still be made
-            name = check.__name__.removeprefix("check_").replace("_", " ")
             text = f"could not be checked ({type(error).__name__}: {error}); please report this"
             found.append(Finding(name, "note", text))
     return found

@@ -6,6 +6,7 @@ import pytest
 from nni.cli.diagnosis.finding import Finding
 from nni.cli.doctor import checks, findings
 from nni.cli.main import DONE, FAILED, main
+from nni.experiment.errors import RefusedError
 from tests.support.in_memory_manager import InMemoryManager
 
 
@@ -30,6 +31,23 @@ def test_check_that_fails_is_a_note_and_hides_no_other() -> None:
     assert [finding.check for finding in found if finding.result == "ok"][-1] == "disk"
     (note,) = [finding for finding in found if finding.result == "note"]
     assert "no such device" in note.explanation
+
+
+def test_refusal_and_missing_permission_are_no_defects() -> None:
+    def refused() -> Iterator[Finding]:
+        yield from ()
+        raise RefusedError("NNI_HOME must be a folder of yours")
+
+    def forbidden() -> Iterator[Finding]:
+        yield from ()
+        raise PermissionError(13, "Permission denied", "/root/x")
+
+    found = [(finding.result, finding.explanation) for finding in findings([refused, forbidden])]
+
+    assert found == [
+        ("bad", "NNI_HOME must be a folder of yours"),
+        ("note", "could not be checked: you may not read /root/x"),
+    ]
 
 
 def test_services_of_another_machine_leave_this_one_unchecked(
