@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from nni.integrations.catboost import CatBoostCallback
     from nni.integrations.lightgbm import LightGBMCallback
     from nni.integrations.lightning import LightningCallback
+    from nni.integrations.optuna import (
+        NNISampler,
+        OptunaTuner,
+        optuna_samples,
+        optuna_search_space,
+        to_optuna,
+    )
     from nni.integrations.sklearn import NNISearchCV
     from nni.integrations.xgboost import XGBoostCallback
 
@@ -18,16 +25,26 @@ _HOMES = {
     "CatBoostCallback": "catboost",
     "LightGBMCallback": "lightgbm",
     "LightningCallback": "lightning",
+    "NNISampler": "optuna",
     "NNISearchCV": "sklearn",
+    "OptunaTuner": "optuna",
     "XGBoostCallback": "xgboost",
+    "optuna_samples": "optuna",
+    "optuna_search_space": "optuna",
+    "to_optuna": "optuna",
 }
 
 __all__ = [
     "CatBoostCallback",
     "LightGBMCallback",
     "LightningCallback",
+    "NNISampler",
     "NNISearchCV",
+    "OptunaTuner",
     "XGBoostCallback",
+    "optuna_samples",
+    "optuna_search_space",
+    "to_optuna",
 ]
 
 
