@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -181,7 +182,8 @@ def resume(
             attempt.port = number
             return client.resume(attempt)
 
-        answer = on_free_port(port, resume_on)
+        with option_named(experiment_dir):
+            answer = on_free_port(port, resume_on)
         for warning in answer.warnings:
             messages.warning(warning)
         _name(messages, client, answer)
@@ -205,12 +207,13 @@ def view(
     with ManagerClient(_services_up(messages)) as client:
         messages.info("Opening experiment...")
         chosen = _stopped_id(client, id, experiment_dir)
-        answer = on_free_port(
-            port,
-            lambda number: client.view(
-                chosen, port=number, experiment_directory=_absolute(experiment_dir)
-            ),
-        )
+        with option_named(experiment_dir):
+            answer = on_free_port(
+                port,
+                lambda number: client.view(
+                    chosen, port=number, experiment_directory=_absolute(experiment_dir)
+                ),
+            )
         for warning in answer.warnings:
             messages.warning(warning)
         _name(messages, client, answer)
@@ -243,6 +246,30 @@ def _stopped_id(client: ManagerClient, word: str, directory: Path | None) -> str
 
     known = [found.id for found in client.experiments(include_stopped=True)]
     return selection.one(word, [], known)
+
+
+@contextmanager
+def option_named(directory: Path | None) -> Iterator[None]:
+    """Raise the services' errors about a given folder with the name of its option.
+
+    Raises:
+        RefusedError: the folder is not that of the experiment.
+    """
+    from nni.experiment.errors import ConfigError, NotFoundError, RefusedError
+
+    try:
+        yield
+    except (ConfigError, NotFoundError) as error:
+        field = "experiment_directory"
+        about_folder = error.facts.get("field") == field or "event log" in error.facts.get(
+            "kind", ""
+        )
+        if directory is None or not about_folder:
+            raise
+        text = str(error).replace(field, "--experiment_dir", 1)
+        raise RefusedError(
+            f"{text}; give the folder that has db/events.log, named by the experiment's id"
+        ) from error
 
 
 def _absolute(directory: Path | None) -> str:

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
+from nni.cli.create import option_named
 from nni.cli.main import DONE, FAILED, REFUSED, main
+from nni.experiment.errors import (
+    ConfigError,
+    ExperimentError,
+    NotFoundError,
+    Problem,
+    RefusedError,
+)
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
 from tests.support.endpoint_files import write_endpoint
@@ -22,6 +30,12 @@ tuner: {name: Random}
 trainingService: {platform: local}
 """
 STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
+
+
+def _config_error(message: str, field: str) -> ConfigError:
+    error = ConfigError([Problem(field, message.removeprefix(field).strip())])
+    error.facts = {"field": field}
+    return error
 
 
 @pytest.fixture
@@ -209,3 +223,24 @@ def test_resume_without_the_code_is_refused(
 
     assert "trialCodeDirectory must exist" in capsys.readouterr().err
     assert manager.known["abcd1234"].state == STOPPED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotFoundError("no experiment folder", {"kind": "experiment folder with an event log"}),
+        _config_error("experiment_directory must be that of abcd", "experiment_directory"),
+    ],
+)
+def test_wrong_folder_is_refused_by_the_name_of_the_option(
+    error: ExperimentError, tmp_path: Path
+) -> None:
+    with pytest.raises(RefusedError, match="the folder that has") as raised, option_named(tmp_path):
+        raise error
+
+    assert "experiment_directory" not in str(raised.value)
+
+
+def test_other_errors_of_resume_stay_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no experiment 'x'"), option_named(tmp_path):
+        raise NotFoundError("there is no experiment 'x'", {"kind": "experiment"})
