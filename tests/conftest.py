@@ -19,7 +19,9 @@ __all__ = ["local_shape"]  # a fixture for all
 
 
 LONGEST: Final = ("test_outages.py", "test_wheels.py", "test_fencing.py", "test_examples.py")
-"""Files of tests that wait for processes for a minute or more; they cost little of a processor."""
+"""Files of `tests/e2e` that wait for a minute or more; they cost little of a processor."""
+_BY_END: Final = 0.75
+"""Fraction of the files that compute with which those of `tests/e2e` are mixed: none is last."""
 
 
 def pytest_configure() -> None:
@@ -33,14 +35,18 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that take longest first: a late one would keep one worker busy alone."""
-    items.sort(key=_turn)
+    """Run the files that take longest first, and mix others that wait with those that compute.
 
-
-def _turn(item: pytest.Item) -> int:
-    if item.path.name in LONGEST:
-        return LONGEST.index(item.path.name)
-    return len(LONGEST) + (item.path.parent.name != "e2e")
+    A late long file would keep one worker busy alone; all files of `tests/e2e` at once, which wait
+    for processes, would leave processors idle, and all others at once would have too few.
+    """
+    files = dict.fromkeys(item.path for item in items)
+    waiting = [file for file in files if file.parent.name == "e2e"]
+    computing = [file for file in files if file.parent.name != "e2e"]
+    turns = {file: _BY_END * i / len(waiting) for i, file in enumerate(waiting)}
+    turns |= {file: i / len(computing) for i, file in enumerate(computing)}
+    turns |= {file: LONGEST.index(file.name) - 10.0 for file in waiting if file.name in LONGEST}
+    items.sort(key=lambda item: turns[item.path])
 
 
 def pytest_collection_finish() -> None:
