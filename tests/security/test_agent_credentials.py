@@ -307,3 +307,13 @@ async def test_no_secret_is_in_the_log_of_the_bus(installation: Installation) ->
 
     assert credentials.bus_password not in log
     assert credentials.manager_token not in log + json.dumps(kept)
+
+
+async def test_agent_notices_that_its_credentials_are_revoked(installation: Installation) -> None:
+    credentials = await installation.store.issue(FIRST)
+    async with asyncio.timeout(60), installation.agent(credentials) as agent:
+        refused = asyncio.ensure_future(agent.wait_refused(0.0))
+
+        await installation.store.revoke([FIRST])
+
+        await refused

@@ -83,6 +83,7 @@ from svc_trial_runner.wiring import (
     open_environments,
     open_home,
     open_shared_storage,
+    stop_when_refused,
     stop_when_silent,
     warm_program,
 )
@@ -123,6 +124,7 @@ async def build(service: Service, settings: Settings) -> Mapping[str, str]:
     if settings.fleet is not None:
         silent = stop_when_silent(service, bus, SystemClock(), settings.fleet.silence_limit_s)
         service.tasks.start(silent, "silence")
+        service.tasks.start(stop_when_refused(service, bus.wait_refused), "revocation")
     await service.adapters.enter_async_context(bus)
     reporter = Reporter(bus.inbox, state.spool, service.tasks, state.name, state.boot_id)
     recovery = Recovery(state.journal, state.spool, reporter, bus.tasks, service.tasks)

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,12 @@ from svc_trial_runner.adapters.login_environment import (
 from svc_trial_runner.adapters.mounted_storage import MountedStorage
 from svc_trial_runner.adapters.trial_api import warm_file, write_trial_api
 from svc_trial_runner.agent.agent import Agent
-from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE, wait_silent
+from svc_trial_runner.agent.silence import (
+    REFUSED_EXIT_CODE,
+    REFUSED_LIMIT_S,
+    SILENCE_EXIT_CODE,
+    wait_silent,
+)
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind
 from svc_trial_runner.domain.gpus import (
     NO_MACHINE_RULES,
@@ -76,6 +82,21 @@ async def stop_when_silent(service: Service, bus: Bus, clock: Clock, limit_s: fl
         await wait_silent(bus.wait_connected, away, clock, limit_s)
         get_logger().error("bus silent", limit_s=limit_s)
         service.stop(SILENCE_EXIT_CODE)
+
+
+async def stop_when_refused(
+    service: Service, refused: Callable[[float], Awaitable[None]], limit_s: float = REFUSED_LIMIT_S
+) -> None:
+    """Stop the agent, with an exit code of its own, once its credentials are revoked.
+
+    Args:
+        service: of the agent.
+        refused: waits until the bus has refused them for a time, see `NatsBus.wait_refused`.
+        limit_s: that time, in seconds.
+    """
+    await refused(limit_s)
+    get_logger().error("credentials revoked")
+    service.stop(REFUSED_EXIT_CODE)
 
 
 def open_environments(settings: Settings) -> Environments:

@@ -48,6 +48,23 @@ async def test_wrong_token_is_refused_at_once(tmp_path: Path, token: str | None)
                 pass
 
 
+@pytest.mark.parametrize("limit_s", [0.0, 0.1])
+async def test_credentials_that_are_refused_later_are_noticed(
+    tmp_path: Path, limit_s: float
+) -> None:
+    with nats_server(tmp_path, TOKEN) as server:
+        async with asyncio.timeout(60), NatsBus(NatsSettings(server.url, TOKEN)) as bus:
+            refused = asyncio.ensure_future(bus.wait_refused(limit_s))
+            await asyncio.to_thread(server.stop)
+            await bus.wait_connected(False)
+            assert not refused.done()
+            server.token = "another"
+
+            await asyncio.to_thread(server.start)
+
+            await refused
+
+
 async def test_opening_waits_for_an_unreachable_server(tmp_path: Path) -> None:
     server = NatsServer(tmp_path)
     server.start()

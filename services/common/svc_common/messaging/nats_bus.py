@@ -254,6 +254,14 @@ class NatsBus:
         else:
             await self._connection.wait_disconnected()
 
+    async def wait_refused(self, limit_s: float) -> None:
+        """Wait until the server has refused the credentials of this process for some time.
+
+        Args:
+            limit_s: that time, in seconds, without a break.
+        """
+        await self._connection.wait_refused(limit_s)
+
     async def streams(self) -> list[StreamFacts]:
         """Return size, message count and replicas of each existing stream, for the diagnosis."""
         found = []

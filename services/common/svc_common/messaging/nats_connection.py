@@ -123,6 +123,11 @@ class Connection:
         self._up, self._down, self._closing = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._down.set()
         self._keeper: asyncio.Task[None] | None = None
+        self._refusal = asyncio.Event()
+        """Set at each refusal of the credentials after the first connection."""
+        self._refused_since_s: float | None = None
+        """Of the first one of the present refusals; None: the server took the last try, or was
+        away."""
         self.max_payload = 1024 * 1024
 
     async def open(self) -> None:
@@ -175,6 +180,19 @@ class Connection:
     async def wait_disconnected(self) -> None:
         """Wait until the server cannot be reached."""
         await self._down.wait()
+
+    async def wait_refused(self, limit_s: float) -> None:
+        """Wait until all tries of some time were refused for their credentials; one waiter only.
+
+        Args:
+            limit_s: that time, in seconds. A server that is away in between starts it anew.
+        """
+        while True:
+            await self._refusal.wait()
+            self._refusal.clear()
+            since_s = self._refused_since_s
+            if since_s is not None and asyncio.get_running_loop().time() - since_s >= limit_s:
+                return
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` after each reconnection and at the close; return its removal."""
@@ -287,7 +305,7 @@ class Connection:
             client = Client()
             try:
                 await result_unless(self._closing.wait(), self._connect(client, server, wait_s))
-                wait_s, opened = 0.0, True
+                wait_s, opened, self._refused_since_s = 0.0, True, None
                 if not self.closed:  # in the same turn of the loop
                     await self._serve(client)
             except StoppedError:
@@ -296,7 +314,9 @@ class Connection:
                 if not opened:
                     raise
                 get_logger().error("bus cannot be used", error=error.message)
+                self._count_refusal(error)
             except (UnavailableError, TimeoutError) as error:
+                self._refused_since_s = None
                 if isinstance(error.__cause__, ssl.SSLError):
                     get_logger().warning("bus connection not encrypted", error=str(error))
             finally:
@@ -307,6 +327,14 @@ class Connection:
                     async with asyncio.timeout(TIMEOUT_S):
                         await asyncio.gather(client.close(), return_exceptions=True)
             wait_s = min(max(wait_s * 2, FIRST_RETRY_S), LAST_RETRY_S)
+
+    def _count_refusal(self, error: Exception) -> None:
+        if not isinstance(error, UnauthenticatedError):
+            self._refused_since_s = None
+            return
+        if self._refused_since_s is None:
+            self._refused_since_s = asyncio.get_running_loop().time()
+        self._refusal.set()
 
     def _check_owner(self, server: Server) -> None:
         """Raise unless the process that listens at the bus's local port is the expected user's.
@@ -456,6 +484,8 @@ def _translated(error: Exception, server: Server, *, encrypted: bool) -> Excepti
         case ssl.SSLCertVerificationError():
             reason = f"cannot be trusted ({error.verify_message}); check NNI_TLS_CA_FILE"
             return FailedPreconditionError(f"the certificate of {place} {reason}")
+        case Error() if "authentication timeout" in str(error).lower():
+            return UnavailableError(f"{place} has not checked the credentials in time")
         case Error() if "auth" in str(error).lower():
             return UnauthenticatedError(f"the bus refuses the credentials: {error}")
         case _:

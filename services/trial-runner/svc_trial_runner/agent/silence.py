@@ -1,4 +1,4 @@
-"""End of an agent whose connection to the bus stays cut."""
+"""End of an agent whose connection to the bus stays cut, or whose credentials were revoked."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -8,6 +8,12 @@ from svc_common.tasks import StoppedError, result_unless
 
 SILENCE_EXIT_CODE: Final = 75
 """Exit code of an agent that has ended itself by silence: a temporary failure (sysexits.h)."""
+
+REFUSED_EXIT_CODE: Final = 77
+"""Exit code of an agent whose credentials were revoked: no permission (sysexits.h)."""
+REFUSED_LIMIT_S: Final = 5.0
+"""Time of refusals after which credentials count as revoked. The bus reads its users from a file
+that is written before; a bus that has read them takes milliseconds to admit them."""
 
 
 async def wait_silent(

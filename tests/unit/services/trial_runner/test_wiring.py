@@ -9,7 +9,11 @@ from svc_common.clock import ManualClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.messaging.memory_broker import InMemoryBroker
-from svc_trial_runner.agent.silence import SILENCE_EXIT_CODE
+from svc_trial_runner.agent.silence import (
+    REFUSED_EXIT_CODE,
+    REFUSED_LIMIT_S,
+    SILENCE_EXIT_CODE,
+)
 from svc_trial_runner.agent_settings import AgentSettings, ConnectionKind, ConnectionSettings
 from svc_trial_runner.domain.gpus import NO_MACHINE_RULES, MachineGpuRules
 from svc_trial_runner.settings import settings_of_fleet
@@ -18,6 +22,7 @@ from svc_trial_runner.wiring import (
     drain_after,
     machine_gpu_rules,
     open_home,
+    stop_when_refused,
     stop_when_silent,
 )
 from tests.unit.services.trial_runner.conftest import Bench
@@ -85,6 +90,18 @@ async def test_agent_without_a_bus_stops_with_a_code_of_its_own() -> None:
         await stopping
 
     assert service.exit_code == SILENCE_EXIT_CODE
+
+
+async def test_agent_whose_credentials_are_revoked_stops_with_a_code_of_its_own() -> None:
+    service = Service()
+    limits: list[float] = []
+
+    async def refused(limit_s: float) -> None:
+        limits.append(limit_s)
+
+    await stop_when_refused(service, refused)
+
+    assert (service.exit_code, limits) == (REFUSED_EXIT_CODE, [REFUSED_LIMIT_S])
 
 
 async def test_agent_whose_time_is_over_drains(bench: Bench) -> None:

@@ -1,7 +1,7 @@
 """Platform `joined`: agents that people have started by `nnictl runner join` on any machine.
 
 The fleet starts none of them. It ends one by revoking its credentials: the agent, which is ordered
-to drain before, ends itself when the bus refuses it for its limit of silence.
+to drain before, ends itself within seconds when the bus refuses it.
 """
 
 import asyncio
