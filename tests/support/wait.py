@@ -9,7 +9,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEP_S = 0.02
-"""Polling interval: short beside any time-out, long beside the cost of a poll."""
+"""Shortest polling interval: short beside any time-out."""
+_LONGEST_STEP_S = 0.5
 
 
 def until(look: Callable[[], T], timeout_s: float, what: str = "") -> T:
@@ -20,9 +21,12 @@ def until(look: Callable[[], T], timeout_s: float, what: str = "") -> T:
     """
     deadline = time.monotonic() + timeout_s
     while True:
+        began = time.monotonic()
         result = look()
         if result:
             return result
-        if time.monotonic() > deadline:
+        ended = time.monotonic()
+        if ended > deadline:
             raise TimeoutError(f"not within {timeout_s:g} s: {what or look}; last: {result!r}")
-        time.sleep(_STEP_S)
+        # A look that starts a process must not slow what it waits for.
+        time.sleep(min(max(_STEP_S, ended - began), _LONGEST_STEP_S))
