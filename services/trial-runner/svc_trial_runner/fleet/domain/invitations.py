@@ -1,10 +1,16 @@
 """Invitations to a pool, machines that have enrolled, and who may enrol."""
 
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from svc_common.errors import PermissionDeniedError
+from svc_common.errors import PermissionDeniedError, ResourceExhaustedError
+
+REPETITIONS_ALLOWED: Final = 10
+"""Enrolments of a machine that is known, within the window."""
+REPETITION_WINDOW_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +84,34 @@ def admit(
 def machine_of(machines: Iterable[JoinedMachine], machine: str) -> JoinedMachine | None:
     """Return the record of a machine; None: it has not enrolled."""
     return next((one for one in machines if one.machine == machine), None)
+
+
+class RepetitionLimit:
+    """Rate limit of enrolments that known machines repeat; pure, the time is passed in.
+
+    Each one revokes credentials and makes others at the bus, and a machine needs no other use of
+    its invitation for it.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[str, deque[float]] = {}
+        """Of the last repetitions, by machine; machines are limited by their invitations."""
+
+    def check(self, machine: str, now_s: float) -> None:
+        """Count a repeated enrolment of a machine; raise if there were too many.
+
+        Args:
+            machine: hash of the machine's id.
+            now_s: monotonic time.
+
+        Raises:
+            ResourceExhaustedError: too many; the message says how long to wait.
+        """
+        times = self._times.setdefault(machine, deque(maxlen=REPETITIONS_ALLOWED))
+        if len(times) == REPETITIONS_ALLOWED and now_s < times[0] + REPETITION_WINDOW_S:
+            wait_s = times[0] + REPETITION_WINDOW_S - now_s
+            raise ResourceExhaustedError(
+                f"this machine has enrolled {REPETITIONS_ALLOWED} times again within "
+                f"{REPETITION_WINDOW_S / 60:g} min; try again in {wait_s:.0f} s"
+            )
+        times.append(now_s)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from svc_common.access.failure_limit import FailureLimit
 from svc_common.access.front_addresses import counted_address
-from svc_common.clock import Clock
+from svc_common.clock import Clock, SteadyClock
 from svc_common.errors import (
     InvalidArgumentError,
     PermissionDeniedError,
@@ -31,6 +31,7 @@ from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.invitations import (
     Invitation,
     JoinedMachine,
+    RepetitionLimit,
     admit,
     machine_of,
 )
@@ -85,6 +86,8 @@ class Enrolments:
         self._dependencies = dependencies
         self._invitations: dict[str, list[Invitation]] = {}
         self._failures = FailureLimit()
+        self._repetitions = RepetitionLimit()
+        self._steady_clock = SteadyClock(dependencies.clock)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._find: Callable[[str], JoinablePool | None] = lambda _: None
         self._changed: Callable[[str], None] = lambda _: None
@@ -148,6 +151,12 @@ class Enrolments:
             )
             return Refused(error.message, "ask for another word: nnictl runner invite")
         except ServiceError as error:
+            get_logger().warning(
+                "machine not enrolled",
+                pool=request.pool[:80],
+                address=address,
+                reason=error.message,
+            )
             return Refused(error.message)
         get_logger().info("agent enrolled", agent=answer.name, address=address)
         return answer
@@ -164,13 +173,16 @@ class Enrolments:
             known,
             secret_hash(request.secret),
             machine,
-            shared.clock.now(),
+            # A word that has expired stays so if the clock is set back.
+            max(shared.clock.now(), self._steady_clock.now()),
         )
         warning = version_warning(shared.version, request.version)
         if pool is None:
             raise UnavailableError(f"pool {request.pool} is not open yet; try again in a moment")
         _check_open(pool, request.pool)
         before = machine_of(known, machine)
+        if before is not None:
+            self._repetitions.check(machine, shared.clock.monotonic_s())
         number = None if before is None else before.number
         name = await pool.enrol(request.slots, request.host_name, number)
         record = JoinedMachine(

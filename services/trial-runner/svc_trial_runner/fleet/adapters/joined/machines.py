@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from svc_common.durable_files import write_private
-from svc_common.storage.own_files import private_folder, set_aside
+from svc_common.storage.own_files import private_folder
 from svc_trial_runner.fleet.domain.invitations import JoinedMachine
 from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM
 from svc_trial_runner.fleet.ports import PlatformError
@@ -31,10 +31,11 @@ class MachineFile:
         self._file = folder / _FILE
 
     def read(self) -> list[JoinedMachine]:
-        """Return all machines; none if the file is missing, or damaged: then it is renamed.
+        """Return all machines; none if the file is missing.
 
         Raises:
-            PlatformError: it cannot be read.
+            PlatformError: it cannot be read, or is damaged: the uses of invitations are not known
+                then, and none must be granted again.
         """
         try:
             content: Any = json.loads(self._file.read_text("utf-8"))
@@ -42,8 +43,11 @@ class MachineFile:
         except FileNotFoundError:
             return []
         except (ValueError, TypeError) as error:
-            set_aside(self._file, f"it must have machines: {error}")
-            return []
+            raise PlatformError(
+                f"the record of the machines that have joined is damaged: {error}",
+                f"revoke the invitations of this pool, remove {self._file} and let the machines "
+                "join again",
+            ) from error
         except OSError as error:
             raise PlatformError(f"cannot read {self._file}: {error.strerror}") from error
 

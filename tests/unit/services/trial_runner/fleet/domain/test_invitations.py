@@ -5,10 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from svc_common.errors import PermissionDeniedError
+from svc_common.errors import PermissionDeniedError, ResourceExhaustedError
 from svc_trial_runner.fleet.domain.invitations import (
+    REPETITION_WINDOW_S,
+    REPETITIONS_ALLOWED,
     Invitation,
     JoinedMachine,
+    RepetitionLimit,
     admit,
     machine_of,
 )
@@ -55,3 +58,14 @@ def test_uses_of_another_invitation_do_not_count() -> None:
 def test_machine_is_found_by_the_hash_of_its_id() -> None:
     assert machine_of([MACHINE], "machine-1") == MACHINE
     assert machine_of([MACHINE], "machine-2") is None
+
+
+def test_repetitions_are_limited_by_machine_within_the_window() -> None:
+    limit = RepetitionLimit()
+    for number in range(REPETITIONS_ALLOWED):
+        limit.check("machine-1", float(number))
+
+    with pytest.raises(ResourceExhaustedError, match="try again in 590 s"):
+        limit.check("machine-1", 10.0)
+    limit.check("machine-2", 10.0)
+    limit.check("machine-1", REPETITION_WINDOW_S)

@@ -16,6 +16,7 @@ from svc_trial_runner.enrolment import (
     authority_fingerprint,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName
+from svc_trial_runner.fleet.domain.invitations import REPETITION_WINDOW_S, REPETITIONS_ALLOWED
 from tests.support.enrolment_stage import (
     INSTALLATION,
     POOL,
@@ -103,6 +104,34 @@ async def test_expired_word_is_refused(tmp_path: Path) -> None:
 
         assert isinstance(answer, Refused)
         assert "was valid until" in answer.reason
+
+
+async def test_expired_word_stays_so_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        stage.clock.advance(300)
+        stage.clock.step(-3600)
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "was valid until" in answer.reason
+
+
+async def test_machine_that_enrols_again_and_again_is_limited(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+        request = enrolment_request(word)
+        for _ in range(1 + REPETITIONS_ALLOWED):
+            assert isinstance(await stage.enrolments.enrol(request, ADDRESS), Enrolled)
+
+        limited = await stage.enrolments.enrol(request, "203.0.113.8")
+        stage.clock.advance(REPETITION_WINDOW_S)
+        later = await stage.enrolments.enrol(request, ADDRESS)
+
+        assert isinstance(limited, Refused)
+        assert "try again in 600 s" in limited.reason
+        assert isinstance(later, Enrolled)
 
 
 async def test_revoked_word_is_refused(tmp_path: Path) -> None:

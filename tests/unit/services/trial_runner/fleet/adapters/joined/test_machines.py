@@ -47,12 +47,18 @@ def test_ended_machines_stay_in_the_file(tmp_path: Path) -> None:
     assert [(one.number, one.ended) for one in file.read()] == [(1, True), (2, False)]
 
 
-def test_damaged_file_is_set_aside(tmp_path: Path) -> None:
-    (tmp_path / "joined").mkdir()
-    (tmp_path / "joined/machines.json").write_text('[{"machine": 1}]')
+def test_damaged_file_is_an_error_and_stays(tmp_path: Path) -> None:
+    damaged = tmp_path / "joined/machines.json"
+    damaged.parent.mkdir()
+    damaged.write_text('[{"machine": 1}]')
+    file = MachineFile(tmp_path / "joined")
 
-    assert MachineFile(tmp_path / "joined").read() == []
-    assert list((tmp_path / "joined").glob("machines.json.damaged-*"))
+    # Read as empty, it would grant each use of an invitation once more.
+    for call in (file.read, lambda: file.put(ONE)):
+        with pytest.raises(PlatformError, match="is damaged") as caught:
+            call()
+        assert str(damaged) in caught.value.remedy
+    assert damaged.read_text() == '[{"machine": 1}]'
 
 
 def test_folder_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
