@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,29 +16,29 @@ from tests.support.ports import free_port
 OTHER = 65534
 
 
+LISTENER = """\
+import os, signal, socket, sys
+os.setuid(int(sys.argv[1]))
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+accepted = server.accept()
+print("accepted", flush=True)
+server.close()
+signal.pause()
+"""
+
+
 @contextmanager
 def listener_of(uid: int) -> Iterator[int]:
     """Yield the port of a listener of another user, a real process."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.setuid(uid)
-        server = socket.create_server(("127.0.0.1", 0))
-        os.write(writer, str(server.getsockname()[1]).encode())
-        kept = [server.accept()]
-        os.write(writer, b"accepted")
-        server.close()
-        signal.pause()
-        os._exit(len(kept))
-    try:
-        yield int(os.read(reader, 100))
-        with_client = os.read(reader, 100)
-        assert with_client == b"accepted"
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(reader)
-        os.close(writer)
+    command = [sys.executable, "-c", LISTENER, str(uid)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+            assert process.stdout.readline() == "accepted\n"
+        finally:
+            process.kill()
 
 
 def test_own_listener_is_accepted() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,22 +27,27 @@ def held() -> Iterator[HeldPorts]:
     held.close()
 
 
+BIND = """\
+import os, socket, sys
+port, uid, *options = map(int, sys.argv[1:])
+os.setuid(uid)
+one = socket.socket()
+for option in options:
+    one.setsockopt(socket.SOL_SOCKET, option, 1)
+try:
+    one.bind(("127.0.0.1", port))
+    one.listen()
+except OSError:
+    sys.exit(3)
+"""
+
+
 def binds(port: int, *options: int, uid: int | None = None) -> bool:
     """Return whether another process can bind and listen with these socket options."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            if uid is not None:
-                os.setuid(uid)
-            one = socket.socket()
-            for option in options:
-                one.setsockopt(socket.SOL_SOCKET, option, 1)
-            one.bind(("127.0.0.1", port))
-            one.listen()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    words = [str(number) for number in (port, os.getuid() if uid is None else uid, *options)]
+    code = subprocess.run([sys.executable, "-ISs", "-c", BIND, *words], check=False).returncode
+    assert code in {0, 3}
+    return code == 0
 
 
 SETS = [

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -25,8 +29,13 @@ def channel(agent: TrialAgent) -> Iterator[SocketTrialChannel]:
     channel.close()
 
 
-def in_forked_child(work: Callable[[], object]) -> int:
-    """Run something in a forked child and return its exit code; 1 if it raised."""
+FORKS = """\
+import os, sys, threading
+from nni.trial.channel import SocketTrialChannel
+
+channel = SocketTrialChannel(sys.argv[1], sys.argv[2])
+
+def in_forked_child(work):
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -36,6 +45,20 @@ def in_forked_child(work: Callable[[], object]) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+"""A process of its own, since this one may have threads that a fork would break."""
+
+
+@contextmanager
+def process_that_forks(
+    agent: TrialAgent, script: str
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
+    """Yield a process with a `channel` that may fork, its input and output; wait for its end."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKS + script, str(agent.path), TOKEN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        yield process, process.stdin, process.stdout
 
 
 def test_connection_is_greeted_once(agent: TrialAgent, channel: SocketTrialChannel) -> None:
@@ -127,34 +150,42 @@ def test_threads_share_a_connection_and_lose_nothing(
     assert len(agent.greetings) == 1
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_forked_child_gets_a_connection_of_its_own(
-    agent: TrialAgent, channel: SocketTrialChannel
-) -> None:
-    channel.report("PERIODICAL", 1)
+def test_forked_child_gets_a_connection_of_its_own(agent: TrialAgent) -> None:
+    script = (
+        "channel.report('PERIODICAL', 1)\n"
+        "code = in_forked_child(lambda: channel.report('PERIODICAL', 2))\n"
+        "channel.report('PERIODICAL', 3)\n"
+        "sys.exit(code)\n"
+    )
 
-    code = in_forked_child(lambda: channel.report("PERIODICAL", 2))
-    channel.report("PERIODICAL", 3)
+    with process_that_forks(agent, script) as (process, _, _):
+        pass
 
-    assert code == 0
+    assert process.returncode == 0
     assert [value for _, _, value in agent.metrics] == [1, 2, 3]
     assert len(set(agent.greetings)) == 2
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_child_forked_while_a_report_is_under_way_can_report(
-    agent: TrialAgent, channel: SocketTrialChannel
-) -> None:
+def test_child_forked_while_a_report_is_under_way_can_report(agent: TrialAgent) -> None:
+    script = (
+        "thread = threading.Thread(target=channel.report, args=['PERIODICAL', 1])\n"
+        "thread.start()\n"
+        "sys.stdin.readline()\n"
+        "code = in_forked_child(lambda: channel.parameters(0))\n"  # the lock was taken at the fork
+        "os.close(1)\n"
+        "thread.join()\n"
+        "sys.exit(code)\n"
+    )
     agent.hold.clear()
-    thread = threading.Thread(target=channel.report, args=["PERIODICAL", 1])
-    thread.start()
-    assert agent.held.wait(10)
 
-    code = in_forked_child(lambda: channel.parameters(0))  # the lock was taken at the fork
-    agent.hold.set()
-    thread.join()
+    with process_that_forks(agent, script) as (process, to_it, from_it):
+        assert agent.held.wait(60)
+        to_it.write(b"fork\n")
+        to_it.flush()
+        from_it.read()  # until it closes its output, when the forked child has ended
+        agent.hold.set()
 
-    assert code == 0
+    assert process.returncode == 0
     assert [value for _, _, value in agent.metrics] == [1]
 
 
