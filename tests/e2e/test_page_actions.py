@@ -1,4 +1,4 @@
-"""The page's actions on experiments, remarks, and machines."""
+"""The page's actions on experiments, remarks, machines, and logs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ import signal
 
 import nni
 
+for number in range(20_000):
+    print(f"line {number} of a long output", flush=number == 19_999)
 nni.report_intermediate_result(nni.get_next_parameter()["x"])
 signal.pause()
 """
@@ -163,7 +165,27 @@ def publish_pool(shape: LocalShape) -> None:
     asyncio.run(publish())
 
 
-def test_machines_show_agents_their_trials_and_why_a_pool_does_not_grow(
+def search_log(page: Page, folder: Path) -> list[str]:
+    """Search the log of the open trial, of which the end is shown; return what is inaccessible."""
+    page.click("dialog [role=tab]", "Logs")
+    page.click("dialog [role=tab]", "stdout")
+    page.until_text("line 19999 of", "dialog pre.log-text")
+    assert "line 0 of" not in page.text("dialog pre.log-text")
+    page.click("dialog button", "Earlier lines")
+    page.until("document.querySelector('dialog pre.log-text').textContent.length > 300000")
+    page.fill("dialog .log input[type=search]", "LINE 1234 OF")
+    page.click("dialog .log button", "Search the whole log")
+    page.until_text("1 line in the whole log", "dialog .found")
+    page.screenshot(folder / "log.png")
+    found = violations(page)
+    page.click("dialog .found button")
+    page.until("document.querySelector('dialog pre.log-text').textContent.startsWith('line 1234 ')")
+    page.click("dialog button", "End of the log")
+    page.until_text("line 19999 of", "dialog pre.log-text")
+    return found
+
+
+def test_machines_show_agents_their_trials_with_logs_and_why_a_pool_does_not_grow(
     browser: Browser, shape: LocalShape, tmp_path: Path
 ) -> None:
     folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
@@ -184,6 +206,8 @@ def test_machines_show_agents_their_trials_and_why_a_pool_does_not_grow(
     page.click(".trials a.held")
     page.until_text("Agent", "dialog")
     page.until_text(" on ", "dialog .two")
+    found += search_log(page, folder)
+    page.click("dialog [role=tab]", "Summary")
     page.click("dialog .two dd a")
     page.until_text("1 of 2 agents")
     shape.nnictl("stop", shown.experiment)

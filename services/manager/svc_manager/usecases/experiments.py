@@ -356,6 +356,21 @@ class Experiments:
             async for item in feed:
                 yield item
 
+    async def log_size(
+        self,
+        experiment_id: str,
+        source: service_pb2.LogSource.ValueType,
+        *,
+        trial_id: str = "",
+    ) -> int:
+        """Return the present length of an experiment's, dispatcher's or trial's log in bytes.
+
+        Raises:
+            NotFoundError: the trial is unknown, or nothing was written yet.
+        """
+        actor = await self._registry.find(experiment_id)
+        return await self._log_streams.size(actor, source, trial_id)
+
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
         """Fetch the folder of an ended trial that ran on another machine."""
         await self._log_streams.fetch(await self._registry.find(experiment_id), trial_id)

@@ -140,6 +140,36 @@ class LogStreams:
             return self._follow_file(actor, name, offset, over)
         return self._read_once(actor, name, offset)
 
+    async def size(
+        self, actor: ExperimentActor, source: service_pb2.LogSource.ValueType, trial_id: str
+    ) -> int:
+        """Return the present length of a log in bytes; of one on the bus, the end of what it holds.
+
+        Raises:
+            InvalidArgumentError: there is no such log.
+            NotFoundError: the trial is unknown, or nothing was written.
+        """
+        if source in _TRIAL_FILES and trial_id in actor.experiment.trials:
+            await self.fetch(actor, trial_id)
+        name = _FILES.get(source) or f"trials/{trial_id}/{_TRIAL_FILES.get(source, '')}"
+        known = source in _FILES or trial_id in actor.experiment.trials
+        found = await asyncio.to_thread(self._size, actor, name) if known else None
+        if found is not None:
+            return found
+        end = 0
+        pieces = self.follow(actor, source, trial_id, 0, follow=False)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                end = piece.offset + len(piece.data)
+        return end
+
+    def _size(self, actor: ExperimentActor, name: str) -> int | None:
+        try:
+            with self._open(actor, name) as file:
+                return os.fstat(file.fileno()).st_size
+        except OSError:
+            return None
+
     async def _follow_trial(
         self,
         actor: ExperimentActor,

@@ -122,6 +122,16 @@ class ExperimentUseCases(Protocol):
         """Yield an experiment's or trial's log from byte ``offset`` on, on request as it grows."""
         ...
 
+    async def log_size(
+        self,
+        experiment_id: str,
+        source: experiment_service_pb2.LogSource.ValueType,
+        *,
+        trial_id: str = "",
+    ) -> int:
+        """Return the present length of an experiment's or trial's log in bytes."""
+        ...
+
     async def fetch_output(self, experiment_id: str, trial_id: str) -> None:
         """Fetch the folder of an ended trial that ran on another machine."""
         ...

@@ -96,6 +96,8 @@ class Call:
     """Path of the request as received."""
     until_stopped: Callable[[], Awaitable[None]]
     """Waits until the listener closes, which ends streaming responses."""
+    range_header: str = ""
+    """Header `Range`; empty: the whole content is wanted."""
     last_event_id: str = ""
     """Id after which a reconnected event stream resumes."""
     can_change: bool = False

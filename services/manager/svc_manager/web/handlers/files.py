@@ -14,7 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from nni_proto.experiment.v1 import experiment_service_pb2 as service_pb
 from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_manager.ports import FolderOpener
-from svc_manager.web.route import Call
+from svc_manager.usecases.log_searches import search_lines
+from svc_manager.web.byte_ranges import RangeError, range_of
+from svc_manager.web.route import Call, json_response
 from svc_manager.web.streams import end_on_error, take_until
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -28,6 +30,8 @@ TRIAL_SOURCES: Final = {
     "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
     "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
 }
+LONGEST_WORD: Final = 200
+"""Most characters of a text to search for."""
 _SHOWN_AS_TEXT: Final = frozenset({".log", ".txt", ".cfg", ".json", ".csv", ".sh", ".yml", ".yaml"})
 
 
@@ -86,8 +90,81 @@ async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str
     )
     if call.query.get("follow"):
         return StreamingResponse(_live(call, chunks), media_type=TEXT_TYPE)
+    if call.range_header:
+        await chunks.aclose()
+        return await _part(call, source, trial_id)
     first = await anext(chunks, None)
-    return StreamingResponse(_bytes(first, chunks), media_type=TEXT_TYPE)
+    return StreamingResponse(
+        _bytes(first, chunks), media_type=TEXT_TYPE, headers={"Accept-Ranges": "bytes"}
+    )
+
+
+async def _part(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
+    """Respond with the range of a log that the header names; whole if it names none."""
+    experiments = call.dependencies.experiments
+    total = await experiments.log_size(call.experiment_id, source, trial_id=trial_id)
+    try:
+        wanted = range_of(call.range_header, total)
+    except RangeError:
+        return Response(status_code=416, headers={"Content-Range": f"bytes */{total}"})
+    start = 0 if wanted is None else wanted.start
+    chunks = experiments.follow_logs(
+        call.experiment_id, source, trial_id=trial_id, offset=start, follow=False
+    )
+    if wanted is None:
+        return StreamingResponse(_bytes(None, chunks), media_type=TEXT_TYPE)
+    return StreamingResponse(
+        _limited(chunks, wanted.end),
+        status_code=206,
+        media_type=TEXT_TYPE,
+        headers={"Accept-Ranges": "bytes", "Content-Range": wanted.content_range},
+    )
+
+
+async def _limited(
+    chunks: AsyncGenerator[service_pb.FollowLogsResponse, None], end: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield the data of chunks up to the offset ``end``."""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk.data[: max(0, end - chunk.offset)]
+            if chunk.offset + len(chunk.data) >= end:
+                return
+
+
+async def search_log(call: Call) -> Response:
+    """Respond with the lines of the manager's or dispatcher's log that contain a text."""
+    name = call.path["name"]
+    if name not in LOG_SOURCES:
+        raise NotFoundError("log", name[:80])
+    return await _search(call, LOG_SOURCES[name], "")
+
+
+async def search_trial_file(call: Call) -> Response:
+    """Respond with the lines of a trial's stdout, stderr or log that contain a text."""
+    trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
+    name = call.path["name"]
+    if name not in TRIAL_SOURCES:
+        raise NotFoundError("log", name[:80])
+    return await _search(call, TRIAL_SOURCES[name], trial.id)
+
+
+async def _search(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
+    word = call.query.get("text", "")
+    if not 1 <= len(word) <= LONGEST_WORD:
+        raise InvalidArgumentError("text", f"must have 1 to {LONGEST_WORD} characters")
+    start = call.query.get("offset", 0)
+    pieces = call.dependencies.experiments.follow_logs(
+        call.experiment_id, source, trial_id=trial_id, offset=start, follow=False
+    )
+    search, complete = await search_lines(pieces, word, limit=call.query.get("limit", 200))
+    return json_response(
+        {
+            "lines": [{"offset": line.offset, "text": line.text} for line in search.found],
+            "next": max(start, search.searched_to),
+            "complete": complete,
+        }
+    )
 
 
 async def _bytes(

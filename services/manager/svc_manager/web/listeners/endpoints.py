@@ -213,6 +213,7 @@ async def _call_handler(context: EndpointContext, route: Route, request: Request
         or uuid.uuid4().hex,
         url_path=request.scope["path"],
         until_stopped=context.until_stopped,
+        range_header=request.headers.get("range", ""),
         last_event_id=request.headers.get("last-event-id", ""),
         can_change=caller.role >= Role.USER,
     )

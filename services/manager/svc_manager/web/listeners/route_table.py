@@ -32,6 +32,11 @@ _LOG_PARAMETERS: Final = (
     QueryParameter("offset", "Offset of the first byte.", int, 0, 2**53),
     QueryParameter("follow", "Continue while the log grows.", bool),
 )
+_SEARCH_PARAMETERS: Final = (
+    QueryParameter("text", "Text to find, in upper or lower case."),
+    QueryParameter("offset", "Offset of the first byte to search.", int, 0, 2**53),
+    QueryParameter("limit", "Maximum number of lines; default 200.", int, 1, 1_000),
+)
 _SAMPLES: Final = {
     "type": "array",
     "items": {
@@ -394,6 +399,24 @@ ROUTES: Final[tuple[Route, ...]] = (
         rule=READS,
         query=_LOG_PARAMETERS,
         media_type="text/plain",
+    ),
+    Route(
+        "GET",
+        "/trial-file/{trial_id}/{name}/search",
+        files.search_trial_file,
+        "Lines of a trial's trial.log, stdout or stderr that contain a text",
+        component("FoundLines"),
+        rule=READS,
+        query=_SEARCH_PARAMETERS,
+    ),
+    Route(
+        "GET",
+        "/logs/{name}/search",
+        files.search_log,
+        "Lines of the log of manager or dispatcher that contain a text",
+        component("FoundLines"),
+        rule=READS,
+        query=_SEARCH_PARAMETERS,
     ),
     Route(
         "POST",

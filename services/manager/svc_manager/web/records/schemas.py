@@ -228,6 +228,19 @@ COMPONENTS: Final[dict[str, Any]] = {
             "remarks": component("Remarks"),
         },
     ),
+    "FoundLines": record(
+        {
+            "lines": array(record({"offset": INTEGER, "text": TEXT})),
+            "next": {
+                "type": "integer",
+                "description": "Offset at which a further search goes on.",
+            },
+            "complete": {
+                "type": "boolean",
+                "description": "False: the search ended early, by its limit or its work.",
+            },
+        }
+    ),
     "Explanation": record(
         {
             "trialJobId": {"type": ["string", "null"]},

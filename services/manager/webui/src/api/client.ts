@@ -73,6 +73,22 @@ export class Client {
     return (await parse(response)) as T;
   }
 
+  /** Return a range of the bytes of a file, with the header that tells where they are. */
+  async part(
+    path: string,
+    range: string,
+    signal?: AbortSignal,
+  ): Promise<{ bytes: Uint8Array; header: string | null }> {
+    const response = await request(this.base + path, {
+      headers: { range },
+      ...(signal ? { signal } : {}),
+    });
+    if (response.status === 416) throw new ApiError("There is no such range.", 416);
+    if (!response.ok) await parse(response);
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    return { bytes, header: response.headers.get("content-range") };
+  }
+
   /** Call `onText` with each chunk of a text response; returns at its end. */
   async stream(path: string, signal: AbortSignal, onText: (text: string) => void): Promise<void> {
     const response = await request(this.base + path, { signal });

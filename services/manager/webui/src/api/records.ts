@@ -143,6 +143,15 @@ export interface TensorBoard {
   port: number;
 }
 
+/** Lines of a log that contain a text. */
+export interface FoundLines {
+  lines: { offset: number; text: string }[];
+  /** Offset at which a further search goes on. */
+  next: number;
+  /** False: the search ended early. */
+  complete: boolean;
+}
+
 /** An agent that runs trials, or that a platform has or is asked for. */
 export interface Runner {
   id: string;

@@ -1,54 +1,100 @@
-// Log viewer: follows the end unless scrolled up, has a search, limits the text.
+// Log viewer: begins with the end of the log, fetches earlier parts on demand, follows it while it
+// grows, filters what is shown, and searches the whole log at the manager.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { isAbort, errorMessage } from "../api/client";
+import { ApiError, isAbort, errorMessage } from "../api/client";
+import type { FoundLines } from "../api/records";
 import { useApp } from "../state/context";
+import {
+  EMPTY,
+  PART_BYTES,
+  type LogWindow,
+  appended,
+  earlier,
+  prepended,
+  rangeOf,
+  windowOf,
+} from "../state/log_window";
 import { terminalText } from "../state/terminal";
 import { Icon } from "./icon";
 
-/** Maximum number of characters to show; the download has all. */
-const MAX_CHARACTERS = 400_000;
 /** Maximum number of matching lines to show. */
 const MAX_LINES = 2_000;
+const NOT_FOUND = 404;
+const NO_SUCH_RANGE = 416;
 
 /** View of the file at `path` of the experiment, followed while it grows. */
 export function LogView({ path, follow }: { path: string; follow: boolean }) {
   const { store } = useApp();
-  const [text, setText] = useState("");
+  const [shownPart, setPart] = useState<LogWindow>(EMPTY);
   const [state, setState] = useState<"loading" | "live" | "ended">("loading");
   const [problem, setProblem] = useState("");
   const [search, setSearch] = useState("");
   const [wrap, setWrap] = useState(true);
+  /** Offset at which a found line begins; null: the end of the log is shown and followed. */
+  const [from, setFrom] = useState<number | null>(null);
+  const [found, setFound] = useState<FoundLines | null>(null);
+  const [busy, setBusy] = useState(false);
   const box = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
 
   useEffect(() => {
-    const stop = new AbortController();
-    setText("");
-    setProblem("");
-    setState("loading");
-    const append = (chunk: string) => {
-      setState("live");
-      setText((before) => (before + chunk).slice(-MAX_CHARACTERS));
-    };
-    store.client
-      .stream(follow ? `${path}?follow=true` : path, stop.signal, append)
-      .then(() => setState("ended"))
-      .catch((error: unknown) => {
-        if (isAbort(error)) return;
-        setState("ended");
-        setProblem(errorMessage(error));
-      });
-    return () => stop.abort();
-  }, [path, follow, store]);
+    setFound(null);
+    setFrom(null);
+  }, [path]);
 
   useEffect(() => {
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [text, search]);
+    const stop = new AbortController();
+    setPart(EMPTY);
+    setProblem("");
+    setState("loading");
+    atEnd.current = from === null;
+    const load = async () => {
+      const first =
+        from === null
+          ? await fetchPart(`bytes=-${PART_BYTES}`)
+          : await fetchPart(`bytes=${from}-${from + PART_BYTES - 1}`, true);
+      setPart(first);
+      if (from === null && follow) {
+        setState("live");
+        const live = `${path}?follow=true&offset=${first.end}`;
+        await store.client.stream(live, stop.signal, (text) =>
+          setPart((before) => appended(before, text)),
+        );
+      }
+      setState("ended");
+    };
+    const fetchPart = async (range: string, whole = false): Promise<LogWindow> => {
+      try {
+        const { bytes, header } = await store.client.part(path, range, stop.signal);
+        const start = rangeOf(header)?.start ?? 0;
+        const end = start + bytes.length;
+        return whole
+          ? { start, end, text: new TextDecoder().decode(bytes) }
+          : windowOf(bytes, start);
+      } catch (error) {
+        const none = error instanceof ApiError && error.status === NO_SUCH_RANGE;
+        const unwritten = follow && error instanceof ApiError && error.status === NOT_FOUND;
+        if (none || unwritten) return EMPTY;
+        throw error;
+      }
+    };
+    load().catch((error: unknown) => {
+      if (isAbort(error)) return;
+      setState("ended");
+      setProblem(errorMessage(error));
+    });
+    return () => stop.abort();
+  }, [path, follow, store, from]);
+
+  useEffect(() => {
+    if (!box.current) return;
+    if (atEnd.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [shownPart, search]);
 
   const shown = useMemo(() => {
-    const readable = terminalText(text);
+    const readable = terminalText(shownPart.text);
     if (!search) return readable;
     const wanted = search.toLowerCase();
     return readable
@@ -56,18 +102,59 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
       .filter((line) => line.toLowerCase().includes(wanted))
       .slice(-MAX_LINES)
       .join("\n");
-  }, [text, search]);
+  }, [shownPart, search]);
+
+  const before = earlier(shownPart);
+  const loadEarlier = async () => {
+    if (!before) return;
+    setBusy(true);
+    try {
+      const range = `bytes=${before[0]}-${before[1] - 1}`;
+      const { bytes } = await store.client.part(path, range);
+      const height = box.current?.scrollHeight ?? 0;
+      atEnd.current = false;
+      setPart((now) => (now.start === before[1] ? prepended(now, bytes) : now));
+      // The lines that were on the screen stay there.
+      requestAnimationFrame(() => {
+        if (box.current) box.current.scrollTop += box.current.scrollHeight - height;
+      });
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+    setBusy(false);
+  };
+  const searchWhole = async (event: Event, after: FoundLines | null = null) => {
+    event.preventDefault();
+    if (!search) return;
+    setBusy(true);
+    try {
+      const query = new URLSearchParams({ text: search, offset: String(after?.next ?? 0) });
+      const address = `${path}/search?${query}`;
+      const more = await store.client.get<FoundLines>(address);
+      setFound(after ? { ...more, lines: [...after.lines, ...more.lines] } : more);
+      setProblem("");
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+    setBusy(false);
+  };
 
   return (
     <div class="log">
-      <div class="tools">
+      <form class="tools" onSubmit={(event) => void searchWhole(event)}>
         <input
           type="search"
           placeholder="Filter lines…"
           aria-label="Search in the log"
           value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
+          onInput={(event) => {
+            setSearch(event.currentTarget.value);
+            setFound(null);
+          }}
         />
+        <button class="plain" disabled={!search || busy}>
+          Search the whole log
+        </button>
         <label class="check">
           <input type="checkbox" checked={wrap} onChange={() => setWrap(!wrap)} /> Wrap lines
         </label>
@@ -77,8 +164,38 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
         <a class="plain" href={store.client.url(path)} download={path.split("/").pop()}>
           <Icon name="download" /> Download
         </a>
-      </div>
+      </form>
       {problem ? <p class="hint">{problem}</p> : null}
+      {found ? (
+        <FoundList
+          found={found}
+          busy={busy}
+          onOpen={(offset) => {
+            setSearch("");
+            setFrom(offset);
+          }}
+          onMore={(event) => void searchWhole(event, found)}
+        />
+      ) : null}
+      {from !== null || before ? (
+        <div class="row">
+          {before ? (
+            <button
+              type="button"
+              class="quiet"
+              disabled={busy || state === "loading"}
+              onClick={() => void loadEarlier()}
+            >
+              <Icon name="up" /> Earlier lines
+            </button>
+          ) : null}
+          {from === null ? null : (
+            <button type="button" class="quiet" onClick={() => setFrom(null)}>
+              <Icon name="down" /> End of the log
+            </button>
+          )}
+        </div>
+      ) : null}
       <pre
         ref={box}
         class={wrap ? "log-text wrap" : "log-text"}
@@ -93,11 +210,47 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
           (problem
             ? ""
             : search
-              ? "No matching lines."
+              ? "No matching lines here."
               : state === "ended"
                 ? "The log is empty."
                 : "")}
       </pre>
     </div>
+  );
+}
+
+/** Lines that a search of the whole log has found; each opens the log at its place. */
+function FoundList({
+  found,
+  busy,
+  onOpen,
+  onMore,
+}: {
+  found: FoundLines;
+  busy: boolean;
+  onOpen: (offset: number) => void;
+  onMore: (event: Event) => void;
+}) {
+  return (
+    <section class="found" aria-label="Found lines">
+      <p class="muted small" role="status">
+        {found.lines.length} {found.lines.length === 1 ? "line" : "lines"}
+        {found.complete ? " in the whole log" : " so far"}
+      </p>
+      <ol>
+        {found.lines.map(({ offset, text }) => (
+          <li key={offset}>
+            <button type="button" class="link mono" onClick={() => onOpen(offset)}>
+              {terminalText(text) || "…"}
+            </button>
+          </li>
+        ))}
+      </ol>
+      {found.complete ? null : (
+        <button type="button" class="plain" disabled={busy} onClick={onMore}>
+          Search on
+        </button>
+      )}
+    </section>
   );
 }

@@ -91,6 +91,17 @@ async def test_a_log_is_read_from_its_offset(world: World, experiment_id: str) -
     assert rest == whole[10:]
 
 
+async def test_size_of_a_log_is_its_length(world: World, experiment_id: str) -> None:
+    actor = await world.manager.registry.find(experiment_id)
+    whole = await text_of(world, experiment_id, pb.LOG_SOURCE_MANAGER)
+
+    assert await streams(world).size(actor, pb.LOG_SOURCE_MANAGER, "") == len(whole)
+    with pytest.raises(NotFoundError):
+        await streams(world).size(actor, pb.LOG_SOURCE_TRIAL_STDOUT, "nobod")
+    with pytest.raises(InvalidArgumentError):
+        await streams(world).size(actor, pb.LOG_SOURCE_UNSPECIFIED, "")
+
+
 async def test_a_followed_log_of_a_closed_experiment_ends(world: World, experiment_id: str) -> None:
     followed = await text_of(world, experiment_id, pb.LOG_SOURCE_MANAGER, follow=True)
 

@@ -266,6 +266,16 @@ class InMemoryExperiments:
         if self._manager.broken_logs is not None:
             raise self._manager.broken_logs
 
+    async def log_size(
+        self,
+        experiment_id: str,
+        source: experiment_service_pb2.LogSource.ValueType,
+        *,
+        trial_id: str = "",
+    ) -> int:
+        pieces = self.follow_logs(experiment_id, source, trial_id=trial_id)
+        return sum([len(piece.data) async for piece in pieces])
+
 
 class InMemoryTrials:
     """`TrialUseCases` over an `InMemoryManager`."""

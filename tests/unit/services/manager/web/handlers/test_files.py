@@ -89,3 +89,66 @@ async def test_file_inside_refuses_names_that_are_paths(tmp_path: Path) -> None:
         file_inside(str(tmp_path), "../x")
     with pytest.raises(NotFoundError):
         file_inside("", "x")
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "text", "content_range"),
+    [
+        ("bytes=0-3", 206, "0123", "bytes 0-3/10"),
+        ("bytes=4-", 206, "456789", "bytes 4-9/10"),
+        ("bytes=-3", 206, "789", "bytes 7-9/10"),
+        ("bytes=-99", 206, "0123456789", "bytes 0-9/10"),
+        ("lines=1-2", 200, "0123456789", None),
+    ],
+)
+async def test_ranges_of_a_log_are_served(
+    site: Site, tmp_path: Path, header: str, status: int, text: str, content_range: str | None
+) -> None:
+    (tmp_path / "trials" / "tria0" / "stdout").write_text("0123456789")
+
+    answer = await site.anonymous.get(f"{API}/trial-file/tria0/stdout", headers={"Range": header})
+
+    assert (answer.status_code, answer.text) == (status, text)
+    assert answer.headers.get("content-range") == content_range
+
+
+async def test_range_behind_the_end_is_416_with_the_length(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "trials" / "tria0" / "stdout").write_text("0123456789")
+
+    answer = await site.anonymous.get(
+        f"{API}/trial-file/tria0/stdout", headers={"Range": "bytes=10-"}
+    )
+
+    assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */10")
+
+
+async def test_search_finds_lines_with_their_offsets_and_goes_on_there(
+    site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "trials" / "tria0" / "stdout").write_text("one\nLoss 2\nthree\nloss 4")
+    path = f"{API}/trial-file/tria0/stdout/search"
+
+    first = (await site.anonymous.get(path, params={"text": "loss", "limit": 1})).json()
+    rest = await site.anonymous.get(path, params={"text": "loss", "offset": first["next"]})
+
+    assert first == {"lines": [{"offset": 4, "text": "Loss 2"}], "next": 11, "complete": False}
+    assert rest.json() == {
+        "lines": [{"offset": 17, "text": "loss 4"}], "next": 23, "complete": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "status"),
+    [
+        ("trial-file/tria0/stdout/search", "", 400),
+        ("trial-file/tria0/stdout/search", "x" * 201, 400),
+        ("trial-file/tria0/model.onnx/search", "x", 404),
+        ("logs/other.log/search", "x", 404),
+    ],
+)
+async def test_searches_of_nothing_or_of_other_files_are_refused(
+    site: Site, path: str, text: str, status: int
+) -> None:
+    answer = await site.anonymous.get(f"{API}/{path}", params={"text": text})
+
+    assert answer.status_code == status
