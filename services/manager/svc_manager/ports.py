@@ -1,4 +1,7 @@
-"""Ports of the manager to its environment; the bus and the byte store have their own."""
+"""Ports of the manager to its environment; the bus and the byte store have their own.
+
+The module is longer than others, so that all ports of the service stand in one place.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
