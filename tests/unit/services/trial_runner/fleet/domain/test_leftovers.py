@@ -7,7 +7,7 @@ def test_names_of_the_installation_are_sorted_by_pool() -> None:
         "nni-0123abcd-gpus-1",
         "nni-0123abcd-gpus-2-1",
         "nni-9876dcba-gpus-1",
-        "somebody-elses",
+        "of-another-program",
     ]
 
     assert leftovers_of(names, "0123abcd", "slurm", pools=["desks"]) == [
