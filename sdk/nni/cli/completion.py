@@ -1,7 +1,7 @@
 """`nnictl completion`, and the ids that shells complete: experiments, trials, agents, pools.
 
-Completion starts nothing, waits at most a second and is silent about errors: a key that was pressed
-must never print a message into the line. Only plain ids are offered, never names or messages from
+Completion starts nothing, waits a second for an answer and is silent about errors: a key that was
+pressed must never print a message into the line. Only plain ids are offered, never names or messages from
 outside, since a shell may evaluate what it gets.
 """
 

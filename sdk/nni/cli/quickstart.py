@@ -40,7 +40,7 @@ def quickstart(
     except (ValueError, RecursionError) as error:
         raise ConfigError([Problem(str(script), str(error))]) from error
     paths = {script.parent / name: content for name, content in files.items()}
-    taken = [str(path) for path in paths if path.exists()]
+    taken = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if taken and not force:
         raise RefusedError(f"{', '.join(taken)} exists; remove it, or give --force to replace it")
     messages = Messages()

@@ -41,6 +41,15 @@ def test_files_that_exist_are_kept_without_force(
     assert config.read_text() != "mine"
 
 
+def test_link_to_nowhere_is_not_written_through(script: Path, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    (script.parent / "config.yml").symlink_to(target)
+
+    assert main(["quickstart", str(script)]) == REFUSED
+
+    assert not target.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("x =", "must be Python: invalid syntax in line 1"), ("x = 1", "no argument to tune")],
