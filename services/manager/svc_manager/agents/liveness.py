@@ -69,6 +69,8 @@ class Agent:
     seen_at_ms: int
     """Arrival of the last presence, ms since 1970; 0: none arrived, only logs name the agent."""
     silent: bool = False
+    credited_s: float = 0.0
+    """Time since ``seen_s`` that was no silence, but added as its platform has ended the agent."""
     suspects: list[tuple[str, HeldAttempt]] = field(default_factory=list)
     """(experiment, attempt) pairs that logs assign to the agent, and that its first presence
     lacked."""
@@ -273,6 +275,19 @@ class AgentMonitor:
             if presence.restarted or (boot_id and boot_id != presence.boot_id):
                 self._notify_restarted(presence, self._actors)
 
+    def platform_ended(self, runner_id: str) -> None:
+        """Credit an agent that its platform no longer has with silence, as one that leaves.
+
+        Its last reports may be on the way. If it lives, its next presence undoes this.
+        """
+        agent = self._agents.get(runner_id)
+        if agent is None:
+            return
+        seen_s = min(agent.seen_s, self._clock.monotonic_s() - LEAVING_S)
+        agent.credited_s += agent.seen_s - seen_s
+        agent.seen_s = seen_s
+        self._changed.set()
+
     def _notify_seen(self, presence: task_pb2.RunnerPresence, actors: ExperimentSource) -> None:
         held: dict[str, list[HeldAttempt]] = {}
         for trial in presence.trials:
@@ -328,7 +343,7 @@ class AgentMonitor:
             await self._bus.wait_connected()
             now_s = self._clock.monotonic_s()
             for agent in self._agents.values():
-                agent.seen_s = max(agent.seen_s, now_s)
+                agent.seen_s, agent.credited_s = max(agent.seen_s, now_s), 0.0
 
     def _check_silence(self) -> None:
         now_s = self._clock.monotonic_s()
@@ -341,7 +356,7 @@ class AgentMonitor:
                     if agent.presence.leaving
                     else LossReason(
                         LossCause.AGENT_SILENT,
-                        silence_ms=round(silence_s * 1000),
+                        silence_ms=round((silence_s - agent.credited_s) * 1000),
                         runner_id=runner_id,
                     )
                 )

@@ -42,8 +42,13 @@ class PoolStates:
         self._agents: dict[str, pool_pb2.PoolAgent] = {}
         self._platforms: dict[str, str] = {}
         """Platforms by the id of the agent, also of those that are gone; oldest first."""
+        self._on_gone: Callable[[str], None] = lambda _: None
         self._defined: set[str] = set()
         """Pools of the installation that are not being removed."""
+
+    def on_gone(self, call: Callable[[str], None]) -> None:
+        """Set what is called with the id of each agent that its platform has no more."""
+        self._on_gone = call
 
     async def listen(self) -> None:
         """Read the present states and definitions from the bus, then new ones; until cancelled."""
@@ -76,14 +81,17 @@ class PoolStates:
             get_logger().warning("state of a pool dropped", subject=subject, error=str(error))
             return
         before = self._states.pop(pool, None)
-        for agent in before.agents if before is not None else ():
-            self._agents.pop(agent.name, None)
+        names = {agent.name for agent in before.agents} if before is not None else set()
+        for name in names:
+            self._agents.pop(name, None)
         if not (state.cleaned and not state.agents):
             self._states[pool] = state
             self._agents.update((agent.name, agent) for agent in state.agents)
             self._platforms.update((agent.name, agent.platform) for agent in state.agents)
             while len(self._platforms) > _PLATFORMS_KEPT:
                 del self._platforms[next(iter(self._platforms))]
+        for name in sorted(names.difference(agent.name for agent in state.agents)):
+            self._on_gone(name)
 
     def agents(self) -> Iterator[tuple[str, pool_pb2.PoolAgent]]:
         """Yield pool and agent of all agents that platforms have or are asked for."""

@@ -12,6 +12,7 @@ from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.agents.liveness import (
     GONE_AFTER_S,
+    LEAVING_S,
     OVERDUE_AFTER_S,
     SILENT_AFTER_S,
     SUSPECT_AFTER_S,
@@ -137,6 +138,48 @@ async def test_an_agent_that_speaks_in_time_is_never_judged() -> None:
             await turns()
 
     assert actor.notified == []
+
+
+async def test_agent_that_has_ended_on_its_platform_is_gone_soon() -> None:
+    lab = Lab()
+    trial = lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence((trial.id, 1, "claim")))
+
+    with watching(watch):
+        clock.advance(2)
+        await turns()
+        watch.platform_ended("r1")
+        watch.platform_ended("unknown")
+        await turns()
+        assert actor.notified == [AgentSilent("r1")]
+        clock.advance(GONE_AFTER_S - LEAVING_S)
+        await turns()
+
+    silence_ms = round((2 + GONE_AFTER_S - LEAVING_S) * 1000)
+    loss = LossReason(LossCause.AGENT_SILENT, silence_ms=silence_ms, runner_id="r1")
+    assert actor.notified == [AgentSilent("r1"), AgentGone("r1", loss)]
+
+
+async def test_agent_that_lives_is_kept_whatever_its_platform_says() -> None:
+    lab = Lab()
+    trial = lab.running()
+    actor, clock = Listening(lab.experiment), ManualClock()
+    watch = AgentMonitor(InMemoryBus(), clock)
+    watch.attach(One(actor))
+    watch.handle_presence(presence((trial.id, 1, "claim")))
+
+    with watching(watch):
+        watch.platform_ended("r1")
+        for _ in range(4):
+            watch.handle_presence(presence((trial.id, 1, "claim")))
+            clock.advance(5)
+            await turns()
+
+    assert not any(isinstance(one, AgentGone) for one in actor.notified)
+    assert watch.living()
 
 
 async def test_an_agent_that_holds_a_wrong_attempt_is_reported_to_the_experiment() -> None:

@@ -53,6 +53,18 @@ def test_platform_of_an_agent_is_known_when_the_agent_is_gone() -> None:
     assert states.platform("a1") == ""
 
 
+def test_agents_that_their_platform_has_no_more_are_reported() -> None:
+    gone: list[str] = []
+    states = states_with(agents=[RUNNING, PENDING])
+    states.on_gone(gone.append)
+
+    states.handle_state(SUBJECT, pool_pb2.PoolState(agents=[PENDING]).SerializeToString())
+    first = list(gone)
+    states.handle_state(SUBJECT, pool_pb2.PoolState(cleaned=True).SerializeToString())
+
+    assert (first, gone) == (["a2"], ["a2", "a1"])
+
+
 def test_words_of_a_platform_are_cut() -> None:
     wait = states_with(reason="r" * 5000, remedy="s" * 5000).wait("exp-x")
 
