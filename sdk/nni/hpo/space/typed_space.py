@@ -34,6 +34,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar, overload
 
 from nni.hpo.json_value import JsonValue
+from nni.hpo.space._hyperopt_reader import entry_of_hyperopt, has_hyperopt
 from nni.hpo.space._type_reader import (
     ChoiceContent,
     Field,
@@ -51,6 +52,8 @@ __all__ = ["TypedSpace", "as_json", "configuration", "is_type_of_space", "search
 
 T = TypeVar("T")
 
+_CONFIGSPACE: Final = "ConfigSpace"
+"""Package of spaces that are converted; it need not be installed."""
 _NAME: Final = "_name"
 """Key of the active branch."""
 
@@ -154,10 +157,26 @@ def as_json(space: JsonValue) -> JsonValue:
 
 
 def with_entries(space: JsonValue) -> JsonValue:
-    """Return a search space whose samplings, as in `{"x": Uniform(0, 1)}`, are in JSON."""
+    """Return a search space in JSON whose samplings are objects, as in `{"x": Uniform(0, 1)}`.
+
+    Also converts a `ConfigSpace.ConfigurationSpace`, and a dict of hyperopt's expressions.
+
+    Raises:
+        ValueError: a part of such a space has no equivalent.
+    """
+    if type(space).__module__.partition(".")[0] == _CONFIGSPACE:
+        from nni.hpo.space._configspace_reader import from_configspace  # needs the parser
+
+        return from_configspace(space)
     if not isinstance(space, Mapping):
         return space
+    if has_hyperopt(space):
+        return {key: _entry_beside_hyperopt(key, value) for key, value in space.items()}
     return {key: _sampling_entry(value) for key, value in space.items()}
+
+
+def _entry_beside_hyperopt(key: str, value: JsonValue) -> JsonValue:
+    return value if key == CONSTRAINTS_KEY else entry_of_hyperopt(key, _sampling_entry(value))
 
 
 def _sampling_entry(value: JsonValue) -> JsonValue:

@@ -1,0 +1,85 @@
+import math
+from typing import Any
+
+import pytest
+
+from nni.experiment.config import ExperimentConfig
+from nni.hpo import Study, Uniform, optimize
+from nni.hpo.space.typed_space import as_json
+
+hyperopt = pytest.importorskip("hyperopt")
+hp = hyperopt.hp
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "values"),
+    [
+        ("uniform", (0, 1), "uniform", [0, 1]),
+        ("quniform", (0, 10, 2), "quniform", [0, 10, 2]),
+        ("loguniform", (math.log(0.25), 0), "loguniform", [0.25, 1]),
+        ("qloguniform", (0, math.log(8), 1), "qloguniform", [1, pytest.approx(8), 1]),
+        ("normal", (2, 3), "normal", [2, 3]),
+        ("qlognormal", (0, 1, 2), "qlognormal", [0, 1, 2]),
+        ("randint", (5,), "randint", [0, 5]),
+        ("randint", (2, 5), "randint", [2, 5]),
+        ("uniformint", (1, 8), "randint", [1, 9]),
+        ("choice", (["a", None, [1, 2]],), "choice", ["a", None, [1, 2]]),
+    ],
+)
+def test_expression_has_its_entry(
+    name: str, arguments: tuple[Any, ...], kind: str, values: list[Any]
+) -> None:
+    expression = getattr(hp, name)("x", *arguments)
+
+    assert as_json({"x": expression}) == {"x": {"_type": kind, "_value": values}}
+
+
+def test_options_with_expressions_are_branches_and_constants_are_choices_of_one() -> None:
+    space = {"m": hp.choice("m", [{"kind": "svm", "c": hp.uniform("c", 0, 1)}, "none"]), "k": 3}
+    limits = ["k <= 3"]
+
+    assert as_json({**space, "_constraints": limits})["_constraints"] is limits
+    assert as_json(space) == {
+        "m": {
+            "_type": "choice",
+            "_value": [
+                {
+                    "_name": "0",
+                    "c": {"_type": "uniform", "_value": [0, 1]},
+                    "kind": {"_type": "choice", "_value": ["svm"]},
+                },
+                "none",
+            ],
+        },
+        "k": {"_type": "choice", "_value": [3]},
+    }
+
+
+def test_weights_and_arithmetic_have_no_equivalent() -> None:
+    with pytest.raises(ValueError, match="'x': hyperopt's pchoice has no equivalent"):
+        as_json({"x": hp.pchoice("x", [(0.1, 1), (0.9, 2)])})
+    with pytest.raises(ValueError, match=r"'x': hyperopt's .* has no equivalent"):
+        as_json({"x": hp.uniform("x", 0, 1) * 2})
+
+
+def test_every_entrance_takes_the_space() -> None:
+    space = {"x": hp.uniform("x", 0, 1), "y": Uniform(2, 3)}
+
+    study = Study(space, tuner="Random", seed=0)
+    found = optimize(lambda p: p["x"] + p["y"], space, tuner="Random", trials=2, seed=0)
+    config = ExperimentConfig("local", search_space=space)
+
+    assert study.search_space == config.search_space
+    assert found.trials[0].parameters == study.ask().parameters
+
+
+def test_a_configspace_is_taken_as_a_whole() -> None:
+    module = pytest.importorskip("ConfigSpace")
+    space = module.ConfigurationSpace({"rate": (0.1, 1.0), "kind": ["a", "b"]})
+
+    study = Study(space, tuner="TPE", seed=0)
+    config = ExperimentConfig("local", search_space=space)
+
+    assert study.search_space["rate"] == {"_type": "uniform", "_value": [0.1, 1.0]}
+    assert config.search_space == study.search_space
+    assert optimize(lambda p: p["rate"], space, trials=2, seed=0).best_value >= 0.1
