@@ -1,8 +1,8 @@
 """`nnictl completion`, and the ids that shells complete: experiments, trials, agents, pools.
 
 Completion starts nothing, waits a second for an answer and is silent about errors: a key that was
-pressed must never print a message into the line. Only plain ids are offered, never names or messages from
-outside, since a shell may evaluate what it gets.
+pressed must never print a message into the line. Only plain ids are offered, never names or
+messages from outside, since a shell may evaluate what it gets.
 """
 
 from __future__ import annotations
