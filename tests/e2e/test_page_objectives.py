@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ ROWS = "[...document.querySelectorAll('.trials .t-row')].length"
 NUMBERS = (
     "[...document.querySelectorAll('.trials .t-row')].map((row) => +row.children[1].innerText)"
 )
+IMAGE_BYTES = 5_000
+"""An image without lines and names is smaller."""
 KINDS = (
     "result beyond a limit (2)",
     "best intermediate result of a trial without a result (31)",
@@ -58,6 +61,19 @@ def check(page: Page, name: str, folder: Path) -> list[str]:
     return found
 
 
+def saved(page: Page, button: str) -> bytes:
+    """Click a button that saves a file; return its content."""
+    page.run("delete window.saved")
+    page.run("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }")
+    page.click("button", button)
+    page.until("window.saved instanceof Blob")
+    code = page.run(
+        "window.saved.arrayBuffer().then((data) =>"
+        " btoa(Array.from(new Uint8Array(data), (one) => String.fromCharCode(one)).join('')))"
+    )
+    return base64.b64decode(code)
+
+
 def test_trials_without_a_result_and_beyond_a_limit_are_shown_for_what_they_are(
     browser: Browser, varied: Shown, tmp_path: Path
 ) -> None:
@@ -72,6 +88,8 @@ def test_trials_without_a_result_and_beyond_a_limit_are_shown_for_what_they_are(
     page.click("[role=tab]", "Hyper-parameters")
     page.until_text("without a value, or beyond a limit (5)")
     found += check(page, "objectives-parameters", folder)
+    image = saved(page, "PNG")
+    (folder / "saved-parameters.png").write_bytes(image)
     page.open(varied.address("detail"))
     page.until(f"{ROWS} > 3")
     page.fill(SEARCH, "units=null C=")
@@ -79,6 +97,7 @@ def test_trials_without_a_result_and_beyond_a_limit_are_shown_for_what_they_are(
     page.fill(SEARCH, "#13")
     page.until(f"{ROWS} === 1")
     nan = page.text(".trials .t-row")
+    table = saved(page, "CSV").decode()
     page.fill(SEARCH, '"best intermediate">0.55 #0..30')
     page.until(f"{ROWS} > 1")
 
@@ -88,6 +107,9 @@ def test_trials_without_a_result_and_beyond_a_limit_are_shown_for_what_they_are(
     assert "svm: 0 … 10; mlp: 50 … 90" in overview
     assert "null, [8,16], [32], 64" in overview
     assert "NaN" in nan
+    assert image.startswith(b"\x89PNG")
+    assert len(image) > IMAGE_BYTES
+    assert [line.split(",")[0] for line in table.splitlines()] == ["No.", "13"]
     assert "{" not in nan
     assert found == []
     assert page.problems() == []

@@ -1,6 +1,6 @@
 """Search of a text for lines with a word, piece by piece."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 LINE_BYTES: Final = 64 * 1024
@@ -19,24 +19,27 @@ class FoundLine:
     """Its begin, at most `SHOWN_CHARACTERS`."""
 
 
-@dataclass(slots=True)
 class LineSearch:
-    """State of a search for a word, in upper or lower case, over pieces of a text in order."""
+    """State of a search for a word over the pieces of a text in order.
 
-    word: str
-    """At least one character."""
-    limit: int
-    """Most lines to find; the search is full then."""
-    found: list[FoundLine] = field(default_factory=list)
-    searched_to: int = 0
-    """Offset behind the last line that was searched: a later search goes on there."""
-    _rest: bytes = b""
-    _rest_at: int = 0
+    Args:
+        word: text to find, in upper or lower case; at least one character.
+        limit: most lines to find; the search is full then.
+    """
+
+    def __init__(self, word: str, limit: int) -> None:
+        self._word = word.casefold()
+        self._limit = limit
+        self.found: list[FoundLine] = []
+        self.searched_to = 0
+        """Offset behind the last line that was searched: a later search goes on there."""
+        self._rest = b""
+        self._rest_at = 0
 
     @property
     def full(self) -> bool:
         """Whether the limit is reached."""
-        return len(self.found) >= self.limit
+        return len(self.found) >= self._limit
 
     def feed(self, data: bytes, offset: int) -> None:
         """Search the complete lines of the next piece, with the rest of the pieces before.
@@ -65,16 +68,15 @@ class LineSearch:
     def _search(self, block: bytes, offset: int) -> None:
         if self.full:
             return
-        word = self.word.casefold()
-        if word in block.decode("utf-8", "replace").casefold():
+        if self._word in block.decode("utf-8", "replace").casefold():
             for line in block.splitlines(keepends=True):
                 text = line.decode("utf-8", "replace")
-                if word in text.casefold():
+                if self._word in text.casefold():
                     shown = text.rstrip("\r\n")[:SHOWN_CHARACTERS]
                     self.found.append(FoundLine(offset, shown))
                 offset += len(line)
                 self.searched_to = offset
-                if len(self.found) >= self.limit:
+                if len(self.found) >= self._limit:
                     return
         else:
             self.searched_to = offset + len(block)

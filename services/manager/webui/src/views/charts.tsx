@@ -1,5 +1,8 @@
 // View of the charts of an experiment, in tabs.
 
+import { useRef } from "preact/hooks";
+
+import { chartImage } from "../charts/chart_image";
 import { DurationChart } from "../charts/duration_chart";
 import { FrontChart } from "../charts/front_chart";
 import { ImportanceChart } from "../charts/importance_chart";
@@ -7,6 +10,8 @@ import { IntermediateChart } from "../charts/intermediate_chart";
 import { ParallelChart } from "../charts/parallel_chart";
 import { ResultChart } from "../charts/result_chart";
 import { DirectionSelect } from "../components/direction_select";
+import { Icon } from "../components/icon";
+import { saveFile } from "../components/save_file";
 import { Tabs } from "../components/tabs";
 import { useStore } from "../state/context";
 import { useGoals } from "../state/goals";
@@ -33,14 +38,19 @@ export function Charts() {
   const [metric, setMetric] = usePlaceValue("metric", `metric:${id}`, first);
   const [best, setBest] = usePreference("chart:best", true);
   const [logY, setLogY] = usePreference("chart:log", false);
+  const box = useRef<HTMLElement>(null);
   if (!store.profile) return null; // the page shows the reason
   const key = store.metricKeys.has(metric) ? metric : first;
   // Only results with several numbers have a scatter chart.
   const tabs = TABS.filter(([name]) => name !== "front" || store.metricKeys.size > 1);
   const tab: Tab = tabs.find(([name]) => name === wanted)?.[0] ?? "results";
   const takesMetric = tab === "results" || tab === "parameters" || tab === "importance";
+  const saveImage = async () => {
+    const image = box.current && (await chartImage(box.current, ".axis-name"));
+    if (image) saveFile(image, `${tab}-${id}.png`);
+  };
   return (
-    <section class="card" aria-label="Charts">
+    <section class="card" aria-label="Charts" ref={box}>
       <Tabs label="Charts" tabs={tabs} current={tab} onChange={setTab}>
         {takesMetric ? (
           <div class="tools">
@@ -94,6 +104,11 @@ export function Charts() {
         {tab === "durations" ? <DurationChart store={store} height={HEIGHT} /> : null}
         {tab === "front" ? <FrontChart store={store} goals={goals} height={HEIGHT} /> : null}
         {tab === "importance" ? <ImportanceChart store={store} metric={key} /> : null}
+        {tab === "importance" ? null : (
+          <button type="button" class="quiet" onClick={() => void saveImage()}>
+            <Icon name="download" /> PNG
+          </button>
+        )}
       </Tabs>
     </section>
   );

@@ -8,6 +8,7 @@ import { CopyButton } from "../components/copy_button";
 import { Dialog } from "../components/dialog";
 import { LogView } from "../components/log_view";
 import { Menu } from "../components/menu";
+import { saveFile } from "../components/save_file";
 import { Tabs } from "../components/tabs";
 import { useApp, useStore } from "../state/context";
 import type { Store } from "../state/store";
@@ -136,12 +137,6 @@ async function download(store: Store): Promise<void> {
   const byId = new Map(summary.trialMessage.map((trial) => [trial.trialJobId, trial.intermediate]));
   for (const one of metrics)
     if (one.type === "PERIODICAL") byId.get(one.trialJobId)?.push(one.data);
-  const address = URL.createObjectURL(
-    new Blob([JSON.stringify(summary, null, 1)], { type: "application/json" }),
-  );
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = `experiment-${profile.id}.json`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  const data = new Blob([JSON.stringify(summary, null, 1)], { type: "application/json" });
+  saveFile(data, `experiment-${profile.id}.json`);
 }

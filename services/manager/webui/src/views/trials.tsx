@@ -7,9 +7,11 @@ import type { TensorBoard } from "../api/records";
 import { count } from "../format";
 import { Icon } from "../components/icon";
 import { Menu } from "../components/menu";
+import { saveFile } from "../components/save_file";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
 import { type Column, defaultColumns } from "../state/columns";
+import { trialsCsv } from "../state/csv";
 import { isArchitectureSpace } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
 import { listOf } from "../state/page_location";
@@ -122,6 +124,20 @@ export function Trials() {
               ? ` of ${store.total.toLocaleString("en")}, loading…`
               : ", loading…"}
         </span>
+        <button
+          type="button"
+          class="quiet"
+          disabled={!rows.length}
+          title="Save the rows and columns that are shown"
+          onClick={() =>
+            saveFile(
+              new Blob([trialsCsv(shown, rows, Date.now())], { type: "text/csv" }),
+              `trials-${id}.csv`,
+            )
+          }
+        >
+          <Icon name="download" /> CSV
+        </button>
         <Selection
           store={store}
           selected={selected}
