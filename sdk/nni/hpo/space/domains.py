@@ -220,8 +220,13 @@ def _value_text(value: object) -> str:
 
 def _plain_text(value: object) -> str:
     """Return canonical JSON of a value, in which 2 and 2.0 are the same."""
-    if type(value) is str:  # the common case, evaluated for each result of a replay
+    # The common cases, evaluated for each option of a space and each result of a replay.
+    if type(value) is str:
         return encode_basestring(value)
+    if type(value) is int:
+        return repr(value)
+    if type(value) is float and math.isfinite(value):
+        return repr(int(value) if value.is_integer() else value)
     return canonical_json(_with_plain_numbers(value))
 
 

@@ -1,5 +1,6 @@
 """Domains: samples of the prior and validation of values."""
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -15,6 +16,8 @@ from nni.hpo.space.domains import (
     NormalDomain,
     Space,
     UniformDomain,
+    canonical_json,
+    configuration_hash,
     same_value,
 )
 from nni.hpo.space.parser import parse_space
@@ -251,3 +254,26 @@ def test_domains_recognise_their_values(
     domain: UniformDomain | IntegerDomain | NormalDomain, value: object, expected: float
 ) -> None:
     assert domain.check(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (0, 0),
+        (-7, -7),
+        (2**70, 2**70),
+        (2.0, 2),
+        (-0.0, 0),
+        (2.5, 2.5),
+        (1e300, int(1e300)),
+        (1e-7, 1e-7),
+        (math.inf, math.inf),
+        (True, True),
+        ("2", "2"),
+        ([2.0], [2]),
+    ],
+)
+def test_hash_is_that_of_the_canonical_text(value: object, plain: object) -> None:
+    text = canonical_json(plain)
+
+    assert configuration_hash(value) == hashlib.sha256(text.encode()).hexdigest()
