@@ -38,6 +38,10 @@ A deferred id does not mean that the space is exhausted.
 """
 
 
+FAILED: Final = "FAILED"
+"""Value of `kwargs["event"]` of `Tuner.trial_end` for a trial that failed by itself."""
+
+
 class Tuner(ABC):
     """Base class of tuners, which propose configurations and learn from their results.
 
@@ -147,7 +151,8 @@ class Tuner(ABC):
         Args:
             parameter_id: the id given to `generate_parameters`.
             success: true for a completed trial; false if it failed or was stopped.
-            **kwargs: unstable; holds `trial_job_id`.
+            **kwargs: unstable; holds `trial_job_id`. Without success also `event`: `FAILED`,
+                `EARLY_STOPPED`, `USER_CANCELED` or `SYS_CANCELED`.
         """
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:

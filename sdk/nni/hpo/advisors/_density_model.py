@@ -21,6 +21,7 @@ from nni.hpo.advisors._proposals import ProposalSpace, dimension_of
 from nni.hpo.arrays import Floats, Ints
 from nni.hpo.encoding.columns import Row
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.feasible_rows import RowFeasibility
 from nni.hpo.models.parzen import Frame, Mixture
 
 _NORMAL_REFERENCE = 1.06
@@ -100,6 +101,7 @@ def propose(
     results: Results,
     settings: ModelSettings,
     rng: np.random.Generator,
+    success: RowFeasibility | None = None,
 ) -> dict[str, JsonValue] | None:
     """Return the candidate with the largest density ratio; None if constraints forbid all.
 
@@ -108,6 +110,7 @@ def propose(
         results: of one budget that `can_model`.
         settings: of the model.
         rng: of the candidates.
+        success: of the trials at all budgets, which weighs the candidates.
     """
     least = least_results(space, settings)
     share = settings.top_n_percent
@@ -118,6 +121,9 @@ def propose(
     bad = density(space.frame, *worst, settings.min_bandwidth, prior_share)
     points, options = widened(good, settings.bandwidth_factor).draw(settings.num_samples, rng)
     gain = good.log_density(points, options) - bad.log_density(points, options)
+    weights = None if success is None else success.log_weights(points, options)
+    if weights is not None:
+        gain += weights
     for index in np.argsort(-gain, kind="stable"):
         row = Row(0, tuple(points[index].tolist()), tuple(options[index].tolist()))
         configuration = space.configuration(row)

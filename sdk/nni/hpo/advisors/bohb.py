@@ -8,9 +8,10 @@ Departures: see `nni.hpo.advisors._density_model`.
 
 import copy
 import logging
+import math
 from pathlib import Path
 from random import Random
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -21,10 +22,15 @@ from nni.hpo.advisors._pcs_space import PcsProposals
 from nni.hpo.advisors._proposals import FlatProposals, ProposalSpace
 from nni.hpo.base import samples
 from nni.hpo.json_value import JsonValue
+from nni.hpo.models.feasibility import THINNED, accepted
+from nni.hpo.models.feasible_rows import RowFeasibility
 from nni.hpo.objectives import loss_of
 from nni.hpo.registry.arguments import Mode, Seed
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import MANY, AbsoluteFile, FloatRange, IntAbove, IntRange, OneOf
+
+_SAFE: Final = 0.75
+"""Share of the greatest probability of success from which a candidate is safe enough."""
 
 _logger = logging.getLogger(__name__)
 
@@ -124,6 +130,7 @@ class BOHB(HalvingAdvisor):
         self._space: ProposalSpace = self._own_space or FlatProposals({})
         self._known: list[tuple[int, JsonValue, float]] = []
         self._results: dict[int, Results] = {}
+        self._success = self._new_success()
 
     def handle_update_search_space(self, data: JsonValue) -> None:
         """Set the search space, and relearn known results; those outside it are dropped.
@@ -135,6 +142,7 @@ class BOHB(HalvingAdvisor):
             return
         self._space = FlatProposals(data)
         known, self._known, self._results = self._known, [], {}
+        self._success = self._new_success()
         for budget, configuration, loss in known:
             self.new_result(budget, configuration, loss)
 
@@ -173,10 +181,24 @@ class BOHB(HalvingAdvisor):
         budgets = [budget for budget, known in self._results.items() if known.can_model(least)]
         if budgets and self._prior.random() >= self._random_fraction:
             results = self._results[max(budgets)]
-            proposal = propose(self._space, results, self._settings, self._rng)
+            proposal = propose(self._space, results, self._settings, self._rng, self._success)
             if proposal is not None:
                 return proposal
-        return self._space.draw(self._prior)
+        return self._draw()
+
+    def _draw(self) -> dict[str, JsonValue]:
+        """Return a draw from the prior, accepted with its probability to succeed."""
+        drawn = self._space.draw(self._prior)
+        if self._success.current() is None:
+            return drawn
+        draws = [drawn, *(self._space.draw(self._prior) for _ in range(THINNED - 1))]
+        rows = [self._space.row(one) for one in draws]
+        chances = [self._success.log_probability(row.coordinates, row.options) for row in rows]
+        return accepted(draws, chances, self._prior)
+
+    def _new_success(self) -> RowFeasibility:
+        frame = self._space.frame
+        return RowFeasibility(len(frame.bounded), frame.counts, _SAFE)
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
         """Add a configuration's loss to the model of its budget; drop it outside the space."""
@@ -185,6 +207,7 @@ class BOHB(HalvingAdvisor):
         except ValueError as error:
             _logger.warning("BOHB drops a result outside the search space: %s", error)
             return
+        self._success.add(row.coordinates, row.options, succeeded=math.isfinite(loss))
         self._results.setdefault(budget, Results(self._space.frame)).add(row, loss)
         self._known.append((budget, copy.deepcopy(configuration), loss))
 

@@ -105,8 +105,12 @@ class AdvisorSearch:
                 raise NoMoreTrialError("the advisor has no more trials")
             raise NoMoreTrialError("the advisor waits for results of open trials; tell them first")
 
-    def tell(self, trial: int, value: JsonValue) -> None:
-        """Report the result of a trial; None for a trial without one."""
+    def tell(self, trial: int, value: JsonValue, *, stopped: bool = False) -> None:
+        """Report the result of a trial; None for one without, which the advisor may have stopped.
+
+        It knows itself which trials it has stopped.
+        """
+        del stopped
         with _connection_lock:
             opened, number = self._open.pop(trial)
             self._monitor.tell(opened.parameters, value, self._space)

@@ -379,13 +379,14 @@ class DefineByRunStudy(ResultTable):
             self._ranges[name] = values
             return parameters[name]
 
-    def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
+    def tell(self, trial: StudyTrial | int, value: JsonValue, *, stopped: bool = False) -> None:
         """Report the result of a trial.
 
         Args:
             trial: trial of `ask`, or its id.
             value: a number, a dict whose `default` is one, or a dict with all objectives; None for
                 a failed trial.
+            stopped: whether a trial without a value was stopped early, see `Study.tell`.
 
         Raises:
             ValueError: the trial is not open, or the tuner does not support a hyperparameter.
@@ -405,7 +406,7 @@ class DefineByRunStudy(ResultTable):
             elif self._inner is None:
                 return
             elif opened.asked is not None and opened.generation == self._generation:
-                self._inner.tell(opened.asked.id, value)
+                self._inner.tell(opened.asked.id, value, stopped=stopped)
             elif value is not None:
                 self._import(self._inner, opened.trial, value)
 

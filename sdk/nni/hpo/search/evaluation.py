@@ -77,8 +77,8 @@ class Search(Protocol):
         """
         ...
 
-    def tell(self, trial: int, value: JsonValue) -> None:
-        """Report the result of a trial; None for a trial without one."""
+    def tell(self, trial: int, value: JsonValue, *, stopped: bool = False) -> None:
+        """Report the result of a trial; None for one that failed, or was `stopped` early."""
         ...
 
 
@@ -366,7 +366,8 @@ class EvaluationLoop:
 
     def _finish(self, record: TrialRecord) -> TrialRecord:
         succeeded = record.status == "SUCCEEDED"
-        self._search.tell(record.id, record.result if succeeded else None)
+        stopped = record.status == "EARLY_STOPPED"
+        self._search.tell(record.id, record.result if succeeded else None, stopped=stopped)
         self._evaluation.early_stopper.end(record.id, success=succeeded)
         if record.error is not None:
             name = type(record.error).__name__

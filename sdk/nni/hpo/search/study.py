@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import Resumable, Tuner, generate
+from nni.hpo.base import FAILED, Resumable, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
 from nni.hpo.registry.factory import create
@@ -175,13 +175,15 @@ class Study(ResultTable):
             attached = self._open[trial_id].user_attrs
             return StudyTrial(trial_id, deepcopy(parameters), self._typed, attached)
 
-    def tell(self, trial: StudyTrial | int, value: JsonValue) -> None:
+    def tell(self, trial: StudyTrial | int, value: JsonValue, *, stopped: bool = False) -> None:
         """Report the result of a trial.
 
         Args:
             trial: trial of `ask`, or its id.
             value: a number, a dict whose `default` is one, or a dict with all objectives; None for
                 a failed trial.
+            stopped: whether a trial without a value was stopped early: then it has not failed, and
+                teaches nothing about where trials fail.
 
         Raises:
             ValueError: the trial is not open: unknown, or its result was told.
@@ -194,7 +196,7 @@ class Study(ResultTable):
             opened = self._open.pop(trial_id, None)
             if opened is None:
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
-            self._learn(opened, value)
+            self._learn(opened, value, stopped=stopped)
 
     def add_trial(
         self,
@@ -271,13 +273,15 @@ class Study(ResultTable):
         """
         self.user_attrs[key] = checked_attribute(key, value)
 
-    def _learn(self, trial: StudyTrial, value: JsonValue) -> None:
+    def _learn(self, trial: StudyTrial, value: JsonValue, *, stopped: bool) -> None:
         if value is not None:
             self._tuner.receive_trial_result(
                 trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
             )
             self._outcomes.add(trial, value)
-        self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id))
+        event = "EARLY_STOPPED" if stopped else FAILED
+        ending: dict[str, JsonValue] = {} if value is not None else {"event": event}
+        self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id), **ending)
 
     def state(self) -> dict[str, JsonValue]:
         """Return the state of the study as JSON, for `load_state`.

@@ -161,6 +161,7 @@ class TunerDriver:
                 command.parameter_id,
                 command.success,
                 trial_job_id=command.trial_id,
+                **({} if command.success else {"event": command.event}),
             )
         if self._assessor is not None:
             self._guard.call(

@@ -2,6 +2,7 @@
 
 import logging
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +12,16 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.base import Tuner, samples
+from nni.hpo.base import FAILED, Tuner, samples
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key, vector_keys
 from nni.hpo.json_value import JsonValue, random_state, restore_random
-from nni.hpo.objectives import checked_optimize_mode, loss_of
+from nni.hpo.models.feasibility import (
+    THINNED,
+    Feasibility,
+    FeasibilityModel,
+    accepted,
+)
+from nni.hpo.objectives import checked_optimize_mode, is_numeric, loss_of
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import place
 
@@ -40,6 +47,16 @@ class _Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class _Failed:
+    """Trial that ended without a number."""
+
+    configuration: JsonValue
+    vector: Floats
+    position: int
+    """Number of observations before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Prepared:
     """Vector that was chosen in advance, with the state after the choice."""
 
@@ -52,7 +69,8 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     """Observations and running trials as vectors of an encoded space; a subclass chooses vectors.
 
     A running trial's configuration is not proposed again while there is another one; nor is an
-    observed one, unless the subclass measures it again.
+    observed or failed one, unless the subclass measures it again. A trial that failed, or whose
+    result is no finite number, teaches the probability of success.
 
     Args:
         algorithm: name of the tuner, for messages.
@@ -81,6 +99,8 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._configurations: list[JsonValue] = []
         self._vectors: list[Floats] = []
         self._losses: list[LossT] = []
+        self._failed: list[_Failed] = []
+        self._feasibility_model = FeasibilityModel(self._space.feature_axes)
         self._running: dict[int, Floats] = {}
         self._prepared: _Prepared | None = None
 
@@ -88,9 +108,10 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         """Encode a new space; keep the observations and running trials that lie in it."""
         space = EncodedSpace(self._parse(search_space))
         known, running = self._results(), self._running_configurations()
+        failed = self._failures()
         self._space = space
         self._reset_model()
-        self._restore_trials(known, running)
+        self._restore_trials(known, running, failed)
 
     def prepare_parameters(self) -> None:
         """Choose the next vector in advance, and restore all state to before the choice."""
@@ -111,30 +132,31 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Remove a trial from the running ones; learn its loss if it has a number."""
+        """Remove a trial from the running ones; learn its loss, or that it has no number."""
         del kwargs
         self._remove_running(parameter_id)
-        loss = self._loss_of_report(value)
-        if loss is not None:
-            self._learn(parameters, loss)
+        self._learn_report(parameters, value)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
-        del success, kwargs
+        """Process the end of a trial; learn a failure."""
+        del success
+        vector = self._running.get(parameter_id)
         self._remove_running(parameter_id)
+        # A trial that no longer counts as running has a result.
+        if vector is not None and kwargs.get("event") == FAILED:
+            self._learn_failure(self._space.decode(vector))
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn the loss of each sample; skip samples outside the space or without a number."""
+        """Learn each sample, NaN as a failure; skip those outside the space or without a number."""
         for sample in samples(data):
-            loss = self._loss_of_report(sample.value)
-            if loss is None:
+            if self._loss_of_report(sample.value) is None and not is_numeric(sample.value):
                 _logger.warning(
                     "%s skips an imported sample without a number: %.200r",
                     self._algorithm,
                     sample,
                 )
             else:
-                self._learn(sample.parameter, loss)
+                self._learn_report(sample.parameter, sample.value)
 
     def state(self) -> dict[str, JsonValue]:
         """Return random states, observations, running trials and the model's state as JSON.
@@ -146,6 +168,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
             "observed": [[configuration, loss] for configuration, loss in self._results()],
+            "failed": [[configuration, position] for configuration, position in self._failures()],
             "running": [
                 [number, configuration] for number, configuration in self._running_configurations()
             ],
@@ -161,7 +184,8 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         restore_random(self._prior, state["prior"])
         self._rng.bit_generator.state = state["rng"]
         self._reset_model()
-        self._restore_trials(state["observed"], state["running"])
+        # States of older versions have no failed trials.
+        self._restore_trials(state["observed"], state["running"], state.get("failed", []))
         self._load_model_state(state["model"])
 
     @abstractmethod
@@ -203,6 +227,21 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     def _results(self) -> list[tuple[JsonValue, LossT]]:
         return list(zip(self._configurations, self._losses, strict=True))
 
+    def _failures(self) -> list[tuple[JsonValue, int]]:
+        """Return the failed configurations, each with the number of observations before it."""
+        return [(trial.configuration, trial.position) for trial in self._failed]
+
+    def _feasibility(self) -> Feasibility | None:
+        """Return the probability of success by the trials so far; None if none has failed."""
+        if not self._failed:
+            return None
+        places = [trial.position for trial in self._failed]
+        failed = np.array([trial.vector for trial in self._failed])
+        vectors = np.array(self._vectors).reshape(-1, len(self._space))
+        succeeded = np.insert(np.ones(len(vectors), dtype=bool), places, values=False)
+        trials = np.insert(vectors, places, failed, axis=0)
+        return self._feasibility_model.update(self._space.features(trials), succeeded)
+
     def _running_configurations(self) -> list[tuple[int, JsonValue]]:
         """Return ids and configurations of the running trials."""
         return [(number, self._space.decode(vector)) for number, vector in self._running.items()]
@@ -215,12 +254,20 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self,
         known: Iterable[tuple[JsonValue, LossT]],
         running: Iterable[tuple[int, JsonValue]],
+        failed: Iterable[tuple[JsonValue, int]],
     ) -> None:
-        """Replace observations and running trials by those that lie in the space."""
+        """Replace observations, failed and running trials by those that lie in the space."""
         self._prepared = None
         self._configurations, self._vectors, self._losses = [], [], []
-        for configuration, loss in known:
+        self._failed = []
+        self._feasibility_model = FeasibilityModel(self._space.feature_axes)
+        waiting = deque(failed)
+        for index, (configuration, loss) in enumerate(known):
+            while waiting and waiting[0][1] <= index:
+                self._learn_failure(waiting.popleft()[0])
             self._learn(configuration, loss)
+        for configuration, _ in waiting:
+            self._learn_failure(configuration)
         self._running = {}
         for number, configuration in running:
             try:
@@ -228,15 +275,39 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             except ValueError:
                 continue  # of an earlier space; its end changes nothing
 
+    def _learn_report(self, configuration: JsonValue, value: JsonValue) -> None:
+        """Learn the loss of a report; one without a finite number is a failure."""
+        loss = self._loss_of_report(value)
+        if loss is None:
+            self._learn_failure(configuration)
+        else:
+            self._learn(configuration, loss)
+
     def _learn(self, configuration: JsonValue, loss: LossT) -> None:
+        placed = self._placed(configuration)
+        if placed is not None:
+            self._add(configuration, placed, loss)
+
+    def _learn_failure(self, configuration: JsonValue) -> None:
+        placed = self._placed(configuration)
+        if placed is not None:
+            self._add_failure(configuration, placed)
+
+    def _placed(self, configuration: JsonValue) -> Mapping[str, JsonValue] | None:
+        """Return the active parameters of a trial; None, and a warning, outside the space."""
         try:
-            placed = place(self._space.search_space, configuration)
+            return place(self._space.search_space, configuration)
         except ValueError as error:
             _logger.warning(
                 "%s drops a result outside the search space: %s", self._algorithm, error
             )
-            return
-        self._add(configuration, placed, loss)
+            return None
+
+    def _add_failure(self, configuration: JsonValue, placed: Mapping[str, JsonValue]) -> None:
+        """Append a failed trial; drop a prepared vector. Arguments as of `_add`."""
+        self._prepared = None
+        vector = self._space.encode_placed(placed)
+        self._failed.append(_Failed(dict(configuration), vector, len(self._vectors)))
 
     def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: LossT) -> None:
         """Append a configuration, its vector and its loss; drop a prepared vector.
@@ -255,8 +326,9 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return {vector_key(vector) for vector in self._running.values()}
 
     def _taken(self) -> set[VectorKey]:
-        """Return the keys of all running and observed vectors."""
-        return self._running_keys() | vector_keys(self._vectors)
+        """Return the keys of all running, observed and failed vectors."""
+        failed = {vector_key(trial.vector) for trial in self._failed}
+        return self._running_keys() | vector_keys(self._vectors) | failed
 
     def _random_vector(self) -> Floats:
         """Return a draw of the prior that is neither running nor observed, if there is one."""
@@ -267,6 +339,20 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return self._space.sample_prior(self._prior)
 
     def _untaken_draw(self, taken: set[VectorKey]) -> Floats | None:
+        """Return a draw of the prior that is not taken; None if there seems to be none.
+
+        Once trials have failed, a draw is accepted with its probability to succeed.
+        """
+        found = self._any_untaken_draw(taken)
+        feasibility = None if found is None else self._feasibility()
+        if found is None or feasibility is None:
+            return found
+        others = (self._any_untaken_draw(taken) for _ in range(THINNED - 1))
+        draws = [found, *(vector for vector in others if vector is not None)]
+        values = feasibility.log_probability(self._space.features(np.array(draws)))
+        return accepted(draws, values.tolist(), self._prior)
+
+    def _any_untaken_draw(self, taken: set[VectorKey]) -> Floats | None:
         """Return a draw of the prior that is not taken; None if there seems to be none."""
         size = self._space.size
         listed = size is not None and size <= _MOST_LISTED

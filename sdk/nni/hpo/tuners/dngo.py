@@ -97,6 +97,9 @@ class DNGOTuner(ModelBasedTuner[float]):
         candidates = self._sampled(vectors[np.argsort(targets, kind="stable")[:_GOOD]])
         inputs = network.features(self._space.features(candidates))
         values, _, _ = self._acquisition(*posterior.predict(inputs), float(targets.min()))
+        feasibility = self._feasibility()
+        if feasibility is not None:
+            values += feasibility.log_weight(self._space.features(candidates))
         vector = best_untaken(self._space, candidates, values, self._taken())
         return self._random_vector() if vector is None else vector
 

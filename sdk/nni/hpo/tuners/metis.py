@@ -42,7 +42,11 @@ from nni.hpo.tuners.bayesian.acquisition import (
     confidence_bound,
     posterior_deviation,
 )
-from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.acquisition_optimizer import (
+    AcquisitionOptimizer,
+    LossAcquisition,
+    weighted_by_success,
+)
 from nni.hpo.tuners.bayesian.candidates import best_untaken, global_candidates, whole_region
 from nni.hpo.tuners.bayesian.search_budget import search_budget
 
@@ -138,6 +142,9 @@ class MetisTuner(ModelBasedTuner[float]):
             return self._random_vector()
         means, deviations = posterior.predict(self._space.features(np.array(found)))
         bounds = means - _BOUND * deviations
+        feasibility = self._feasibility()
+        if feasibility is not None:
+            bounds -= feasibility.log_weight(self._space.features(np.array(found)))
         outlier = _outlier(vectors, fitted, self._trusted_keys()) if self._resampling else None
         if outlier is not None and outlier.bound < bounds.min():
             return outlier.vector
@@ -183,8 +190,11 @@ class MetisTuner(ModelBasedTuner[float]):
             good = vectors[order[:_GOOD]]
             candidates = space.allowed(global_candidates(space, good, budget.samples, self._rng))
 
+        feasibility = self._feasibility()
+
         def best(function: AcquisitionFunction) -> Floats | None:
-            acquisition = LossAcquisition(space, posterior, function, fitted.best_target)
+            plain = LossAcquisition(space, posterior, function, fitted.best_target)
+            acquisition = weighted_by_success(space, plain, feasibility)
             optimizer = AcquisitionOptimizer(space, acquisition, taken, budget)
             if listed is not None:
                 return optimizer.best_of(listed)
@@ -208,6 +218,9 @@ class MetisTuner(ModelBasedTuner[float]):
         bad = fitted_mixture(best_first[split:], self._rng)
         drawn = self._space.snap(good.draw(self._rng, _SUGGESTED))
         ratio = good.log_density(drawn) - bad.log_density(drawn)
+        feasibility = self._feasibility()
+        if feasibility is not None:
+            ratio += feasibility.log_weight(self._space.features(drawn))
         return best_untaken(self._space, drawn, ratio, taken)
 
     def _new_model(self) -> LossModel:

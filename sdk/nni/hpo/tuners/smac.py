@@ -151,9 +151,13 @@ class SMACTuner(ModelBasedTuner[float]):
         """Return the vector of greatest expected improvement that a local search finds."""
         forest, targets = self._current_forest()
         incumbent = float(targets.min())
+        feasibility = self._feasibility()
 
         def value_of(vectors: Floats) -> Floats:
-            return self._acquisition(*forest.predict(vectors), incumbent)[0]
+            values = self._acquisition(*forest.predict(vectors), incumbent)[0]
+            if feasibility is not None:
+                values += feasibility.log_weight(self._space.features(vectors))
+            return values
 
         observed = np.array(self._vectors)[np.argsort(targets, kind="stable")[:_STARTS]]
         drawn = self._space.sample(self._rng, _RANDOM_CANDIDATES)

@@ -24,6 +24,7 @@ Departures, each measured by `tests/benchmarks/bench_tpe_quality.py`:
 
 import logging
 import sys
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -31,10 +32,11 @@ from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.base import Tuner, samples
+from nni.hpo.base import FAILED, Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
-from nni.hpo.objectives import Objectives, objectives_of
+from nni.hpo.models.feasibility import THINNED, accepted
+from nni.hpo.objectives import Objectives, is_numeric, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed, fields_of
 from nni.hpo.registry.declaration import algorithm
 from nni.hpo.registry.rules import MANY, FloatRange, IntRange, OneOf
@@ -179,11 +181,11 @@ class TPETuner(Tuner):
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set a search space and its levels; keep observations and running trials in it."""
         running = [(key, trial.configuration) for key, trial in self._running.items()]
-        known, self._running = self._observed, {}
+        known, failed, self._running = self._observed, self._failed, {}
         self._space = parse_space(search_space, algorithm="TPE")
         self._levels = levels_of(self._space)
         self._forget()
-        self._recall(known, running)
+        self._recall(known, running, failed)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
         """Return a suggestion of the model, and register it as a running trial."""
@@ -195,23 +197,24 @@ class TPETuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Remove a trial from the running ones; learn its outcome if that is complete."""
+        """Remove a trial from the running ones; learn its outcome, or that it has none."""
         del kwargs
         self._running.pop(parameter_id, None)
-        outcome = self._outcome(value)
-        if outcome is not None:
-            self._learn(parameters, outcome)
+        self._learn(parameters, self._outcome(value))
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
-        del success, kwargs
-        self._running.pop(parameter_id, None)
+        """Process the end of a trial; learn a failure."""
+        del success
+        trial = self._running.pop(parameter_id, None)
+        # A trial that no longer counts as running has a result.
+        if trial is not None and kwargs.get("event") == FAILED:
+            self._learn(trial.configuration, None)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn the outcome of each sample; skip samples outside the space or without a number."""
+        """Learn each sample, NaN as a failure; skip those outside the space or without a number."""
         for sample in samples(data):
             outcome = self._outcome(sample.value)
-            if outcome is None:
+            if outcome is None and not is_numeric(sample.value):
                 _logger.warning("TPE skips an imported sample without a number: %.200r", sample)
             else:
                 self._learn(sample.parameter, outcome)
@@ -226,8 +229,20 @@ class TPETuner(Tuner):
             The configuration.
         """
         if from_prior or len(self._observed) < self._startup:
-            return self._space.draw(self._prior)
+            return self._draw()
         return self._proposal(self._pending())
+
+    def _draw(self) -> dict[str, JsonValue]:
+        """Return a draw from the prior, accepted with its probability to succeed."""
+        drawn = self._space.draw(self._prior)
+        if not self._failed:
+            return drawn
+        draws = [drawn, *(self._space.draw(self._prior) for _ in range(THINNED - 1))]
+        chances = [
+            sum(self._models[row.level].log_success(row) for row in self._rows(one))
+            for one in draws
+        ]
+        return accepted(draws, chances, self._prior)
 
     def state(self) -> dict[str, JsonValue]:
         """Return random states, observations and running trials as JSON.
@@ -239,6 +254,7 @@ class TPETuner(Tuner):
             "rng": self._rng.bit_generator.state,
             "prior": random_state(self._prior),
             "observed": [[known, _to_json(outcome)] for known, outcome in self._observed],
+            "failed": [[configuration, place] for configuration, place in self._failed],
             "running": [[key, trial.configuration] for key, trial in self._running.items()],
         }
 
@@ -254,7 +270,8 @@ class TPETuner(Tuner):
         known = [
             (configuration, _from_json(outcome)) for configuration, outcome in state["observed"]
         ]
-        self._recall(known, state["running"])
+        # States of older versions have no failed trials.
+        self._recall(known, state["running"], state.get("failed", []))
 
     def load_draws(self, state: dict[str, JsonValue]) -> None:
         """Restore the random state of a state; observations stay.
@@ -269,10 +286,16 @@ class TPETuner(Tuner):
         self,
         known: Iterable[tuple[JsonValue, Outcome]],
         running: Iterable[tuple[int, JsonValue]],
+        failed: Iterable[tuple[JsonValue, int]],
     ) -> None:
-        """Learn earlier results and running trials that lie in the space."""
-        for configuration, outcome in known:
+        """Learn earlier results, failed and running trials that lie in the space."""
+        waiting = deque(failed)
+        for index, (configuration, outcome) in enumerate(known):
+            while waiting and waiting[0][1] <= index:
+                self._learn(waiting.popleft()[0], None)
             self._learn(configuration, outcome)
+        for configuration, _ in waiting:
+            self._learn(configuration, None)
         for parameter_id, configuration in running:
             if contains(self._space, configuration):
                 self._running[parameter_id] = self._started(configuration)
@@ -288,6 +311,8 @@ class TPETuner(Tuner):
         objectives = len(self._objectives.items)
         self._models = [LevelModel(level, objectives, self._densities) for level in self._levels]
         self._observed: list[tuple[JsonValue, Outcome]] = []
+        self._failed: list[tuple[JsonValue, int]] = []
+        """Failed configurations, each with the number of observations before it."""
         self._extent = Extent()
 
     def _outcome(self, value: JsonValue) -> Outcome | None:
@@ -298,13 +323,28 @@ class TPETuner(Tuner):
         # Infinite: a metric with a limit is missing. JSON has no infinity.
         return Outcome(losses, min(self._objectives.excess(value), sys.float_info.max))
 
-    def _learn(self, configuration: JsonValue, outcome: Outcome) -> None:
+    def _learn(self, configuration: JsonValue, outcome: Outcome | None) -> None:
+        """Record a trial that lies in the space; None for the outcome of a failed one."""
         try:
             placed = place(self._space, configuration)
         except ValueError as error:
             _logger.warning("TPE drops a result outside the search space: %s", error)
             return
-        self._keep(configuration, placed, outcome)
+        if outcome is None:
+            self.learn_failure(configuration, placed)
+        else:
+            self._keep(configuration, placed, outcome)
+
+    def learn_failure(self, configuration: JsonValue, placed: Mapping[str, JsonValue]) -> None:
+        """Record a failed configuration, which is placed in the search space already.
+
+        Args:
+            configuration: as it was proposed or imported.
+            placed: its active parameters by their full names, as the space's `place` returns them.
+        """
+        for row in rows_of(self._levels, placed):
+            self._models[row.level].add_failure(row)
+        self._failed.append((configuration, len(self._observed)))
 
     def learn(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:
         """Record the loss of a configuration that is placed in the search space already.
@@ -320,7 +360,7 @@ class TPETuner(Tuner):
         self, configuration: JsonValue, placed: Mapping[str, JsonValue], outcome: Outcome
     ) -> None:
         for row in rows_of(self._levels, placed):
-            self._models[row.level].observations.add(row, outcome)
+            self._models[row.level].add(row, outcome)
         self._observed.append((configuration, outcome))
         self._extent.add(outcome)
 

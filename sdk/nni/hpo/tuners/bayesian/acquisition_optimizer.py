@@ -12,6 +12,7 @@ import numpy as np
 
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey
+from nni.hpo.models.feasibility import Feasibility
 from nni.hpo.models.gp_regression import GPPosterior
 from nni.hpo.models.lbfgs import minimise
 from nni.hpo.models.plateaus import KnownPlateaus
@@ -73,6 +74,35 @@ class LossAcquisition:
             np.array([mean]), np.array([deviation]), self.incumbent
         )
         return float(value[0]), by_mean[0] * mean_gradient + by_deviation[0] * deviation_gradient
+
+
+@dataclass(frozen=True, slots=True)
+class FeasibleAcquisition:
+    """Logarithmic acquisition plus the log probability of success; implements `Acquisition`."""
+
+    space: EncodedSpace
+    acquisition: Acquisition
+    feasibility: Feasibility
+
+    def values(self, vectors: Floats) -> Floats:
+        """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
+        chances = self.feasibility.log_weight(self.space.features(vectors))
+        return self.acquisition.values(vectors) + chances
+
+    def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
+        """Return the value at features `(f,)`, and the gradient `(f,)`."""
+        value, gradient = self.acquisition.value_and_gradient(features)
+        chance, slope = self.feasibility.log_weight_and_gradient(features)
+        return value + chance, gradient + slope
+
+
+def weighted_by_success(
+    space: EncodedSpace, acquisition: Acquisition, feasibility: Feasibility | None
+) -> Acquisition:
+    """Return an acquisition times the probability of success; itself if no trial has failed."""
+    if feasibility is None:
+        return acquisition
+    return FeasibleAcquisition(space, acquisition, feasibility)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,11 @@ from nni.hpo.objectives import Objectives
 from nni.hpo.space.domains import Space
 from nni.hpo.tuners._model_based import ModelBasedTuner
 from nni.hpo.tuners.bayesian.acquisition import AcquisitionFunction
-from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, LossAcquisition
+from nni.hpo.tuners.bayesian.acquisition_optimizer import (
+    AcquisitionOptimizer,
+    LossAcquisition,
+    weighted_by_success,
+)
 from nni.hpo.tuners.bayesian.candidates import (
     global_candidates,
     local_candidates,
@@ -163,6 +167,11 @@ class GPSearch(ModelBasedTuner[float]):
         if self._tpe is not None:
             self._tpe.learn(configuration, placed, loss)
 
+    def _add_failure(self, configuration: JsonValue, placed: Mapping[str, JsonValue]) -> None:
+        super()._add_failure(configuration, placed)
+        if self._tpe is not None:
+            self._tpe.learn_failure(configuration, placed)
+
     def _propose(self) -> Floats:
         if not self._design.is_complete(len(self._losses)):
             self._mode = "design"
@@ -196,7 +205,8 @@ class GPSearch(ModelBasedTuner[float]):
             len(fitted.inputs), settings.time_limit_s, settings.most_samples, settings.most_climbs
         )
         incumbent = self._incumbent(fitted, posterior)
-        acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
+        loss_acquisition = LossAcquisition(space, posterior, self._acquisition, incumbent, plateaus)
+        acquisition = weighted_by_success(space, loss_acquisition, self._feasibility())
         optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
         listed = space.all_vectors(budget.samples)
         if listed is not None:

@@ -12,7 +12,7 @@ from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, OutcomeLimit, part_of, scalar_metric
 from nni.hpo.space.parser import parse_space
 from nni.hpo.tuners._model_based import ModelBasedTuner
-from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer
+from nni.hpo.tuners.bayesian.acquisition_optimizer import AcquisitionOptimizer, weighted_by_success
 from nni.hpo.tuners.bayesian.candidates import global_candidates, whole_region
 from nni.hpo.tuners.bayesian.outcome_models import OutcomeModels
 from nni.hpo.tuners.bayesian.search_budget import GPSettings, search_budget
@@ -67,7 +67,8 @@ class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
             settings.most_samples,
             settings.most_climbs,
         )
-        optimizer = AcquisitionOptimizer(space, fit.acquisition, self._taken(), budget)
+        acquisition = weighted_by_success(space, fit.acquisition, self._feasibility())
+        optimizer = AcquisitionOptimizer(space, acquisition, self._taken(), budget)
         listed = space.all_vectors(budget.samples)
         if listed is not None:
             found = optimizer.best_of(listed)

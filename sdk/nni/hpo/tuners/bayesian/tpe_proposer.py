@@ -50,9 +50,14 @@ class TPEProposer:
         """Add an observation; see `ModelBasedTuner._add`."""
         self._tpe.learn(configuration, placed, loss)
 
+    def learn_failure(self, configuration: JsonValue, placed: Mapping[str, JsonValue]) -> None:
+        """Add a failed trial; see `ModelBasedTuner._add_failure`."""
+        self._tpe.learn_failure(configuration, placed)
+
     def reset(self) -> None:
-        """Drop all observations; the generators go on."""
-        self._tpe.load_state({**self._tpe.state(), "observed": [], "running": []})
+        """Drop all observations and failed trials; the generators go on."""
+        empty: dict[str, JsonValue] = {"observed": [], "failed": [], "running": []}
+        self._tpe.load_state({**self._tpe.state(), **empty})
 
     def propose(
         self, space: EncodedSpace, taken: set[VectorKey], plateaus: KnownPlateaus | None

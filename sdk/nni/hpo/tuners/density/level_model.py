@@ -15,6 +15,7 @@ import numpy as np
 
 from nni.hpo.arrays import Bools, Floats, Ints
 from nni.hpo.encoding.columns import BELL_WIDTH, Level, Row
+from nni.hpo.models.feasible_rows import RowFeasibility
 from nni.hpo.models.parzen import Frame, Mixture, neighbour_gaps
 from nni.hpo.tuners.density.fronts import FrontRanking
 from nni.hpo.tuners.density.observations import Observations, row_key
@@ -81,6 +82,13 @@ options and k kernels."""
 BRANCH_SLIP_FACTOR: Final = 6.0
 """... and the same for a choice that opens branches: early results of
 a branch, from few trials, say little about its best configurations."""
+
+FEASIBLE_FACTOR: Final = 3
+"""Factor of the candidates once trials have failed, as many of them lie where trials fail."""
+
+SAFE: Final = 0.75
+"""Share of the greatest probability of success from which a candidate is safe enough: less than
+for an acquisition that looks for the very border."""
 
 LONELY_WIDTH: Final = 0.3
 """Width of a single good kernel, which has no neighbour."""
@@ -166,6 +174,7 @@ class LevelModel:
         )
         ranking = LossRanking() if objectives == 1 else FrontRanking(objectives)
         self.observations = Observations(level, ranking, recognise=self._finite)
+        self._success = RowFeasibility(len(level.numeric), self._frame.counts, SAFE)
 
     def propose(
         self,
@@ -187,15 +196,21 @@ class LevelModel:
         if not self.level.numeric and not self.level.choices:
             return Row(self.level.index, (), ())
         good, rest = self._densities(pending)
+        any_failed = self._success.current() is not None
         lied = pending is not None and pending.lie is not None
         thinning = LIED_THINNING if lied and not self._finite else 1
         crossed = self._crossed if crowded else 0
         count = max(self._settings.candidates // thinning, 1)
+        if any_failed:
+            count *= FEASIBLE_FACTOR
         points, options = _candidates(good, rng, count, crossed // thinning)
         points = self._on_grid(points)
         gain = good.log_density(points, options) - rest.log_density(points, options)
         # Without it an unbounded column drifts without limit where results have no information.
         gain += self._frame.bell_log_density(points)
+        if any_failed:
+            weights = self._success.log_weights(points, options)
+            gain += 0.0 if weights is None else weights
         if self._finite:
             gain -= TRIED_PENALTY * self._tried(points, options, pending)
         best = int(gain.argmax())
@@ -205,6 +220,20 @@ class LevelModel:
                 if allowed(row):
                     return row
         return self._row(points[best], options[best])
+
+    def add(self, row: Row, outcome: Outcome) -> None:
+        """Add the row of a trial with a result."""
+        self.observations.add(row, outcome)
+        self._success.add(row.coordinates, row.options, succeeded=True)
+
+    def add_failure(self, row: Row) -> None:
+        """Add the row of a trial that failed; it is tried again after all others only."""
+        self.observations.recognise(row)
+        self._success.add(row.coordinates, row.options, succeeded=False)
+
+    def log_success(self, row: Row) -> float:
+        """Return the log probability that a trial of this row succeeds; 0 if none has failed."""
+        return self._success.log_probability(row.coordinates, row.options)
 
     def _row(self, point: Floats, option: Ints) -> Row:
         return Row(self.level.index, tuple(point.tolist()), tuple(option.tolist()))

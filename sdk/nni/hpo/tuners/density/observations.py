@@ -43,11 +43,15 @@ class Observations:
         self._options[position] = row.options
         self._count += 1
         self.ranking.add(position, outcome)
+        self.recognise(row)
+
+    def recognise(self, row: Row) -> None:
+        """Let `has` recognise a row, observed or failed, if it is to work."""
         if self._seen is not None:
             self._seen.add(row_key(row.coordinates, row.options))
 
     def has(self, key: RowKey) -> bool:
-        """Return whether a row with this key was observed."""
+        """Return whether a row with this key was observed or failed."""
         assert self._seen is not None
         return key in self._seen
 

@@ -55,7 +55,7 @@ class Numbers:
         self.asked += 1
         return StudyTrial(self.asked - 1, self.asked - 1)
 
-    def tell(self, trial: int, value: object) -> None:
+    def tell(self, trial: int, value: object, *, stopped: bool = False) -> None:
         self.results[trial] = value
 
 

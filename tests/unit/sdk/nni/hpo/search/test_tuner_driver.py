@@ -184,7 +184,8 @@ def test_only_a_completed_trial_is_a_success(bench: Bench, event: str) -> None:
     bench.hosting.trial_end(TrialEndCommand("t", 0, event, customized=False))
 
     success = event == "SUCCEEDED"
-    assert bench.tuner.calls == [("end", 0, success, {"trial_job_id": "t"})]
+    details = {"trial_job_id": "t"} | ({} if success else {"event": event})
+    assert bench.tuner.calls == [("end", 0, success, details)]
     assert bench.assessor.ended == [("t", success)]
 
 

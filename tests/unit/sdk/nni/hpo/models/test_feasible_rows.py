@@ -1,0 +1,35 @@
+"""Probability of success over rows of numbers and options."""
+
+import numpy as np
+
+from nni.hpo.models.feasible_rows import RowFeasibility
+
+
+def learnt() -> RowFeasibility:
+    """Return rows of a number and an option of three, of which the second always failed."""
+    rows = RowFeasibility(1, np.array([3]), safe=0.75)
+    for index, number in enumerate(np.random.default_rng(0).random(30)):
+        rows.add((float(number),), (index % 3,), succeeded=index % 3 != 1)
+    return rows
+
+
+def test_option_that_fails_is_improbable() -> None:
+    rows = learnt()
+
+    assert rows.log_probability((0.5,), (1,)) < np.log(0.4)
+    assert rows.log_probability((0.5,), (2,)) > np.log(0.8)
+
+
+def test_weights_are_of_each_row() -> None:
+    weights = learnt().log_weights(np.array([[0.2], [0.2]]), np.array([[1], [0]]))
+
+    assert weights is not None
+    assert weights[0] < weights[1]
+
+
+def test_rows_that_all_succeeded_have_no_weights() -> None:
+    rows = RowFeasibility(1, np.empty(0, dtype=np.int64), safe=0.75)
+    rows.add((0.5,), (), succeeded=True)
+
+    assert rows.log_weights(np.array([[0.1]]), np.empty((1, 0), dtype=np.int64)) is None
+    assert rows.log_probability((0.1,), ()) == 0.0
