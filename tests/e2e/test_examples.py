@@ -104,6 +104,17 @@ def test_algorithms_of_ones_own_tune(local_shape: LocalShape, example: Path, nam
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize("example", ["platforms"], indirect=True)
+def test_trial_of_all_platforms_runs_on_this_machine(
+    local_shape: LocalShape, example: Path
+) -> None:
+    results = run_to_end(local_shape, example / "local.yml")
+
+    # The first proposal depends on the seed alone, and reaches 0.966.
+    assert max(result["value"] for result in results) > 0.9
+
+
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("example", ["grpc-client"], indirect=True)
 def test_contracts_alone_drive_an_experiment(local_shape: LocalShape, example: Path) -> None:
     local_shape.nnictl("up")
@@ -145,6 +156,7 @@ def test_tuner_in_another_language_tunes(
         "multi-objective",
         "asha-mlp",
         "pbt",
+        "platforms",
         pytest.param(
             "system-tuning",
             marks=pytest.mark.skipif(shutil.which("xz") is None, reason="xz is not installed"),
@@ -168,7 +180,7 @@ def test_trial_runs_by_itself_without_nni_around_it(name: str, tmp_path: Path) -
     assert "Final result" in done.stdout
 
 
-GROUPS = ("compression", "nas")
+GROUPS = ("compression", "integrations", "nas")
 """Folders of examples that are no experiments, but scripts and jobs."""
 NAMES = sorted(
     path.relative_to(EXAMPLES).as_posix()
@@ -181,7 +193,8 @@ NAMES = sorted(
 @pytest.mark.parametrize("name", NAMES)
 def test_every_example_explains_itself(name: str) -> None:
     assert (EXAMPLES / name / "README.md").read_text("utf-8").startswith("# ")
-    assert (EXAMPLES / name / "config.yml").is_file() or name.startswith(GROUPS)
+    configs = {"config.yml", "local.yml"} & {file.name for file in (EXAMPLES / name).iterdir()}
+    assert configs or name.startswith(GROUPS)
 
 
 def test_index_lists_every_example_once() -> None:
