@@ -191,8 +191,7 @@ def _core(dependencies: ManagerDependencies) -> _Core:
         dependencies.clock,
     )
     agents = AgentMonitor(bus, clock)
-    pools = PoolStates(bus.last_values)
-    pools.on_gone(agents.platform_ended)
+    pools = PoolStates(bus.last_values, agents.platform_ended)
     summaries = Summaries(stores.views, stores.blobs, dependencies.telemetry.instruments.views)
     policy = BlobPolicy(settings.quota, settings.blob_grace, settings.bytes_travel)
 

@@ -278,7 +278,7 @@ class AgentMonitor:
     def platform_ended(self, runner_id: str) -> None:
         """Credit an agent that its platform no longer has with silence, as one that leaves.
 
-        Its last reports may be on the way. If it lives, its next presence undoes this.
+        Its last reports may be on the way. If it still runs, its next presence undoes this.
         """
         agent = self._agents.get(runner_id)
         if agent is None:

@@ -34,21 +34,20 @@ class PoolStates:
 
     Args:
         last_values: the bus has the last state of each pool.
+        on_gone: called with the id of each agent that its platform has no more.
     """
 
-    def __init__(self, last_values: LastValues) -> None:
+    def __init__(
+        self, last_values: LastValues, on_gone: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._last_values = last_values
+        self._on_gone = on_gone
         self._states: dict[str, pool_pb2.PoolState] = {}
         self._agents: dict[str, pool_pb2.PoolAgent] = {}
         self._platforms: dict[str, str] = {}
         """Platforms by the id of the agent, also of those that are gone; oldest first."""
-        self._on_gone: Callable[[str], None] = lambda _: None
         self._defined: set[str] = set()
         """Pools of the installation that are not being removed."""
-
-    def on_gone(self, call: Callable[[str], None]) -> None:
-        """Set what is called with the id of each agent that its platform has no more."""
-        self._on_gone = call
 
     async def listen(self) -> None:
         """Read the present states and definitions from the bus, then new ones; until cancelled."""

@@ -163,7 +163,7 @@ async def test_agent_that_has_ended_on_its_platform_is_gone_soon() -> None:
     assert actor.notified == [AgentSilent("r1"), AgentGone("r1", loss)]
 
 
-async def test_agent_that_lives_is_kept_whatever_its_platform_says() -> None:
+async def test_agent_that_runs_is_kept_whatever_its_platform_says() -> None:
     lab = Lab()
     trial = lab.running()
     actor, clock = Listening(lab.experiment), ManualClock()

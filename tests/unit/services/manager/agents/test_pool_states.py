@@ -55,8 +55,9 @@ def test_platform_of_an_agent_is_known_when_the_agent_is_gone() -> None:
 
 def test_agents_that_their_platform_has_no_more_are_reported() -> None:
     gone: list[str] = []
-    states = states_with(agents=[RUNNING, PENDING])
-    states.on_gone(gone.append)
+    states = PoolStates(InMemoryBus().last_values, gone.append)
+    both = pool_pb2.PoolState(agents=[RUNNING, PENDING])
+    states.handle_state(SUBJECT, both.SerializeToString())
 
     states.handle_state(SUBJECT, pool_pb2.PoolState(agents=[PENDING]).SerializeToString())
     first = list(gone)
