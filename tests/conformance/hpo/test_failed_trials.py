@@ -99,3 +99,20 @@ def test_trial_that_was_cancelled_changes_no_proposal(name: str, event: str) -> 
             tuner.trial_end(number, success=False, **details)
 
     assert tuners[0].generate_parameters(9) == tuners[1].generate_parameters(9)
+
+
+def test_proposals_without_failures_are_those_of_before_the_model_of_success() -> None:
+    tuner, proposals = new_tuner("TPE"), []
+    for number in range(20):
+        point: Any = tuner.generate_parameters(number)
+        proposals.append((point["x"], point["y"]))
+        tuner.receive_trial_result(number, point, (point["x"] - 0.3) ** 2 + (point["y"] - 0.6) ** 2)
+
+    before = [
+        (0.333983, 0.707586),
+        (0.086159, 0.458824),
+        (0.279749, 0.671889),
+        (0.052403, 0.023161),
+    ]
+    # Written down with six decimals.
+    assert proposals[10::3] == [pytest.approx(one, abs=1e-6) for one in before]
