@@ -458,3 +458,14 @@ def test_attribute_must_be_json() -> None:
         study.set_user_attr("model", object())
     with pytest.raises(TypeError, match="user attribute 'model' must be a JSON value"):
         study.ask().set_user_attr("model", object())
+
+
+def test_stopped_trial_is_no_failed_one() -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, tuner="TPE", seed=0)
+    stopped, failed = study.ask(), study.ask()
+
+    study.tell(stopped, None, stopped=True)
+    study.tell(failed, None)
+
+    learnt = study.state()["tuner"]["tuner"]["failed"]
+    assert [configuration for configuration, _ in learnt] == [failed.parameters]
