@@ -80,7 +80,7 @@ def search(tuner: str, loss: Loss, seed: int) -> tuple[int, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("./dev bench hpo_failures", description=__doc__)
+    parser = argparse.ArgumentParser("./dev bench failed_trials", description=__doc__)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--tuners", nargs="+", default=TUNERS)
     options = parser.parse_args()
