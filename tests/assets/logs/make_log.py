@@ -18,7 +18,7 @@ from nni.version import __version__
 from tests.support import wait
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
-from tests.support.old_logs import HERE, summary_of
+from tests.support.old_logs import HERE, replay_summary_of, summary_of
 from tests.support.ports import free_port
 
 # Steps and options only: a bit in the last place of a logarithm, on another processor, must not
@@ -139,7 +139,8 @@ def main() -> int:
         archive.write_bytes(Path(saved["path"]).read_bytes())
     with zipfile.ZipFile(archive) as members:
         (target / "events.log").write_bytes(members.read("events.log"))
-    summary = summary_of(target / "events.log")
+    events = target / "events.log"
+    summary = {**summary_of(events), "replay": replay_summary_of(events)}
     (target / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
     print(f"{target}: {summary['counts']}, {len(summary['kinds'])} kinds of events")
     return 0
