@@ -52,34 +52,34 @@ def shape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalShape]:
 
 def act(page: Page, action: str) -> None:
     """Choose an action of the open dialog, and confirm it."""
-    page.click("dialog .actions button", action)
+    page.click("dialog .actions button:enabled", action)
     page.until_text(f"{action}?", "dialog")
-    page.click("dialog .row.end button", action)
+    page.click("dialog .row.end button:enabled", action)
 
 
 def change_space(page: Page, folder: Path) -> list[str]:
     """Replace the search space, after a try with broken JSON; return what is not accessible."""
-    page.click("section[aria-labelledby=space] button", "Change")
+    page.click("section[aria-labelledby=space] button:enabled", "Change")
     page.fill("dialog textarea", "{x: 1}")
-    page.click("dialog button", "Save")
+    page.click("dialog button:enabled", "Save")
     page.until_text("must be JSON", "dialog [role=alert]")
     page.screenshot(folder / "space-editor.png")
     found = violations(page)
     page.fill("dialog textarea", json.dumps(SPACE))
-    page.click("dialog button", "Save")
+    page.click("dialog button:enabled", "Save")
     page.until("!document.querySelector('dialog')")
     return found
 
 
 def remark(page: Page, shown: Shown, folder: Path) -> list[str]:
     """Star the experiment, tag a trial; return what is not accessible."""
-    page.click("button[aria-label='Star the experiment']")
+    page.click("button[aria-label='Star the experiment']:enabled")
     page.until("document.querySelector(\"[aria-label='Star the experiment'][aria-pressed=true]\")")
     page.open(shown.address("detail", trial=shown.rest("trial-jobs")[1]["trialJobId"]))
-    page.click("dialog .remarks button", "Note, tags")
+    page.click("dialog .remarks button:enabled", "Note, tags")
     page.fill("dialog .remarks input", "paper, look again, paper")
     page.fill("dialog .remarks textarea", "An outlier?")
-    page.click("dialog .remarks button", "Save")
+    page.click("dialog .remarks button:enabled", "Save")
     page.until_text("An outlier?", "dialog")
     page.screenshot(folder / "remarks.png")
     found = violations(page)
@@ -104,13 +104,13 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     found += remark(page, shown, folder)
     space = shown.rest("experiment")["params"]["searchSpace"]
 
-    page.click("section[aria-labelledby=about] button", "Actions")
+    page.click("section[aria-labelledby=about] button:enabled", "Actions")
     page.until_text("stop it first", "dialog")
     page.screenshot(folder / "actions.png")
     found += violations(page)
     act(page, "Stop")
     page.until_text("stopped", "header")
-    page.click("section[aria-labelledby=about] button", "Actions")
+    page.click("section[aria-labelledby=about] button:enabled", "Actions")
     act(page, "Run again")
     page.until(f"!location.search.includes('{shown.experiment}')")
     page.until_text("actions", "header")
@@ -171,16 +171,16 @@ def search_log(page: Page, folder: Path) -> list[str]:
     page.click("dialog [role=tab]", "stdout")
     page.until_text("line 19999 of", "dialog pre.log-text")
     assert "line 0 of" not in page.text("dialog pre.log-text")
-    page.click("dialog button", "Earlier lines")
+    page.click("dialog button:enabled", "Earlier lines")
     page.until("document.querySelector('dialog pre.log-text').textContent.length > 300000")
     page.fill("dialog .log input[type=search]", "LINE 1234 OF")
-    page.click("dialog .log button", "Search the whole log")
+    page.click("dialog .log button:enabled", "Search the whole log")
     page.until_text("1 line in the whole log", "dialog .found")
     page.screenshot(folder / "log.png")
     found = violations(page)
-    page.click("dialog .found button")
+    page.click("dialog .found button:enabled")
     page.until("document.querySelector('dialog pre.log-text').textContent.startsWith('line 1234 ')")
-    page.click("dialog button", "End of the log")
+    page.click("dialog button:enabled", "End of the log")
     page.until_text("line 19999 of", "dialog pre.log-text")
     return found
 
