@@ -5,8 +5,8 @@ name whose library is missing raises an ImportError that names the extra.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # `typing` would take more than this package may
 if TYPE_CHECKING:
     from nni.integrations.catboost import CatBoostCallback
     from nni.integrations.lightgbm import LightGBMCallback
@@ -48,11 +48,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - exports of many types
+def __getattr__(name: str) -> object:
     """Import a public name from its home the first time it is used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
