@@ -208,8 +208,9 @@ def test_machines_show_agents_their_trials_with_logs_and_why_a_pool_does_not_gro
     page.until_text(" on ", "dialog .two")
     found += search_log(page, folder)
     page.click("dialog [role=tab]", "Summary")
-    page.click("dialog .two dd a")
-    page.until_text("1 of 2 agents")
+    page.until("document.querySelector('dialog .two dd a')")
+    page.open(page.run("document.querySelector('dialog .two dd a').href"))
+    page.until("document.querySelectorAll('.trials .t-row').length === 1")
     shape.nnictl("stop", shown.experiment)
 
     assert "ask for fewer jobs" in text
