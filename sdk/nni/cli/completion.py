@@ -120,7 +120,7 @@ def _rest(path: str) -> Any:  # noqa: ANN401 - any JSON value
     from nni.experiment.rest import get_json
 
     with suppress(ExperimentError, OSError, ValueError):
-        endpoint = read_endpoint()
+        endpoint = read_endpoint(_TIMEOUT_S)
         if endpoint is not None:
             url = f"{endpoint.http.rstrip('/')}/api/v1/nni/{path}"
             return get_json(url, endpoint.token, _TIMEOUT_S)
@@ -135,8 +135,8 @@ def _listed(
     from nni.experiment.errors import ExperimentError
 
     with suppress(ExperimentError, OSError, ValueError):
-        endpoint = read_endpoint()
+        endpoint = read_endpoint(_TIMEOUT_S)
         if endpoint is not None:
-            with ManagerClient(endpoint, restart_s=0.0) as client:
+            with ManagerClient(endpoint, restart_s=0.0, call_limit_s=_TIMEOUT_S) as client:
                 return offered(read(client), incomplete)
     return []

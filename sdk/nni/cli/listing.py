@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -22,6 +23,8 @@ Output: TypeAlias = Annotated[
 ]
 
 _PLAIN: Final = (str, int, float)
+_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
+"""Start of texts that spreadsheets take for formulas."""
 
 
 def write_listing(
@@ -65,15 +68,29 @@ def write_listing(
 
 
 def csv_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV with a column for each field; nested values as JSON."""
+    """Return records as CSV with a column for each field; nested values as JSON.
+
+    Names and messages come from other users and machines, so a text that a spreadsheet would run as
+    a formula begins with a quote, as in the page's CSV.
+    """
     names = _fields(records)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")  # a terminal shows other ends as escapes
     writer.writerow(names)
     for record in records:
         cells = [_cell(record.get(name)) for name in names]
-        writer.writerow(["" if cell is None else cell for cell in cells])
+        writer.writerow(["" if cell is None else _without_formula(cell) for cell in cells])
     return text.getvalue()
+
+
+def _without_formula(cell: object) -> object:
+    if not isinstance(cell, str) or not _FORMULA.match(cell):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def _fields(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -61,12 +61,12 @@ def clean(
     messages = Messages()
     experiment_config = ExperimentConfig.load(config, warn=messages.warning)
     platforms = platforms_to_proto(experiment_config)
-    if not (dry_run or yes or sys.stdin.isatty()):
+    if not (dry_run or yes or (sys.stdin.isatty() and not as_json)):
         raise RefusedError("nothing is removed without a confirmation: add --yes, or --dry-run")
     with manager() as client:
         if not yes:
             found = client.clean_platforms(platforms, dry_run=True)
-            _show(found, experiment_config, as_json=as_json and dry_run)
+            _show(found, experiment_config, as_json=as_json)
             if dry_run or not _confirmed():
                 return
         done = client.clean_platforms(platforms, dry_run=False)

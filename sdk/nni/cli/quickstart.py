@@ -37,8 +37,12 @@ def quickstart(
     except SyntaxError as error:
         rule = f"must be Python: {error.msg} in line {error.lineno}"
         raise ConfigError([Problem("SCRIPT", rule, str(script))]) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError([Problem(str(script), str(error))]) from error
+    except (RecursionError, MemoryError) as error:
+        raise ConfigError(
+            [Problem("SCRIPT", "must not be nested that deeply", str(script))]
+        ) from error
     paths = {script.parent / name: content for name, content in files.items()}
     taken = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if taken and not force:
@@ -46,7 +50,9 @@ def quickstart(
     messages = Messages()
     for path, content in paths.items():
         try:
-            path.write_text(content, "utf-8")
+            path.unlink(missing_ok=True)  # a link is replaced, not the file that it names
+            with path.open("x", encoding="utf-8") as file:
+                file.write(content)
         except OSError as error:
             raise RefusedError(f"{path} cannot be written: {error.strerror}") from error
         messages.info(f"{path} is written.")

@@ -120,3 +120,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - classes of several kinds
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """List the exported names beside the loaded ones."""
+    return sorted({*globals(), *__all__})

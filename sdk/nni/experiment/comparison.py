@@ -169,7 +169,7 @@ def regret_rows(
 def curve_rows(
     first: Sequence[float], second: Sequence[float]
 ) -> list[tuple[int, float | None, float | None]]:
-    """Return step and values of two curves, at most ten rows, the last ones of both included."""
+    """Return step and values of two curves, about ten rows, the last ones of both included."""
     pairs = list(zip_longest(first, second))
     last = {len(first), len(second)} - {0}
     stride = max(1, math.ceil(len(pairs) / _STEPS))

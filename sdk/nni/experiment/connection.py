@@ -6,6 +6,7 @@ changing call has a request id, so that it takes effect once.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ class Connection:
         restart_s: how long it is waited for while it does not answer.
         retry_step_s: between two tries in that time.
         close_s: how long `close` waits for gRPC.
+        call_limit_s: longest time of a call; calls have limits of their own, too.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class Connection:
         restart_s: float = RESTART_S,
         retry_step_s: float = RETRY_STEP_S,
         close_s: float = CLOSE_S,
+        call_limit_s: float = math.inf,
     ) -> None:
         self._endpoint = endpoint
+        self._call_limit_s = call_limit_s
         self._close_s = close_s
         self._restart_s = restart_s
         self._retry_step_s = retry_step_s
@@ -154,11 +158,12 @@ class Connection:
         request: object,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Any:  # noqa: ANN401 - any answer; the callers name its type
+        limit_s = min(timeout_s, self._call_limit_s)
         give_up_at = time.monotonic() + self._restart_s
         while True:
             self._check_owner()
             try:
-                return method()(request, timeout=timeout_s, metadata=self._metadata)
+                return method()(request, timeout=limit_s, metadata=self._metadata)
             except grpc.RpcError as error:
                 if deadline_passed(error) or not is_passing(error):
                     raise translated(error) from error

@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from nni.experiment.environment import RemoteSettings, nni_home, remote_settings
+from nni.experiment.environment import ANSWER_S, RemoteSettings, nni_home, remote_settings
 from nni.experiment.errors import RefusedError
 
 ENDPOINT_FILE: Final = "endpoint.json"
@@ -42,11 +42,14 @@ def endpoint_path() -> Path:
     return nni_home() / ENDPOINT_FILE
 
 
-def read_endpoint() -> Endpoint | None:
+def read_endpoint(timeout_s: float = ANSWER_S) -> Endpoint | None:
     """Return the endpoint of the services that are up, or `None` if they are not.
 
     A file left behind by a supervisor that is dead counts as none. Services of another machine
     that `NNI_ENDPOINT` names go before those of this one.
+
+    Args:
+        timeout_s: for each answer of services on another machine.
 
     Raises:
         RefusedError: NNI_HOME is no folder of this user.
@@ -57,7 +60,7 @@ def read_endpoint() -> Endpoint | None:
     except OSError as error:
         raise RefusedError(f"NNI_TOKEN_FILE cannot be read: {error}") from error
     if remote is not None:
-        return _of_another_machine(remote)
+        return _of_another_machine(remote, timeout_s)
     try:
         content = endpoint_path().read_bytes()
     except FileNotFoundError:
@@ -92,11 +95,11 @@ def _user_name(user_id: int) -> str:
         return str(user_id)
 
 
-def _of_another_machine(settings: RemoteSettings) -> Endpoint:
+def _of_another_machine(settings: RemoteSettings, timeout_s: float) -> Endpoint:
     # Here, since HTTP and TLS take long to import and services of this machine need neither.
     from nni.experiment.remote_services import remote_endpoint
 
-    found = remote_endpoint(settings)
+    found = remote_endpoint(settings, timeout_s)
     return Endpoint(
         version=found.version,
         supervisor_pid=0,

@@ -27,6 +27,8 @@ _OF_ONE_TRIAL: Final = frozenset(
 """Variables of one trial; an experiment started inside a trial must not inherit them."""
 
 
+ANSWER_S: Final = 10.0
+"""Time in which services must answer an HTTP request."""
 _ENDPOINT: Final = "NNI_ENDPOINT"
 _ELSEWHERE: Final = (
     _ENDPOINT,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import itertools
 import json
-import math
 import re
 import shlex
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -33,6 +33,8 @@ _SIZE: Final = re.compile(r"batch|hidden|size|dim|channel|filter|unit|width", re
 """Names of arguments that are usually powers of 2 of each other."""
 _RESULT: Final = re.compile(r"(val|test|best|final)?_?(acc(uracy)?|score|auc|f1|loss|error|rmse)\Z")
 _LOWER_IS_BETTER: Final = re.compile(r"loss|error|rmse")
+_HUGE: Final = 1e15
+"""Beyond it a number is no hyperparameter, and its multiples may not be finite."""
 _REPORT: Final = "report_final_result"
 _ARGUMENT: Final = "add_argument"
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -78,7 +80,8 @@ def outline_of(text: str) -> ScriptOutline:
     Raises:
         SyntaxError: it is no Python.
     """
-    tree = ast.parse(text)
+    with warnings.catch_warnings(action="ignore"):  # about the script, such as its escapes
+        tree = ast.parse(text)
     suggestions: dict[str, Suggestion] = {}
     left_out: dict[str, str] = {}
     for call in _calls(tree, _ARGUMENT):
@@ -107,7 +110,7 @@ def files_of(script: str, outline: ScriptOutline) -> dict[str, str]:
         outline: of its text.
 
     Raises:
-        ValueError: the script has nothing to tune.
+        ValueError: the script has nothing to tune, or the name of a file of the draft.
     """
     if not (outline.annotated or outline.suggestions):
         raise ValueError(
@@ -120,6 +123,8 @@ def files_of(script: str, outline: ScriptOutline) -> dict[str, str]:
         files[SPACE_FILE] = _space(outline)
     if wrapped:
         files[WRAPPER_FILE] = _wrapper(script, outline)
+    if script in files:
+        raise ValueError(f"must have another name than {', '.join(files)}, which are written")
     return files
 
 
@@ -173,7 +178,7 @@ def _suggestion(option: str, call: ast.Call) -> Suggestion | str:
     if default is None and "required" in given:
         return "is required and has no default; add it to trialCommand"
     number = isinstance(default, int | float) and not isinstance(default, bool)
-    if not (number and isinstance(default, int | float) and math.isfinite(default)):
+    if not (number and isinstance(default, int | float) and abs(default) < _HUGE):
         return "has no number as default and no choices"
     declared = given.get("type")
     is_float = isinstance(default, float) or (

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from nni.experiment.environment import RemoteSettings
+from nni.experiment.environment import ANSWER_S, RemoteSettings
 from nni.experiment.errors import RefusedError
 from nni.experiment.rest import get_json
 from nni.experiment.tls import tls_context
@@ -34,8 +34,12 @@ class RemoteEndpoint:
 
 
 @lru_cache(maxsize=4)
-def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
+def remote_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> RemoteEndpoint:
     """Check address and token of remote services, and ask them for version and gRPC address.
+
+    Args:
+        settings: of the user's environment.
+        timeout_s: for the connection and for each read.
 
     Raises:
         RefusedError: a setting breaks a rule, or secrets would travel in plain text.
@@ -57,7 +61,7 @@ def remote_endpoint(settings: RemoteSettings) -> RemoteEndpoint:
         )
     url = settings.url.rstrip("/")
     context = tls_context(settings) if encrypted else None
-    answer = get_json(f"{url}/api/v1/nni/version", settings.token, tls=context)
+    answer = get_json(f"{url}/api/v1/nni/version", settings.token, timeout_s, context)
     facts = answer if isinstance(answer, dict) else {}
     return RemoteEndpoint(
         version=str(facts.get("version", "")),

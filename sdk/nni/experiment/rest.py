@@ -9,12 +9,10 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-from nni.experiment.environment import remote_settings
+from nni.experiment.environment import ANSWER_S, remote_settings
 from nni.experiment.errors import ServiceFailedError, UnreachableError
 from nni.experiment.tls import tls_context
 from nni_wire.local_peers import check_owner, is_loopback
-
-_TIMEOUT_S: Final = 10.0
 
 
 class _OwnConnection(http.client.HTTPConnection):
@@ -41,7 +39,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _O
 def get_json(
     url: str,
     token: str = "",
-    timeout_s: float = _TIMEOUT_S,
+    timeout_s: float = ANSWER_S,
     tls: ssl.SSLContext | None = None,
 ) -> Any:  # noqa: ANN401 - any JSON value
     """Return the JSON value at ``url``.

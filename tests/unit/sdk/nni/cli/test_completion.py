@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from nni.cli.completion import offered
 from nni.cli.main import DONE, REFUSED, main
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
+from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
 from tests.support.in_memory_manager import InMemoryManager
 
 EXPERIMENTS = "/api/v1/nni/experiments-info"
@@ -71,6 +74,19 @@ def test_without_services_nothing_is_offered_or_started(
 ) -> None:
     assert completed("nnictl stop ", monkeypatch, capsys) == []
     assert not (private_home / "nni").exists()
+
+
+@pytest.mark.timeout(25)  # a call has 30 s by itself, a completion one
+def test_services_that_do_not_answer_offer_nothing(
+    private_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = private_home / "nni"
+    home.mkdir()
+    with process_spawner(home) as spawn, socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        write_endpoint(home, spawn(SUPERVISOR).pid, grpc=address)
+
+        assert completed("nnictl pool show ", monkeypatch, capsys) == []
 
 
 def test_words_that_a_shell_could_evaluate_are_left_out() -> None:

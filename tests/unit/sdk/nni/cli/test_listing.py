@@ -53,6 +53,13 @@ def test_cells_of_csv_are_quoted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "cell"), [("=1+1", "'=1+1"), ("@x", "'@x"), ("-0.5", "-0.5"), ("a=1", "a=1")]
+)
+def test_text_that_a_spreadsheet_would_run_begins_with_a_quote(text: str, cell: str) -> None:
+    assert csv_of([{"name": text}]) == f"name\n{cell}\n"
+
+
+@pytest.mark.parametrize(
     "command",
     ["trial ls", "experiment list", "runner list", "pool list", "algo list", "token ls"],
 )

@@ -77,6 +77,20 @@ def test_without_a_terminal_a_confirmation_is_needed(
     assert "--yes" in capsys.readouterr().err
 
 
+def test_json_is_never_mixed_with_a_question(
+    leftovers: InMemoryManager,
+    file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+
+    assert main(["platform", "clean", "--config", file, "--json"]) == REFUSED
+
+    assert leftovers.pools.cleanings == []
+    assert capsys.readouterr().out == ""
+
+
 def test_platform_that_could_not_be_reached_is_an_error(
     manager: InMemoryManager, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

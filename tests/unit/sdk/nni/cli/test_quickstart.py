@@ -50,9 +50,34 @@ def test_link_to_nowhere_is_not_written_through(script: Path, tmp_path: Path) ->
     assert not target.exists()
 
 
+def test_link_is_replaced_by_force_and_its_target_kept(script: Path, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text("mine")
+    config = script.parent / "config.yml"
+    config.symlink_to(target)
+
+    assert main(["quickstart", str(script), "--force"]) == DONE
+
+    assert target.read_text() == "mine"
+    assert not config.is_symlink()
+
+
+def test_script_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "nni_trial.py"
+    script.write_text(TEXT)
+
+    assert main(["quickstart", str(script), "--force"]) == REFUSED
+
+    assert script.read_text() == TEXT
+    assert "must have another name than config.yml" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("x =", "must be Python: invalid syntax in line 1"), ("x = 1", "no argument to tune")],
+    [
+        ("x =", "must be Python: invalid syntax in line 1"),
+        ("x = 1", "no argument to tune"),
+    ],
 )
 def test_script_that_gives_nothing_is_refused(
     text: str, message: str, script: Path, capsys: pytest.CaptureFixture[str]

@@ -66,6 +66,19 @@ def test_manager_that_stays_away_is_given_up() -> None:
         client.get("a")
 
 
+def test_call_takes_no_longer_than_the_limit() -> None:
+    given: list[float] = []
+
+    def method(_request: object, *, timeout: float, metadata: object) -> None:
+        given.append(timeout)
+
+    with ManagerClient(endpoint_on(1), call_limit_s=1.0) as client:
+        client._call(lambda: method, object())
+        client._call(lambda: method, object(), 0.5)
+
+    assert given == [1.0, 0.5]
+
+
 def test_channel_that_never_closes_is_left_behind(
     manager: ScriptedExperimentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

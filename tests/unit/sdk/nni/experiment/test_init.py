@@ -19,6 +19,10 @@ def test_unknown_name_is_no_attribute() -> None:
         _ = nni.experiment.Experimental
 
 
+def test_names_that_are_not_loaded_yet_are_listed() -> None:
+    assert set(nni.experiment.__all__) <= set(dir(nni.experiment))
+
+
 HEAVY = (
     *("asyncio", "google.protobuf", "grpc", "nni.annotation", "nni.experiment.client"),
     *("nni.experiment.config", "nni.hpo", "nni_proto", "numpy", "pathspec", "psutil", "pydantic"),

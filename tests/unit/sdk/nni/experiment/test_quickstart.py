@@ -61,10 +61,15 @@ def test_other_arguments_are_named_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "default", ["1e999", "float('nan')", "True", "None", "[1]", "size()", "10 ** 10 ** 10"]
+    "default",
+    ["1e999", "1" + 400 * "0", "float('nan')", "True", "None", "[1]", "size()", "10 ** 10 ** 10"],
 )
 def test_default_that_is_no_plain_number_is_left_out(default: str) -> None:
     assert kinds(f"parser.add_argument('--rate', default={default})") == {}
+
+
+def test_doubtful_escape_in_a_script_is_no_warning() -> None:
+    assert list(kinds(r"x = '\d'; parser.add_argument('--rate', default=0.5)")) == ["rate"]
 
 
 def test_script_is_not_run(tmp_path: Path) -> None:
