@@ -1,6 +1,6 @@
 """Use case: removal of what the installation has left on platforms, without a pool that owns it."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -25,6 +25,8 @@ class LeftoverRemoval:
     """Use case that finds what belongs to no pool on a platform, and removes it.
 
     The platform is asked before the pools: a pool that is made meanwhile has nothing in the list.
+    The pools are asked again before each removal: a pool with the name of a removed one, or that of
+    a resumed experiment, may be there since.
 
     Args:
         opener: opens adapters.
@@ -64,18 +66,28 @@ class LeftoverRemoval:
                     permanent=True,
                 )
             found = await asked.leftovers()
-            living = await self._living_pools()
-            removable = unused(found, living)
+            removable = unused(found, await self._living_pools())
+            removed: list[Leftover] = []
             if not dry_run:
-                for one in removable:
-                    await self._remove(one, key, section)
+                removed = await self._remove_all(removable, key, section)
                 await asked.clean_rest()
+                removable = removed
             return [
-                replace(one, in_use=one not in removable, removed=not dry_run and one in removable)
-                for one in found
+                replace(one, in_use=one not in removable, removed=one in removed) for one in found
             ]
         finally:
             await _close(asked)
+
+    async def _remove_all(
+        self, leftovers: Sequence[Leftover], key: str, section: PoolPlatform
+    ) -> list[Leftover]:
+        """Remove what still belongs to no pool when its turn comes; return it."""
+        removed = []
+        for one in leftovers:
+            if unused([one], await self._living_pools()):
+                await self._remove(one, key, section)
+                removed.append(one)
+        return removed
 
     async def _remove(self, leftover: Leftover, key: str, section: PoolPlatform) -> None:
         key = leftover.key or key

@@ -21,6 +21,8 @@ from svc_trial_runner.fleet.ports import PlatformAdapter, PlatformError, Platfor
 
 CHECK_LIMIT_S: Final = 60.0
 """Longest check of one platform."""
+CLEANING_LIMIT_S: Final = 300.0
+"""Longest cleaning of one platform; its manager waits less long, and asks again."""
 _CLOSE_LIMIT_S: Final = 10.0
 
 
@@ -88,7 +90,11 @@ class PlatformChecks:
         sections = PoolNeed(name, platforms=request.platforms).sections
         for index, (key, section) in enumerate(sections.items()):
             try:
-                left = await self._removal.clean(name, key, section, dry_run=request.dry_run)
+                async with asyncio.timeout(CLEANING_LIMIT_S):
+                    left = await self._removal.clean(name, key, section, dry_run=request.dry_run)
+            except TimeoutError:
+                words = f"was not cleaned within {CLEANING_LIMIT_S:g} s"
+                problems.append((index, PlatformProblem("", words, permanent=False)))
             except PlatformError as error:
                 problems.append((index, _problem(error)))
             except Exception as error:  # noqa: BLE001 - rim: an adapter may be of others

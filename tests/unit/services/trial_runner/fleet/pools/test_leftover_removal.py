@@ -25,6 +25,9 @@ class World:
 
     platform: InMemoryPlatform = field(default_factory=InMemoryPlatform)
     credentials: InMemoryCredentials = field(default_factory=InMemoryCredentials)
+    resumed: list[set[str]] = field(default_factory=list)
+    """Pools that are there from a later question on, by question."""
+    asked: int = 0
 
     def __post_init__(self) -> None:
         self.opener = InMemoryPlatforms(INSTALLATION, {"slurm": self.platform})
@@ -33,7 +36,8 @@ class World:
             self.platform.set_phase(name, AgentPhase.RUNNING)
 
     async def living_pools(self) -> Collection[str]:
-        return {"exp-live"}
+        self.asked += 1
+        return {"exp-live"}.union(*self.resumed[: self.asked])
 
     async def clean(self, *, dry_run: bool = False) -> list[Leftover]:
         section = PoolPlatform("slurm", {})
@@ -77,3 +81,18 @@ async def test_platform_that_cannot_be_reached_loses_nothing(world: World) -> No
         await world.clean()
 
     assert set(world.platform.agents) == {LIVE, OLD, FOREIGN}
+
+
+async def test_pool_that_is_there_again_before_its_turn_is_left_alone(world: World) -> None:
+    again = AgentName(INSTALLATION, "exp-again", 1)
+    world.platform.set_phase(again, AgentPhase.RUNNING)
+    world.resumed = [set(), {"exp-again"}]
+
+    found = await world.clean()
+
+    assert [(one.pool, one.in_use, one.removed) for one in found] == [
+        ("exp-again", True, False),
+        ("exp-live", True, False),
+        ("exp-old", False, True),
+    ]
+    assert set(world.platform.agents) == {LIVE, again, FOREIGN}
