@@ -178,11 +178,28 @@ def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, 
             yield failure.reason, failure.remedy
     yield from _queues(pool)
     if is_missing and len(pool.agents) >= most_agents(need):
-        yield f"the pool has its limit of {need.limits.max_agents} agents", ""
+        yield f"the pool has its limit of {_agents(need.limits.max_agents)}", ""
     elif is_missing:
         for platform in pool.platforms.values():
             if _is_full(pool, platform, now_s):
-                yield f"{platform.key}: it has room for {platform.capacity} agents", ""
+                yield _fullness(need, platform)
+
+
+def _fullness(need: PoolNeed, platform: PlatformRecord) -> tuple[str, str]:
+    """Return that a platform can have no more agents, and what to do about it."""
+    section = need.sections.get(platform.key)
+    by_hand = section is not None and section.by_hand
+    remedy = "set its slots higher, or add another platform"
+    if by_hand:
+        remedy = "bring another machine: nnictl runner invite"
+    if not platform.capacity:
+        return f"{platform.key}: it has no agent and can start none now", remedy
+    have = f"it can have {_agents(platform.capacity)}, and all slots are taken"
+    return f"{platform.key}: {have}", remedy
+
+
+def _agents(count: int | None) -> str:
+    return "1 agent" if count == 1 else f"{count} agents"
 
 
 def _stop(pool: Pool, need: PoolNeed, now_s: float) -> tuple[str, str] | None:

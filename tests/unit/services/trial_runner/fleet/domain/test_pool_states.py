@@ -82,14 +82,17 @@ def test_limit_of_the_pool_is_a_reason() -> None:
     pool = opened_pool(need(waiting=3, limits=PoolLimits(max_agents=1)))
     launch(pool)
 
-    assert "limit of 1 agents" in pool_state(pool, 0.0).reason
+    assert "limit of 1 agent" in pool_state(pool, 0.0).reason
 
 
 def test_full_platform_is_a_reason() -> None:
     pool = opened_pool(need(waiting=3), capacity=1)
     launch(pool)
 
-    assert pool_state(pool, 0.0).reason == "slurm: it has room for 1 agents"
+    state = pool_state(pool, 0.0)
+
+    assert state.reason == "slurm: it can have 1 agent, and all slots are taken"
+    assert state.remedy == "set its slots higher, or add another platform"
 
 
 def test_growing_pool_and_pool_without_waiting_trials_have_no_reason() -> None:
