@@ -40,6 +40,9 @@ CODE_LIMIT_BYTES: Final = 400 * 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
 IN_MEMORY_BYTES: Final = 1024 * 1024
 """Largest upload that is collected in memory; a larger one is written to a temporary file."""
+ALL_IN_MEMORY_BYTES: Final = 32 * IN_MEMORY_BYTES
+"""Most memory of all uploads at a time, by their announced sizes; the others are written to files.
+A client may take an hour for its upload."""
 _HASH_DIGITS: Final = 64
 
 
@@ -124,6 +127,8 @@ class BlobTransfers:
         self._on_orphan = on_orphan
         # Reservations end after their time, whatever is done to the wall clock.
         self._steady_clock = SteadyClock(clock)
+        self._in_memory_bytes = 0
+        """Announced sizes of the uploads that are collected in memory now."""
 
     async def prepare_upload(self, upload: Upload) -> TransferRoute:
         """Reserve quota for an upload; return a presigned URL, the stream route, or that it exists.
@@ -201,8 +206,13 @@ class BlobTransfers:
         if await self._is_complete(upload):
             return upload.key
         await self._reserve(upload)
-        if upload.size_bytes <= IN_MEMORY_BYTES:
-            await self._store_small(upload, chunks)
+        in_memory_bytes = self._in_memory_bytes + upload.size_bytes
+        if upload.size_bytes <= IN_MEMORY_BYTES and in_memory_bytes <= ALL_IN_MEMORY_BYTES:
+            self._in_memory_bytes = in_memory_bytes
+            try:
+                await self._store_small(upload, chunks)
+            finally:
+                self._in_memory_bytes -= upload.size_bytes
         else:
             await self._store_large(upload, chunks)
         await self._count(upload)

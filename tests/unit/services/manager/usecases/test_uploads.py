@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +17,16 @@ from svc_common.errors import (
     ResourceExhaustedError,
 )
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.storage.memory import InMemoryBlobStore
 from svc_common.storage.ports import REFRESH_AFTER
 from svc_manager.domain.quota import Quota
 from svc_manager.usecases.uploads import (
+    ALL_IN_MEMORY_BYTES,
     BLOB_LIMIT_BYTES,
     CODE_LIMIT_BYTES,
     IN_MEMORY_BYTES,
     URL_LIFETIME,
+    BlobTransfers,
     Purpose,
     Upload,
 )
@@ -78,6 +83,46 @@ async def test_upload_that_is_too_large_for_memory_is_stored(bus: InMemoryBus) -
 
     assert await shelf.blobs.get(key) == data
     assert await shelf.blobs.get("output/e1/t1/1/stdout") == data
+
+
+class CountingBlobs(InMemoryBlobStore):
+    """Byte store that counts the blobs that were stored from a file."""
+
+    files = 0
+
+    async def put_file(self, path: Path) -> str:
+        self.files += 1
+        return await super().put_file(path)
+
+
+async def test_uploads_at_the_same_time_share_a_limited_part_of_the_memory(
+    bus: InMemoryBus,
+) -> None:
+    shelf = StoreFixture(bus)
+    blobs = CountingBlobs(shelf.clock)
+    transfers = BlobTransfers(blobs, None, shelf.use, shelf.clock, bus.events, lambda: None)
+    started = asyncio.Semaphore(0)
+    slow = [
+        Upload(Purpose.CHECKPOINT, f"{index:064x}", IN_MEMORY_BYTES)
+        for index in range(ALL_IN_MEMORY_BYTES // IN_MEMORY_BYTES)
+    ]
+
+    async def nothing_yet() -> AsyncIterator[bytes]:
+        started.release()
+        await asyncio.Event().wait()
+        yield b""
+
+    tasks = [asyncio.create_task(transfers.receive(one, nothing_yet())) for one in slow]
+    for _ in slow:
+        await started.acquire()
+    await transfers.receive(CODE, pieces(b"code"))
+    beside_others = blobs.files
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await transfers.receive(upload_of(b"other", Purpose.CODE), pieces(b"other"))
+
+    assert (beside_others, blobs.files) == (1, 1)
 
 
 async def test_content_that_is_there_is_not_sent_again_unless_it_is_old(bus: InMemoryBus) -> None:
