@@ -13,7 +13,7 @@ import typer
 
 from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId
-from nni.cli.output import Messages, echo, table, write_json
+from nni.cli.output import Messages, table, write_json
 
 if TYPE_CHECKING:
     from nni.nas.experiment.remote_exploration import (
@@ -93,16 +93,15 @@ def top(
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, max=1_000, help="Number of models at most.")
     ] = 5,
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """Print the best models as samples, the largest metric first."""
     with _exploration(exploration_id) as exploration:
         models = exploration.top(count)
-    if as_json:
-        write_json([_record(one) for one in models])
-        return
+    records = [_record(one) for one in models]
     rows = [(one.value, json.dumps(dict(one.sample)), one.trial_id) for one in models]
-    echo(table(_TOP_HEADERS, rows))
+    write_listing(records, _TOP_HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("fetch")

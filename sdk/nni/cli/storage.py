@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nni.cli.listing import Form, Output, write_listing
 from nni.cli.options import Json
-from nni.cli.output import Messages, echo, table, write_json
+from nni.cli.output import Messages, echo, write_json
 
 if TYPE_CHECKING:
     from nni_proto.bytes.v1 import byte_service_pb2
@@ -29,6 +30,7 @@ def show(
     id: Annotated[  # noqa: A002 - as the other commands name it
         str | None, typer.Argument(metavar="ID", show_default=False, help="One experiment only.")
     ] = None,
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """Print how much is stored, for whom, and how much may be."""
@@ -36,16 +38,31 @@ def show(
 
     with manager(start=True) as client:
         usage = client.usage(id or "")
-    if as_json:
-        write_json(_record(usage))
+    write_usage(usage, output=output, as_json=as_json)
+
+
+def write_usage(
+    usage: byte_service_pb2.GetUsageResponse, *, output: Form, as_json: bool = False
+) -> None:
+    """Write the usage to stdout; data in lines have the experiments and not the totals.
+
+    Args:
+        usage: of the blob store.
+        output: form that the user has chosen.
+        as_json: whether `--json` was given.
+    """
+    record = _record(usage)
+    if output == "json" or (as_json and output == "table"):
+        write_json(record)
         return
-    messages = Messages()
-    messages.line(
-        f"{sized(usage.used_bytes)} in {usage.blob_count} blobs, of {_limit(usage.limit_bytes)}; "
-        f"each experiment may have {_limit(usage.experiment_limit_bytes)}"
-    )
+    if output == "table":
+        Messages().line(
+            f"{sized(usage.used_bytes)} in {usage.blob_count} blobs, "
+            f"of {_limit(usage.limit_bytes)}; "
+            f"each experiment may have {_limit(usage.experiment_limit_bytes)}"
+        )
     rows = [(one.experiment_id, one.blob_count, sized(one.used_bytes)) for one in usage.experiments]
-    messages.line(table(_HEADERS, rows))
+    write_listing(record["experiments"], _HEADERS, lambda: rows, output=output, as_json=as_json)
 
 
 @app.command("clean")

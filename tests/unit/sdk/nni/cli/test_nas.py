@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -71,6 +72,16 @@ def test_top_shows_the_best_models_first(
     models = json.loads(capsys.readouterr().out)
     assert [(one["trial_id"], one["value"]) for one in models] == [("t1", 0.9), ("t0", 0.5)]
     assert models[0]["sample"] == {"width": 1}
+
+
+def test_models_can_be_printed_as_csv(
+    exploration: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["nas", "top", SEARCH, "-n", "1", "--output", "csv"]) == DONE
+
+    header, row = csv.reader(capsys.readouterr().out.splitlines())
+    assert header == ["trial_id", "metric", "sample", "value"]
+    assert row == ["t1", '{"default": 0.9}', '{"width": 1}', "0.9"]
 
 
 def test_number_of_models_is_limited(
