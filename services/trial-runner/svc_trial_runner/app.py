@@ -325,7 +325,7 @@ async def _abandon_within_grace(
     end_s = clock.monotonic_s() + grace_s - _LAST_REPORTS_S
     await agent.abandon_all(grace_s - _LAST_REPORTS_S)
     if settings.fleet is not None and bus.connected:  # as when it is drained
-        await dependencies.outputs.wait_stored(end_s - clock.monotonic_s())
+        await dependencies.outputs.wait_stored(limit_s=end_s - clock.monotonic_s())
     # Reports that do not arrive in time are in the spool for the next agent.
     with suppress(TimeoutError):
         async with asyncio.timeout(_LAST_REPORTS_S):

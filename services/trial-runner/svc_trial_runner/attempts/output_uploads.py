@@ -80,13 +80,21 @@ class OutputUploads:
         """Number of folders that are not stored yet."""
         return len(self._queue)
 
-    async def wait_stored(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait until all outputs are stored, or none was for the whole patience."""
+    async def wait_stored(
+        self, patience_s: float = PATIENCE_S, limit_s: float | None = None
+    ) -> None:
+        """Wait until all outputs are stored, or none was for the whole patience.
+
+        Args:
+            patience_s: longest time from one stored output to the next.
+            limit_s: longest time in all, which is over if it is negative; None: none.
+        """
         try:
-            while self._queue:
-                self._progress.clear()
-                async with asyncio.timeout(max(0.0, patience_s)):
-                    await self._progress.wait()
+            async with asyncio.timeout(limit_s):
+                while self._queue:
+                    self._progress.clear()
+                    async with asyncio.timeout(patience_s):
+                        await self._progress.wait()
         except TimeoutError:
             get_logger().error("outputs of trials not stored", trials=len(self._queue))
 

@@ -153,6 +153,17 @@ async def test_end_waits_no_longer_than_its_patience_for_a_full_store(tmp_path: 
         assert uploads.waiting == 1
 
 
+async def test_end_waits_no_longer_than_its_limit(tmp_path: Path) -> None:
+    store = RecordingStore()
+    store.full = "e1"
+
+    async with uploading(tmp_path, store, ManualClock()) as uploads:
+        uploads.add(finished(tmp_path))
+        await uploads.wait_stored(limit_s=-1.0)
+
+        assert uploads.waiting == 1
+
+
 async def test_missing_folder_is_dropped(tmp_path: Path) -> None:
     store = RecordingStore()
 
