@@ -14,6 +14,8 @@ _KINDS: Final = {
     "uniform", "quniform", "loguniform", "qloguniform",
     "normal", "qnormal", "lognormal", "qlognormal", "randint",
 }  # fmt: skip
+_ORDER: Final = ("low", "high", "upper", "mu", "sigma", "q")
+"""Arguments in the order of an entry's values; hyperopt sorts those that are given by name."""
 
 
 def has_hyperopt(space: Mapping[str, Any]) -> bool:
@@ -82,9 +84,11 @@ def _constant(path: str, node: Any) -> JsonValue:  # noqa: ANN401 - ships no typ
 
 def _range_entry(path: str, node: Any, *, whole: bool) -> JsonValue:  # noqa: ANN401 - ships no types
     kind = node.name
-    values = [
-        _constant(path, one) for one in [*node.pos_args, *(one for _, one in node.named_args)]
-    ]
+    for name, _ in node.named_args:
+        if name not in _ORDER:
+            raise _refusal(path, f"{kind} with an argument {name!r}")
+    named = sorted(node.named_args, key=lambda item: _ORDER.index(item[0]))
+    values = [_constant(path, one) for one in [*node.pos_args, *(one for _, one in named)]]
     if kind == "randint":
         return {"_type": kind, "_value": values if len(values) > 1 else [0, *values]}
     if kind in {"loguniform", "qloguniform"}:

@@ -34,6 +34,27 @@ def test_expression_has_its_entry(
     assert as_json({"x": expression}) == {"x": {"_type": kind, "_value": values}}
 
 
+@pytest.mark.parametrize(
+    ("expression", "kind", "values"),
+    [
+        (hp.uniform("x", low=2, high=5), "uniform", [2, 5]),
+        (hp.quniform("x", 2, q=1, high=5), "quniform", [2, 5, 1]),
+        (hp.loguniform("x", low=0, high=math.log(8)), "loguniform", [1, pytest.approx(8)]),
+        (hp.qnormal("x", q=1, sigma=3, mu=2), "qnormal", [2, 3, 1]),
+        (hp.randint("x", high=5, low=2), "randint", [2, 5]),
+        (hp.randint("x", upper=5), "randint", [0, 5]),
+        (hp.uniformint("x", high=8, low=1), "randint", [1, 9]),
+    ],
+)
+def test_arguments_by_name_have_their_places(expression: Any, kind: str, values: list[Any]) -> None:
+    assert as_json({"x": expression}) == {"x": {"_type": kind, "_value": values}}
+
+
+def test_unknown_argument_is_named() -> None:
+    with pytest.raises(ValueError, match="'x': hyperopt's uniform with an argument 'lo' has no"):
+        as_json({"x": hp.uniform("x", lo=0, high=1)})
+
+
 def test_options_with_expressions_are_branches_and_constants_are_choices_of_one() -> None:
     space = {"m": hp.choice("m", [{"kind": "svm", "c": hp.uniform("c", 0, 1)}, "none"]), "k": 3}
     limits = ["k <= 3"]
