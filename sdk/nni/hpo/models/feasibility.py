@@ -51,6 +51,9 @@ _NOISES: Final = (0.01, 0.1, 0.5)
 _USUAL_NOISE: Final = 1
 _SHARES: Final = (-4.0, 1.0)
 """Logits of the share of single axes in the surface: next to none, or most."""
+_MOST_AXES: Final = 20
+"""Axes of which each has a lengthscale of its own; of more all have the same, since the cost of a
+search grows with the square of their number: 100 took 10 seconds."""
 _SWEEPS: Final = 2
 _STEP_PENALTY: Final = 1.0
 """Log likelihood that each step away from the usual hyperparameters has to gain."""
@@ -260,7 +263,8 @@ def _likeliest(features: Floats, succeeded: Bools, kernel: Kernel) -> Floats:
     merits = [merit(start) for start in starts]
     best = int(np.argmax(merits))
     places, greatest = starts[best], merits[best]
-    for index in [*range(axes + 1, -1, -1)] * _SWEEPS:
+    last = 0 if axes <= _MOST_AXES else axes
+    for index in [*range(axes + 1, last - 1, -1)] * _SWEEPS:
         for place in (places[index] - 1, places[index] + 1):
             if not 0 <= place < len(values[index]):
                 continue

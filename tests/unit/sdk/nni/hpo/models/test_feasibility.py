@@ -102,6 +102,17 @@ def test_fit_follows_from_the_trials_alone() -> None:
     assert np.array_equal(stepwise.log_weight(unseen), at_once.log_weight(unseen))
 
 
+def test_many_axes_share_a_lengthscale_so_that_the_fit_stays_short() -> None:
+    known = np.random.default_rng(0).random((60, 30))
+    succeeded = known[:, 0] < 0.5
+    known[:, 1:15] = known[:, :1]
+
+    found = FeasibilityModel(np.arange(30)).update(known, succeeded)
+
+    assert found is not None
+    assert len(np.unique(found.posterior.lengthscales)) == 1
+
+
 def test_draw_that_is_sure_to_succeed_is_accepted() -> None:
     assert accepted(["fails", "succeeds"], [-np.inf, 0.0], Random(0)) == "succeeds"
 
