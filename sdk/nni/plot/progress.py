@@ -178,7 +178,7 @@ def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: AN
 def _row_order(item: tuple[str, PlottedTrial]) -> list[tuple[bool, int, str]]:
     """Return a key that orders the names of rows by their numbers: 2 before 10."""
     parts = re.split(r"(\d+)", item[0])
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _rows(trials: Sequence[PlottedTrial]) -> Iterator[tuple[str, PlottedTrial]]:
