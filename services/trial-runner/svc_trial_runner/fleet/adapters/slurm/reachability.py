@@ -68,7 +68,12 @@ async def way_in(
     """
     if endpoints.bus.startswith(_TLS):
         return connection(endpoints)
-    elsewhere = [node.name for node in nodes if not await is_here(node)]
+    elsewhere: list[str] = []
+    for node in nodes:  # each one may be a query of the DNS, and a cluster has thousands
+        if not await is_here(node):
+            elsewhere.append(node.name)
+        if len(elsewhere) > _SHOWN:
+            break
     if commands_are_here and not elsewhere:
         return connection(endpoints)
     names = ", ".join(elsewhere[:_SHOWN]) + (", ..." if len(elsewhere) > _SHOWN else "")
