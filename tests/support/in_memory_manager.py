@@ -301,7 +301,10 @@ class InMemoryManager(
         return pb.UpdateExperimentResponse(experiment=self.known[request.experiment_id])
 
     def ChangeRemarks(self, request: Any, context: Any) -> Any:
-        owner = self._trial(request, context) if request.trial_id else self._found(request, context)
+        found = self._found(request, context)
+        if found.state == experiment_pb2.EXPERIMENT_STATE_VIEWED:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it is open for reading only")
+        owner = self._trial(request, context) if request.trial_id else found
         if request.HasField("note"):
             owner.remarks.note = request.note
         if request.HasField("tags"):

@@ -154,15 +154,16 @@ def tag(
 
     with experiment(id) as (client, experiment_id):
         if trial:
-            old = client.trial(experiment_id, trial).remarks
+            found = client.trial(experiment_id, trial).remarks
         else:
-            old = client.get(experiment_id).experiment.remarks
+            found = client.get(experiment_id).experiment.remarks
         given = tags or []
-        kept = [one for one in old.tags if one not in given]
+        kept = [one for one in found.tags if one not in given]
         new = kept if remove else [*kept, *given]
-        found = client.change_remarks(
-            experiment_id, trial, tags=new if given else None, starred=star
-        )
+        if given or star is not None:  # else it is only read, which takes no right to change it
+            found = client.change_remarks(
+                experiment_id, trial, tags=new if given else None, starred=star
+            )
     echo(", ".join(["★"] * found.starred + list(found.tags)) or "no tags")
 
 

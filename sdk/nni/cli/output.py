@@ -13,6 +13,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from nni.experiment.printable_text import printable, printable_json
 RULE: Final = "-" * 71
 """Line that sets a block apart."""
 _INDENT: Final = 2
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as a shell reports the signal."""
@@ -90,7 +92,10 @@ def _write(text: str) -> None:
         OutputError: there is no room for it.
     """
     try:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:  # the terminal's encoding has not all of the characters
+            sys.stdout.write(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -68,9 +68,13 @@ def number_of(value: Any, metric: str = _METRIC) -> float | None:  # noqa: ANN40
         found = value.get(metric)
     else:
         found = value if metric == _METRIC else None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found)
+    try:
+        number = float(found)
+    except OverflowError:  # an integer may have any number of digits
+        return None
+    return number if math.isfinite(number) else None
 
 
 def objective_of(config: Mapping[str, Any]) -> tuple[str, Mode]:

@@ -73,7 +73,10 @@ class ExploredModel:
     def value(self) -> float:
         """Number by which it is compared; the larger, the better. NaN without a number."""
         number = self.metric.get(_DEFAULT) if isinstance(self.metric, dict) else self.metric
-        return float(number) if isinstance(number, (int, float)) else math.nan
+        try:
+            return float(number) if isinstance(number, (int, float)) else math.nan
+        except OverflowError:  # an integer may have any number of digits
+            return math.nan
 
 
 class RemoteExploration:

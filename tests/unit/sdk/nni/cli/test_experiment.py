@@ -173,3 +173,15 @@ def test_note_is_replaced_and_printed(
     assert main(["experiment", "note", "abcd1234", "--trial", "high0"]) == DONE
 
     assert capsys.readouterr().out.splitlines() == ["look again", "an outlier"]
+
+
+def test_tags_of_a_viewed_experiment_are_printed_and_not_changed(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    viewed = manager.add_experiment("abcd1234", state=experiment_pb2.EXPERIMENT_STATE_VIEWED)
+    viewed.remarks.tags.append("paper")
+
+    assert main(["experiment", "tag", "abcd1234"]) == DONE
+
+    assert capsys.readouterr().out == "paper\n"
+    assert main(["experiment", "tag", "abcd1234", "odd"]) == FAILED

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -97,3 +98,16 @@ def test_only_this_module_writes_text_to_the_terminal() -> None:
     }
 
     assert writers <= allowed
+
+
+def test_characters_that_the_terminal_lacks_are_escaped_as_in_json(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+
+    output.write_json(["\u2605", "\u00e9"])
+    output.echo("\u2605")
+
+    text = written.getvalue().decode()
+    assert text == '[\n  "\\u2605",\n  "\\u00e9"\n]\n\\u2605\n'

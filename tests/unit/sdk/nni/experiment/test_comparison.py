@@ -32,6 +32,7 @@ from nni.experiment.errors import RefusedError
         (True, "default", None),
         ("0.5", "default", None),
         (None, "default", None),
+        (10**400, "default", None),
     ],
 )
 def test_number_of_a_result(value: Any, metric: str, number: float | None) -> None:

@@ -33,7 +33,8 @@ def test_concurrency_of_zero_is_a_pause_while_the_experiment_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "value"), [(0.5, 0.5), ({"default": 2, "size": 1}, 2.0), (None, math.nan)]
+    ("metric", "value"),
+    [(0.5, 0.5), ({"default": 2, "size": 1}, 2.0), (None, math.nan), (10**400, math.nan)],
 )
 def test_models_are_compared_by_their_default_metric(metric: object, value: float) -> None:
     assert ExploredModel("t", metric, {}).value == pytest.approx(value, nan_ok=True)
