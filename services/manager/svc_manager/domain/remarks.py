@@ -47,8 +47,9 @@ def _checked_note(note: str) -> str:
         raise InvalidArgumentError(
             "note", f"must have at most {NOTE_LIMIT} characters", f"{len(note)} characters"
         )
-    if "\0" in note:
-        raise InvalidArgumentError("note", "must not contain NUL")
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in note):
+        # JSON can escape halves of surrogate pairs, which no event can hold.
+        raise InvalidArgumentError("note", "must not contain NUL or half a surrogate pair")
     return note.strip()
 
 

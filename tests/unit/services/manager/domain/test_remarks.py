@@ -25,11 +25,13 @@ def test_only_given_values_change_and_tags_are_stripped_and_unique() -> None:
     [
         {"note": "n" * (NOTE_LIMIT + 1)},
         {"note": "a\0b"},
+        {"note": "a\ud800"},
         {"tags": [str(number) for number in range(TAGS_LIMIT + 1)]},
         {"tags": ["t" * (TAG_LIMIT + 1)]},
         {"tags": [""]},
         {"tags": ["a,b"]},
         {"tags": ["a\nb"]},
+        {"tags": ["a\ud800"]},
     ],
 )
 def test_values_beyond_a_rule_are_refused(change: dict[str, Any]) -> None:

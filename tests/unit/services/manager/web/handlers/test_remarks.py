@@ -44,3 +44,13 @@ async def test_changing_needs_the_token_and_a_known_trial(site: Site) -> None:
     unknown = await site.client.put(f"{API}/trial-jobs/nobod/remarks", json={"note": "x"})
 
     assert (refused.status_code, unknown.status_code) == (401, 404)
+
+
+async def test_half_a_surrogate_pair_in_json_is_refused(site: Site) -> None:
+    answer = await site.client.put(
+        f"{API}/experiment/remarks",
+        content=b'{"note": "\\ud800"}',
+        headers={"Content-Type": "application/json"},
+    )
+
+    assert (answer.status_code, "note" in answer.json()["error"]) == (400, True)
