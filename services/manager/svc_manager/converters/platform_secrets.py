@@ -95,8 +95,15 @@ def _put(value: value_pb2.Value, path: str, secrets: Mapping[str, str]) -> None:
         for entry in value.map_value.entries:
             _put(entry.value, f"{path}.{entry.key}" if path else entry.key, secrets)
         start = f"{path}." if path else ""
+        inner = [mark for entry in value.map_value.entries for mark in _starts(entry.key)]
         for full, text in secrets.items():
             name = full.removeprefix(start)
-            if full.startswith(start) and not any(mark in name for mark in ".["):
+            # A key may contain dots; what is deeper begins with a key that is still here.
+            if full.startswith(start) and not name.startswith(tuple(inner)):
                 entry = value.map_value.entries.add(key=name)
                 entry.value.string_value = text
+
+
+def _starts(key: str) -> tuple[str, str]:
+    """Return the beginnings of all paths inside of the value of a key."""
+    return f"{key}.", f"{key}["

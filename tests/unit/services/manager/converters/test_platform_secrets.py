@@ -65,7 +65,7 @@ def test_paths_stay_in_the_configuration_by_the_id_of_their_values() -> None:
 def test_values_are_put_back_where_they_were_taken() -> None:
     sections = (
         {"machineList": [{"host": "a", "password": "one"}, {"host": "b"}], "token": "two"},
-        {"login": {"secret": "three"}},
+        {"login": {"secret": "three", "lab.org/token": "four", "of": {"a.b/password": "five"}}},
     )
     config = config_of(*sections)
     first, second = take_secrets(config)
