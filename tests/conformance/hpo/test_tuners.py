@@ -35,6 +35,9 @@ from tests.support.search_spaces import (
     SMAC,
 )
 
+SHORT_ASK_S = 0.02
+"""Fewer candidates an ask, by the same code; `TestGP` has the default."""
+
 
 class TestAuto(TunerConformance):
     search_space = EACH_TYPE
@@ -309,14 +312,28 @@ class TestGPBounds(TunerConformance):
     search_space = METIS
 
     def make(self, seed: int) -> Tuner:
-        return GPTuner("minimize", utility="ucb", nu=1.2, cold_start_num=2, seed=seed)
+        return GPTuner(
+            "minimize",
+            utility="ucb",
+            nu=1.2,
+            cold_start_num=2,
+            ask_time_limit=SHORT_ASK_S,
+            seed=seed,
+        )
 
 
 class TestGPFinite(TunerConformance):
     search_space = GRID
 
     def make(self, seed: int) -> Tuner:
-        return GPTuner("minimize", utility="poi", xi=0.01, cold_start_num=3, seed=seed)
+        return GPTuner(
+            "minimize",
+            utility="poi",
+            xi=0.01,
+            cold_start_num=3,
+            ask_time_limit=SHORT_ASK_S,
+            seed=seed,
+        )
 
 
 class TestGPEmptySpace(TunerConformance):
@@ -344,13 +361,14 @@ def _two(value: JsonValue) -> JsonValue:
 
 
 def _two_losses(seed: int) -> Tuner:
-    tuner = _TwoLosses(cold_start_num=3, ask_time_limit=0.02, seed=seed)
+    tuner = _TwoLosses(cold_start_num=3, ask_time_limit=SHORT_ASK_S, seed=seed)
     tuner.set_objectives(objectives_of({"one": "minimize", "other": "maximize"}))
     return tuner
 
 
 class TestGPTwoLosses(TunerConformance):
     search_space = EACH_TYPE
+    rounds = 20  # models propose from the fourth on
 
     def make(self, seed: int) -> Tuner:
         return _two_losses(seed)
@@ -358,6 +376,7 @@ class TestGPTwoLosses(TunerConformance):
 
 class TestGPTwoLossesNested(TunerConformance):
     search_space = NESTED
+    rounds = 20  # models propose from the fourth on
 
     def make(self, seed: int) -> Tuner:
         return _two_losses(seed)
@@ -365,6 +384,7 @@ class TestGPTwoLossesNested(TunerConformance):
 
 class TestGPTwoLossesFinite(TunerConformance):
     search_space = GRID
+    rounds = 20  # models propose from the fourth on
 
     def make(self, seed: int) -> Tuner:
         return _two_losses(seed)
@@ -374,14 +394,22 @@ class TestMetis(TunerConformance):
     search_space = METIS
 
     def make(self, seed: int) -> Tuner:
-        return MetisTuner("maximize", cold_start_num=5, exploration_probability=0.5, seed=seed)
+        return MetisTuner(
+            "maximize",
+            cold_start_num=5,
+            exploration_probability=0.5,
+            ask_time_limit=SHORT_ASK_S,
+            seed=seed,
+        )
 
 
 class TestMetisResampling(TunerConformance):
     search_space = METIS
 
     def make(self, seed: int) -> Tuner:
-        return MetisTuner(no_resampling=False, cold_start_num=1, seed=seed)
+        return MetisTuner(
+            no_resampling=False, cold_start_num=1, ask_time_limit=SHORT_ASK_S, seed=seed
+        )
 
 
 class TestMetisFinite(TunerConformance):
@@ -407,6 +435,7 @@ class TestDNGOFinite(TunerConformance):
 
 class TestNetworkMorphism(TunerConformance):
     search_space: ClassVar[JsonValue] = {}
+    rounds = 15  # a model proposes from the second on
     standard_space = False
 
     def make(self, seed: int) -> Tuner:
@@ -415,6 +444,7 @@ class TestNetworkMorphism(TunerConformance):
 
 class TestNetworkMorphismMinimize(TunerConformance):
     search_space: ClassVar[JsonValue] = {}
+    rounds = 15  # a model proposes from the second on
     standard_space = False
 
     def make(self, seed: int) -> Tuner:
