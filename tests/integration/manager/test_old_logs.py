@@ -57,10 +57,10 @@ def test_there_is_a_log_and_it_tells_of_much() -> None:
 
 
 def test_log_folds_to_the_state_of_its_own_version(old_log: Path) -> None:
-    assert summary_of(old_log / "events.log") == told_by_the_log(summary(old_log))
+    assert summary_of(old_log / "events.log") == without_draws(summary(old_log))
 
 
-def told_by_the_log(content: dict[str, Any]) -> dict[str, Any]:
+def without_draws(content: dict[str, Any]) -> dict[str, Any]:
     """Return a summary without what the algorithms of this version draw."""
     return {name: value for name, value in content.items() if name != "replay"}
 
