@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 LINE_BYTES: Final = 64 * 1024
-"""A longer line is searched in parts of this size: a text without line ends fits no memory."""
+"""A line of at least this size is searched in parts: a text without line ends fits no memory."""
 SHOWN_CHARACTERS: Final = 400
 """Characters of a found line."""
+_CHARACTER_BYTES: Final = 4
+"""Most bytes of a character in UTF-8."""
+_CONTINUES: Final = frozenset(range(0x80, 0xC0))
+"""Bytes that continue a character in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class LineSearch:
 
     def __init__(self, word: str, limit: int) -> None:
         self._word = word.casefold()
+        # A character of the text becomes one or more of the word; the last may be incomplete.
+        self._overlap_bytes = _CHARACTER_BYTES * (len(self._word) + 1)
         self._limit = limit
         self.found: list[FoundLine] = []
         self.searched_to = 0
@@ -52,13 +58,25 @@ class LineSearch:
             self.finish()
         if not self._rest:
             self._rest_at = offset
-        data = self._rest + data
+        data, start = self._rest + data, self._rest_at
         end = data.rfind(b"\n") + 1
-        if len(data) - end >= LINE_BYTES:
-            end = len(data)
-        self._rest, start = data[end:], self._rest_at
-        self._rest_at += end
+        if len(data) - end >= LINE_BYTES:  # so progress bars end lines
+            end = max(end, data.rfind(b"\r", 0, len(data) - 1) + 1)
+        self._rest, self._rest_at = data[end:], start + end
         self._search(data[:end], start)
+        if len(self._rest) >= LINE_BYTES and not self.full:
+            self._search_part()
+
+    def _search_part(self) -> None:
+        """Search the part of a line that is here; keep its end, where the word may begin."""
+        part, start = self._rest, self._rest_at
+        end = _character_start(part, len(part) - 1)
+        self._search(part[:end], start)
+        overlap = _character_start(part, max(0, len(part) - self._overlap_bytes))
+        if not self._in(part[overlap:end]):  # else the part after it would be found by it, too
+            end = overlap
+        self._rest, self._rest_at = part[end:], start + end
+        self.searched_to = self._rest_at
 
     def finish(self) -> None:
         """Search the last line, which has no end."""
@@ -68,7 +86,7 @@ class LineSearch:
     def _search(self, block: bytes, offset: int) -> None:
         if self.full:
             return
-        if self._word in block.decode("utf-8", "replace").casefold():
+        if self._in(block):
             for line in block.splitlines(keepends=True):
                 text = line.decode("utf-8", "replace")
                 if self._word in text.casefold():
@@ -80,3 +98,14 @@ class LineSearch:
                     return
         else:
             self.searched_to = offset + len(block)
+
+    def _in(self, block: bytes) -> bool:
+        return self._word in block.decode("utf-8", "replace").casefold()
+
+
+def _character_start(data: bytes, at: int) -> int:
+    """Return the offset of the first byte of the character to which the byte at ``at`` belongs."""
+    start = at
+    while start > 0 and at - start < _CHARACTER_BYTES and data[start] in _CONTINUES:
+        start -= 1
+    return start

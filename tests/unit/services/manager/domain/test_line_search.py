@@ -35,9 +35,64 @@ def test_a_text_without_line_ends_is_searched_in_parts_and_shown_by_its_begin() 
     search.feed(b"-" * LINE_BYTES, 0)
     search.feed(b"x" * LINE_BYTES, LINE_BYTES)
 
-    assert [(line.offset, len(line.text)) for line in search.found] == [
-        (LINE_BYTES, SHOWN_CHARACTERS)
-    ]
+    [line] = search.found
+    # The end of the first part is searched with the second: "x" and one more character.
+    assert (line.offset, len(line.text)) == (LINE_BYTES - 8, SHOWN_CHARACTERS)
+
+
+@pytest.mark.parametrize("word", ["needle", "nädel", "ßß"])
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_a_word_across_the_parts_of_an_endless_line_is_found_once(word: str, cut: int) -> None:
+    search = LineSearch(word, 5)
+    text = b"-" * (LINE_BYTES - cut) + word.upper().encode() + b"-" * 3 * LINE_BYTES
+
+    for start in range(0, len(text), LINE_BYTES):
+        search.feed(text[start : start + LINE_BYTES], start)
+    search.finish()
+
+    [line] = search.found
+    assert line.offset <= LINE_BYTES - cut
+    assert search.searched_to == len(text)
+
+
+def test_a_part_of_a_line_begins_with_a_whole_character() -> None:
+    search = LineSearch("end", 5)
+
+    search.feed("€".encode() * LINE_BYTES, 1)
+    search.feed(b"end\n", 1 + 3 * LINE_BYTES)
+
+    [line] = search.found
+    assert line.text.strip("€") == "end"
+    assert search.searched_to == 1 + 3 * LINE_BYTES + 4
+
+
+def test_a_search_that_ends_within_a_line_goes_on_where_a_word_may_begin() -> None:
+    first, second = LineSearch("needle", 5), LineSearch("needle", 5)
+    text = b"-" * (LINE_BYTES - 3) + b"needle\n"
+
+    first.feed(text[:LINE_BYTES], 0)
+    second.feed(text[first.searched_to :], first.searched_to)
+
+    assert first.found == []
+    assert [line.offset for line in second.found] == [first.searched_to]
+
+
+def test_carriage_returns_end_the_lines_of_a_text_without_line_feeds() -> None:
+    search = LineSearch("at 9", 9)
+    text = b"".join(b"\rat %06d" % number for number in range(20_000)) + b"\rat 9"
+
+    search.feed(text, 0)
+    search.finish()
+
+    assert search.found == [FoundLine(len(text) - 4, "at 9")]
+
+
+def test_a_full_search_does_not_go_past_its_last_line() -> None:
+    search = LineSearch("a", 1)
+
+    search.feed(b"a\n" + b"-" * LINE_BYTES, 0)
+
+    assert (search.full, search.searched_to) == (True, 2)
 
 
 def test_a_gap_ends_a_line() -> None:
