@@ -13,7 +13,7 @@ SQUARE = {name: {"_type": "uniform", "_value": [0, 1]} for name in "xy"}
 TUNERS = ["auto", "TPE", "GPTuner", "MetisTuner", "DNGOTuner", "SMAC"]
 MOST_FAILED = 7
 """Of 20 proposals; by draws of the prior 8 are expected, without a model of success 15 and more.
-Over 24 seeds no tuner had more than 5: a processor that rounds otherwise gives another such path."""
+No tuner had more than 5 with any of 24 seeds; another processor's rounding is another such path."""
 KNOWN, LATER = 40, 20
 
 
