@@ -32,7 +32,7 @@ def importance(
 ) -> None:
     """Show how much of the differences between results each hyperparameter explains."""
     response = _query("importance", id, {"metric": metric} if metric else {})
-    if as_json and output == "table":
+    if output == "json" or (as_json and output == "table"):
         write_json(response)  # more than the list
         return
     rows = [[item["name"], _percent(item["share"])] for item in response["parameters"]]
@@ -60,7 +60,7 @@ def pareto(
 ) -> None:
     """Show the trials that no other one beats in every objective."""
     response = _query("pareto", id, {"objectives": ",".join(objective)} if objective else {})
-    if as_json and output == "table":
+    if output == "json" or (as_json and output == "table"):
         write_json(response)  # more than the list
         return
     metrics = [item["metric"] for item in response["objectives"]]

@@ -50,14 +50,15 @@ def test_pareto_lists_the_front_and_what_is_left_out(
     assert manager.queries == ["objectives=loss%3Aminimize"]
 
 
+@pytest.mark.parametrize("option", ["--json", "--output=json"])
 @pytest.mark.parametrize("command", ["importance", "pareto"])
 def test_json_is_the_document_of_the_manager(
-    command: str, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+    command: str, option: str, manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manager.add_experiment("abcd1234")
     manager.documents[f"{PATH}/{command}"] = {"trials": 0}
 
-    assert main(["experiment", command, "abcd", "--json"]) == DONE
+    assert main(["experiment", command, "abcd", option]) == DONE
 
     assert json.loads(capsys.readouterr().out) == {"trials": 0}
 
