@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -106,30 +107,44 @@ async def _part(call: Call, source: service_pb.LogSource.ValueType, trial_id: st
     try:
         wanted = range_of(call.range_header, total)
     except RangeError:
-        return Response(status_code=416, headers={"Content-Range": f"bytes */{total}"})
+        return _no_such_range(total)
     start = 0 if wanted is None else wanted.start
     chunks = experiments.follow_logs(
         call.experiment_id, source, trial_id=trial_id, offset=start, follow=False
     )
+    first = await anext(chunks, None)
     if wanted is None:
-        return StreamingResponse(_bytes(None, chunks), media_type=TEXT_TYPE)
+        return StreamingResponse(_bytes(first, chunks), media_type=TEXT_TYPE)
+    if first is None or first.offset >= wanted.end:
+        # The file has shrunk, or the bus does not hold the begin of the output any more.
+        await chunks.aclose()
+        return _no_such_range(total)
+    wanted = replace(wanted, start=max(wanted.start, first.offset))
     return StreamingResponse(
-        _limited(chunks, wanted.end),
+        _limited(first, chunks, wanted.end),
         status_code=206,
         media_type=TEXT_TYPE,
         headers={"Accept-Ranges": "bytes", "Content-Range": wanted.content_range},
     )
 
 
+def _no_such_range(total: int) -> Response:
+    return Response(status_code=416, headers={"Content-Range": f"bytes */{total}"})
+
+
 async def _limited(
-    chunks: AsyncGenerator[service_pb.FollowLogsResponse, None], end: int
+    first: service_pb.FollowLogsResponse,
+    rest: AsyncGenerator[service_pb.FollowLogsResponse, None],
+    end: int,
 ) -> AsyncGenerator[bytes, None]:
     """Yield the data of chunks up to the offset ``end``."""
-    async with aclosing(chunks):
-        async for chunk in chunks:
+    async with aclosing(rest):
+        chunk: service_pb.FollowLogsResponse | None = first
+        while chunk is not None:
             yield chunk.data[: max(0, end - chunk.offset)]
             if chunk.offset + len(chunk.data) >= end:
                 return
+            chunk = await anext(rest, None)
 
 
 async def search_log(call: Call) -> Response:

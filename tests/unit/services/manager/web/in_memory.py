@@ -67,6 +67,8 @@ class InMemoryManager:
         self.request_ids: list[str] = []
         self.broken_logs: ServiceError | None = None
         """Error at which every log ends; None: logs are complete."""
+        self.logs_begin = 0
+        """Offset of the first byte that logs still have."""
         self.appended = asyncio.Event()
 
     def put(self, experiment: experiment_pb2.Experiment) -> None:
@@ -261,6 +263,7 @@ class InMemoryExperiments:
         path = Path(trial.directory if trial else experiment.directory) / LOG_NAMES[source]
         if not path.is_file():
             raise NotFoundError("log", path.name)
+        offset = max(offset, self._manager.logs_begin)
         data = path.read_bytes()[offset:]
         yield experiment_service_pb2.FollowLogsResponse(data=data, offset=offset)
         if self._manager.broken_logs is not None:
@@ -274,7 +277,7 @@ class InMemoryExperiments:
         trial_id: str = "",
     ) -> int:
         pieces = self.follow_logs(experiment_id, source, trial_id=trial_id)
-        return sum([len(piece.data) async for piece in pieces])
+        return max([piece.offset + len(piece.data) async for piece in pieces])
 
 
 class InMemoryTrials:

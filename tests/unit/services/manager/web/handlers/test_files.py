@@ -122,6 +122,26 @@ async def test_range_behind_the_end_is_416_with_the_length(site: Site, tmp_path:
     assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */10")
 
 
+@pytest.mark.parametrize(
+    ("header", "status", "text", "content_range"),
+    [
+        ("bytes=2-7", 206, "4567", "bytes 4-7/10"),
+        ("bytes=0-3", 416, "", "bytes */10"),
+        ("bytes=6-", 206, "6789", "bytes 6-9/10"),
+    ],
+)
+async def test_ranges_of_a_log_without_its_begin_tell_where_they_begin(
+    site: Site, tmp_path: Path, header: str, status: int, text: str, content_range: str
+) -> None:
+    (tmp_path / "trials" / "tria0" / "stdout").write_text("0123456789")
+    site.manager.logs_begin = 4
+
+    answer = await site.anonymous.get(f"{API}/trial-file/tria0/stdout", headers={"Range": header})
+
+    assert (answer.status_code, answer.text) == (status, text)
+    assert answer.headers["content-range"] == content_range
+
+
 async def test_search_finds_lines_with_their_offsets_and_goes_on_there(
     site: Site, tmp_path: Path
 ) -> None:
