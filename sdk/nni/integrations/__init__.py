@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from nni.integrations.catboost import CatBoostCallback
     from nni.integrations.lightgbm import LightGBMCallback
     from nni.integrations.lightning import LightningCallback
+    from nni.integrations.mlflow import report_to_mlflow
     from nni.integrations.optuna import (
         NNISampler,
         OptunaTuner,
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
         to_optuna,
     )
     from nni.integrations.sklearn import NNISearchCV
+    from nni.integrations.tensorboard import report_to_tensorboard
+    from nni.integrations.tracking import TrackedTrial
+    from nni.integrations.wandb import report_to_wandb
     from nni.integrations.xgboost import XGBoostCallback
 
 _HOMES = {
@@ -28,9 +32,13 @@ _HOMES = {
     "NNISampler": "optuna",
     "NNISearchCV": "sklearn",
     "OptunaTuner": "optuna",
+    "TrackedTrial": "tracking",
     "XGBoostCallback": "xgboost",
     "optuna_samples": "optuna",
     "optuna_search_space": "optuna",
+    "report_to_mlflow": "mlflow",
+    "report_to_tensorboard": "tensorboard",
+    "report_to_wandb": "wandb",
     "to_optuna": "optuna",
 }
 
@@ -41,9 +49,13 @@ __all__ = [
     "NNISampler",
     "NNISearchCV",
     "OptunaTuner",
+    "TrackedTrial",
     "XGBoostCallback",
     "optuna_samples",
     "optuna_search_space",
+    "report_to_mlflow",
+    "report_to_tensorboard",
+    "report_to_wandb",
     "to_optuna",
 ]
 

@@ -1,0 +1,150 @@
+"""Reports of a trial to MLflow.
+
+Needs the extra `nni[mlflow]`.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from time import time
+from typing import Any
+
+import nni
+from nni.integrations._extras import missing_extra
+from nni.integrations.tracking import TrackedTrial, is_tracked, secret_from, tags
+
+__all__ = ["report_to_mlflow"]
+
+_OTHER_CHARACTERS = re.compile(r"[^\w\-./ ]", re.ASCII)
+_TEXT_CHARACTERS = 500
+"""Length of a parameter that every server of MLflow takes."""
+_BATCH = 100
+"""Parameters that MLflow takes at once."""
+_MS = 1000
+
+
+def report_to_mlflow(
+    experiment: str = "nni",
+    *,
+    tracking_uri: str | None = None,
+    token_variable: str | None = None,
+    outputs: str | Path | None = None,
+) -> TrackedTrial:
+    """Send parameters, metrics, result and outputs of this trial to a run of MLflow.
+
+    Intermediate results are metrics with a step, under `default` or the keys of the report; the
+    result is below `final/`. The run is named after the trial, and has the ids of experiment and
+    trial as tags. Without a server, as with `sqlite:///runs.db`, nothing leaves the machine.
+
+    Args:
+        experiment: name of the experiment in MLflow, which is created if it is missing.
+        tracking_uri: server or database; None: what MLflow's own setting says.
+        token_variable: name of the environment variable with the access token of the server; None:
+            MLflow's own variables.
+        outputs: file or folder that becomes the run's artifact at the end.
+
+    Returns:
+        The tracked trial, which may serve as a context manager; its `run` is the id of the run.
+
+    Raises:
+        ImportError: MLflow is missing.
+        ValueError: the variable has no secret.
+        mlflow.exceptions.MlflowException: the server refuses or cannot be reached.
+
+    Examples:
+        ```python
+        import nni
+        from nni.integrations import report_to_mlflow
+
+        report_to_mlflow("digits", tracking_uri="sqlite:///runs.db", outputs="model.pt")
+        parameters = nni.get_next_parameter()
+        nni.report_final_result(0.97)
+        ```
+    """
+    if not is_tracked():
+        return TrackedTrial(None)
+    try:
+        import mlflow  # noqa: F401 - so that a broken installation is not taken for a missing one
+    except ImportError as error:
+        raise missing_extra("report_to_mlflow", "MLflow", "mlflow") from error
+    token = secret_from(token_variable, "token_variable")
+    return TrackedTrial(_MlflowRun(experiment, tracking_uri, token), outputs)
+
+
+class _MlflowRun:
+    """Run of MLflow; see `nni.integrations.tracking.RunTracker`."""
+
+    name = "MLflow"
+
+    def __init__(self, experiment: str, tracking_uri: str | None, token: str | None) -> None:
+        from mlflow.environment_variables import MLFLOW_TRACKING_TOKEN
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking import MlflowClient
+
+        self.errors: tuple[type[Exception], ...] = (MlflowException, OSError)
+        if token is not None:
+            MLFLOW_TRACKING_TOKEN.set(token)  # MLflow takes a token from here only
+        self._client = MlflowClient(tracking_uri=tracking_uri)
+        run = self._client.create_run(
+            _experiment_id(self._client, experiment), tags=tags(), run_name=nni.get_trial_id()
+        )
+        self.run: str = run.info.run_id
+
+    def log_parameters(self, values: Mapping[str, Any]) -> None:
+        """See `RunTracker`."""
+        from mlflow.entities import Param
+
+        texts = [Param(_plain(key), str(value)[:_TEXT_CHARACTERS]) for key, value in values.items()]
+        for batch in _batches(texts):
+            self._client.log_batch(self.run, params=batch)
+
+    def log_metrics(self, values: Mapping[str, float], step: int) -> None:
+        """See `RunTracker`."""
+        from mlflow.entities import Metric
+
+        now = int(time() * _MS)
+        metrics = [Metric(_plain(key), value, now, step) for key, value in values.items()]
+        for batch in _batches(metrics):
+            self._client.log_batch(self.run, metrics=batch)
+
+    def log_result(self, values: Mapping[str, float]) -> None:
+        """See `RunTracker`."""
+        self.log_metrics({f"final/{key}": value for key, value in values.items()}, 0)
+
+    def log_outputs(self, path: Path) -> None:
+        """See `RunTracker`."""
+        if path.is_dir():
+            self._client.log_artifacts(self.run, str(path))
+        else:
+            self._client.log_artifact(self.run, str(path))
+
+    def finish(self, *, succeeded: bool) -> None:
+        """See `RunTracker`."""
+        self._client.set_terminated(self.run, "FINISHED" if succeeded else "FAILED")
+
+
+def _experiment_id(client: Any, name: str) -> str:  # noqa: ANN401 - of MLflow
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return str(client.create_experiment(name))
+        except MlflowException:  # another trial has created it meanwhile
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    return str(found.experiment_id)
+
+
+def _plain(name: str) -> str:
+    """Return a name with characters that MLflow takes."""
+    return _OTHER_CHARACTERS.sub("_", name)
+
+
+def _batches(items: list[Any]) -> Iterator[list[Any]]:
+    for start in itertools.count(0, _BATCH):
+        if start >= len(items):
+            return
+        yield items[start : start + _BATCH]
