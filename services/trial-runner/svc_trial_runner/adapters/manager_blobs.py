@@ -1,12 +1,16 @@
 """Blob store through the manager: this machine holds no key to the store."""
 
 import asyncio
+import errno
 import hashlib
 import io
+import os
 import re
 import ssl
+import stat
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -16,7 +20,7 @@ from nni_proto.bytes.v1 import byte_service_pb2 as pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as pb_grpc
 from nni_proto.common.v1 import value_pb2
 from nni_wire.trial_blobs import OUTPUT_KIND
-from svc_common.errors import InvalidArgumentError, NotFoundError
+from svc_common.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from svc_common.rpc.client import CALL_TIMEOUT_S, Metadata, service_error
 from svc_common.storage.atomic_files import CHUNK_BYTES, atomic_file, storage_error
 from svc_common.storage.ports import check_content, check_key
@@ -25,6 +29,9 @@ from svc_trial_runner.adapters.http_transfer import receive_file, send_file
 _STREAM_TIMEOUT_S: Final = 3600.0
 SMALL_OUTPUT_BYTES: Final = 256 * 1024
 """Largest output that is sent in one call, without asking first whether there is room for it."""
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
+"""Errors of `_READ`: nothing is there, or a link, or a socket."""
 _OUTPUT_KEY: Final = re.compile(rf"{OUTPUT_KIND}/([^/]+)/([^/]+)/([0-9]{{1,9}})/([^/]+)\Z")
 """Experiment, trial, attempt, file."""
 
@@ -81,7 +88,7 @@ class ManagerBlobExchange:
 
     async def put_file(self, path: Path) -> str:
         """Store the content of a file and return its key."""
-        return await self._put(self._header(await _measure(path)), lambda: path.open("rb"))
+        return await self._put(self._header(await _measure(path)), partial(_open_own, path))
 
     async def put_named(self, key: str, data: bytes) -> None:
         """Store content under `<kind>/<id>/…`, replacing an existing blob."""
@@ -96,7 +103,7 @@ class ManagerBlobExchange:
             await self._send_whole(_output_header(key, measured), small)
             return
         header = _output_header(key, await _measure(path))
-        await self._put(header, lambda: path.open("rb"))
+        await self._put(header, partial(_open_own, path))
 
     async def get(self, key: str) -> bytes:
         """Download a blob by the manager's route into memory, checking its hash."""
@@ -224,10 +231,30 @@ def _output_header(key: str, measured: _Measured) -> pb.PrepareUploadRequest:
     )
 
 
+def _open_own(path: Path) -> io.BufferedReader:
+    """Open a file for reading, but nothing else that a trial may have put in its place.
+
+    A link would be read with the rights of the agent, and a pipe would never end.
+
+    Raises:
+        FailedPreconditionError: it is no regular file, or gone: another try would not help.
+    """
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise FailedPreconditionError(f"{path} is no file: {error.strerror}") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FailedPreconditionError(f"{path} is no regular file")
+    return os.fdopen(descriptor, "rb")
+
+
 def _read_small(path: Path) -> bytes | None:
     """Return the content of a small file; None: it is larger."""
     try:
-        with path.open("rb") as file:
+        with _open_own(path) as file:
             data = file.read(SMALL_OUTPUT_BYTES + 1)
     except OSError as error:
         raise storage_error(error) from error
@@ -236,7 +263,7 @@ def _read_small(path: Path) -> bytes | None:
 
 async def _measure(path: Path) -> _Measured:
     def measured() -> _Measured:
-        with path.open("rb") as file:
+        with _open_own(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return _Measured(digest, file.tell())
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from svc_common.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
+from svc_common.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from svc_common.messaging.memory import InMemoryBus
 from svc_common.rpc.client import open_channel
 from svc_common.storage.memory import InMemoryBlobStore
@@ -109,3 +115,22 @@ async def test_quota_refuses_an_output_that_is_sent_at_once(tmp_path: Path) -> N
 
         with pytest.raises(ResourceExhaustedError, match="NNI_EXPERIMENT_QUOTA_BYTES"):
             await exchange.put_named_file("output/e1/t1/2/files.tar", path)
+
+
+@pytest.mark.parametrize("by_url", [True, False])
+async def test_link_or_pipe_in_place_of_an_output_is_refused(
+    tmp_path: Path, *, by_url: bool
+) -> None:
+    write(tmp_path / "secret", b"of the agent")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    store = InMemoryBlobStore()
+    async with InMemoryBus() as bus, byte_channel(bus, store) as channel:
+        exchange = ManagerBlobExchange(channel, (), by_url=by_url)
+
+        for name in ("link", "pipe", "folder", "missing"):
+            with pytest.raises(FailedPreconditionError, match="is no"):
+                await exchange.put_named_file("output/e1/t1/2/stdout", tmp_path / name)
+
+    assert await store.keys("output/") == []
