@@ -19,6 +19,26 @@ test("a part of a log begins with a whole line, the first part with its first", 
   expect(windowOf(bytes("end of a line\n"), 7).text).toBe("end of a line\n");
 });
 
+test.each([1, 2, 3, 4, 5, 6, 7, 8, 9])("parts of %i bytes have whole characters", (size) => {
+  const text = "ä€😀b".repeat(3);
+  const all = bytes(text);
+  let window = windowOf(all.subarray(0, all.length - size), 0);
+  expect(text.startsWith(window.text)).toBe(true);
+  window = windowOf(all.subarray(window.end), window.end);
+  expect(text.endsWith(window.text)).toBe(true);
+  expect(window.end).toBe(all.length);
+  expect(windowOf(all.subarray(size), size).text).not.toContain("\ufffd");
+});
+
+test("bytes that are no text stay in the window", () => {
+  expect(windowOf(new Uint8Array(6).fill(0x80), 0)).toMatchObject({ start: 0, end: 6 });
+  expect(windowOf(new Uint8Array(0), 5)).toEqual({ start: 5, end: 5, text: "" });
+});
+
+test("the line that a search has found is not left out", () => {
+  expect(windowOf(bytes("found\nnext"), 9, false).text).toBe("found\nnext");
+});
+
 test("earlier parts join without a gap", () => {
   const text = "äöü 1\nline 2\nline 3\nline 4\n";
   const all = bytes(text);

@@ -69,10 +69,7 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
       try {
         const { bytes, header } = await store.client.part(path, range, stop.signal);
         const start = rangeOf(header)?.start ?? 0;
-        const end = start + bytes.length;
-        return whole
-          ? { start, end, text: new TextDecoder().decode(bytes) }
-          : windowOf(bytes, start);
+        return windowOf(bytes, start, start > 0 && !whole);
       } catch (error) {
         const none = error instanceof ApiError && error.status === NO_SUCH_RANGE;
         const unwritten = follow && error instanceof ApiError && error.status === NOT_FOUND;

@@ -24,15 +24,41 @@ export function rangeOf(header: string | null): { start: number; total: number }
 const NEWLINE = 10;
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-/** Return the window of a part that begins at `start`; a cut first line is left out. */
-export function windowOf(bytes: Uint8Array, start: number): LogWindow {
-  const newline = start === 0 ? -1 : bytes.indexOf(NEWLINE);
+/** Most bytes of a character in UTF-8. */
+const CHARACTER_BYTES = 4;
+/** Whether a byte continues a character. */
+const continues = (byte: number | undefined) => ((byte ?? 0) & 0xc0) === 0x80;
+
+/** Return the number of bytes that belong to a character before the part. */
+function cutBegin(bytes: Uint8Array): number {
+  let count = 0;
+  while (count < CHARACTER_BYTES - 1 && continues(bytes[count])) count += 1;
+  return count;
+}
+
+/** Return the length of a part without a character of which the end is missing. */
+function wholeLength(bytes: Uint8Array): number {
+  let start = bytes.length - 1;
+  while (bytes.length - start < CHARACTER_BYTES && continues(bytes[start])) start -= 1;
+  const lead = bytes[start] ?? 0;
+  const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+  return start + length > bytes.length ? start : bytes.length;
+}
+
+/**
+ * Return the window of a part that begins at `start`; cut characters at its begin and end are left
+ * out, and a cut first line if `cutLine` says that there is one.
+ */
+export function windowOf(bytes: Uint8Array, start: number, cutLine = start > 0): LogWindow {
+  const newline = cutLine ? bytes.indexOf(NEWLINE) : -1;
+  const whole = newline >= 0 && newline < bytes.length - 1;
   // A part within one long line is shown as it is.
-  const skipped = newline < 0 || newline === bytes.length - 1 ? 0 : newline + 1;
+  const skipped = whole ? newline + 1 : start > 0 ? cutBegin(bytes) : 0;
+  const length = wholeLength(bytes);
   return {
     start: start + skipped,
-    end: start + bytes.length,
-    text: decode(bytes.subarray(skipped)),
+    end: start + length,
+    text: decode(bytes.subarray(skipped, length)),
   };
 }
 
