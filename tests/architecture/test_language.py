@@ -104,8 +104,11 @@ def tracked(*suffixes: str) -> list[str]:
 
 def forbidden_in(text: str) -> set[str]:
     """Return the forbidden words of a text; identifiers count as their parts."""
-    plain = PHRASES.sub("", text)
-    return set(_WORD.findall(_CASE.sub(r"\1_\2", plain).lower())) & FORBIDDEN.keys()
+    return _listed(PHRASES.sub("", text))
+
+
+def _listed(text: str) -> set[str]:
+    return set(_WORD.findall(_CASE.sub(r"\1_\2", text).lower())) & FORBIDDEN.keys()
 
 
 def python_pieces(source: str) -> Iterator[tuple[int, str]]:
@@ -117,8 +120,11 @@ def python_pieces(source: str) -> Iterator[tuple[int, str]]:
 
 
 def pieces(name: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the parts of a file; none if no word of the whole file is listed."""
     source = (ROOT / name).read_text("utf-8")
-    yield from python_pieces(source) if name.endswith(".py") else enumerate(source.split("\n"), 1)
+    if _listed(source):  # which is fast, and most have none; phrases are for the parts to judge
+        lines = enumerate(source.split("\n"), 1)
+        yield from python_pieces(source) if name.endswith(".py") else lines
 
 
 def folder_of(name: str) -> str:
