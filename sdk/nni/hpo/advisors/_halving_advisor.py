@@ -22,6 +22,9 @@ _logger = logging.getLogger(__name__)
 BUDGET_KEY: Final = "TRIAL_BUDGET"
 """Key of the budget in every configuration that a trial gets."""
 
+_STOPPED: Final = frozenset({"EARLY_STOPPED", "USER_CANCELED", "SYS_CANCELED"})
+"""Events of trials that were ended, and so did not fail by themselves."""
+
 RESERVED: Final = frozenset({BUDGET_KEY, LOAD_KEY, SAVE_KEY})
 """Keys that the advisor adds to the parameters of the search space."""
 
@@ -128,6 +131,13 @@ class HalvingAdvisor(MsgDispatcherBase):
             loss: value of the objective, smaller is better; infinite without a result.
         """
 
+    def new_failure(self, configuration: JsonValue) -> None:
+        """Let a subclass learn that a trial failed; the default ignores it.
+
+        Args:
+            configuration: of the trial, which has ended by itself and without a number.
+        """
+
     def handle_request_trial_jobs(self, data: int) -> None:
         """Add to the number of waiting requests, and start the jobs that are ready.
 
@@ -159,6 +169,8 @@ class HalvingAdvisor(MsgDispatcherBase):
         job, loss = running.job, running.loss
         configuration = without_budget(started["parameters"])
         self.new_result(job.budget, configuration, loss)
+        if loss == math.inf and data["event"] not in _STOPPED:
+            self.new_failure(configuration)
         bracket = self._open[job.bracket]
         bracket.end(job, configuration, loss)
         if bracket.finished:

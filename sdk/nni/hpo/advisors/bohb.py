@@ -9,6 +9,7 @@ Departures: see `nni.hpo.advisors._density_model`.
 import copy
 import logging
 import math
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Annotated, Final
@@ -129,6 +130,7 @@ class BOHB(HalvingAdvisor):
         self._own_space = PcsProposals.read(Path(config_space)) if config_space else None
         self._space: ProposalSpace = self._own_space or FlatProposals({})
         self._known: list[tuple[int, JsonValue, float]] = []
+        self._failed: list[JsonValue] = []
         self._results: dict[int, Results] = {}
         self._success = self._new_success()
 
@@ -141,10 +143,13 @@ class BOHB(HalvingAdvisor):
         if self._own_space is not None:
             return
         self._space = FlatProposals(data)
-        known, self._known, self._results = self._known, [], {}
+        known, failed = self._known, self._failed
+        self._known, self._failed, self._results = [], [], {}
         self._success = self._new_success()
         for budget, configuration, loss in known:
             self.new_result(budget, configuration, loss)
+        for configuration in failed:
+            self.new_failure(configuration)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Learn samples at their `TRIAL_BUDGET`, or at the largest budget if they have none.
@@ -207,9 +212,17 @@ class BOHB(HalvingAdvisor):
         except ValueError as error:
             _logger.warning("BOHB drops a result outside the search space: %s", error)
             return
-        self._success.add(row.coordinates, row.options, succeeded=math.isfinite(loss))
+        if math.isfinite(loss):
+            self._success.add(row.coordinates, row.options, succeeded=True)
         self._results.setdefault(budget, Results(self._space.frame)).add(row, loss)
         self._known.append((budget, copy.deepcopy(configuration), loss))
+
+    def new_failure(self, configuration: JsonValue) -> None:
+        """Add a failed configuration to the model of success; drop it outside the space."""
+        with suppress(ValueError):  # `new_result` has told of it
+            row = self._space.row(configuration)
+            self._success.add(row.coordinates, row.options, succeeded=False)
+            self._failed.append(copy.deepcopy(configuration))
 
 
 def bohb_rounds(smallest: int, largest: int, eta: int, number: int) -> tuple[Round, ...]:

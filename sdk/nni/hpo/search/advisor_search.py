@@ -106,11 +106,7 @@ class AdvisorSearch:
             raise NoMoreTrialError("the advisor waits for results of open trials; tell them first")
 
     def tell(self, trial: int, value: JsonValue, *, stopped: bool = False) -> None:
-        """Report the result of a trial; None for one without, which the advisor may have stopped.
-
-        It knows itself which trials it has stopped.
-        """
-        del stopped
+        """Report the result of a trial; None for one that failed, or was `stopped` early."""
         with _connection_lock:
             opened, number = self._open.pop(trial)
             self._monitor.tell(opened.parameters, value, self._space)
@@ -123,8 +119,8 @@ class AdvisorSearch:
                 return
             if value is not None:
                 self._metric(opened, number, value, 0, final=True)
-            stopped = str(opened.id) in self._stopped
-            unsuccessful = "EARLY_STOPPED" if stopped else "FAILED"
+            ended = stopped or str(opened.id) in self._stopped
+            unsuccessful = "EARLY_STOPPED" if ended else "FAILED"
             event = "SUCCEEDED" if value is not None else unsuccessful
             end = TrialEndCommand(str(opened.id), number, event, customized=False)
             self._call(lambda: self._driver.trial_end(end))

@@ -192,6 +192,28 @@ def test_places_of_failed_trials_are_avoided() -> None:
     assert crashes < 15  # of 100; half of the prior crashes
 
 
+def draws_after(event: str) -> list[Any]:
+    """Return draws of the prior after trials of which those with a negative x ended so."""
+    advisor = BOHB("minimize", 1, 9, 3, random_fraction=1.0, seed=0)
+    host = AdvisorDriver(advisor, PLANE)
+    for _ in range(60):
+        (job,) = host.request()
+        if job["parameters"]["x"] >= 0:
+            host.report(job, distance(job["parameters"]))
+        host.end(job, "SUCCEEDED" if job["parameters"]["x"] >= 0 else event)
+    return [advisor.get_config()["x"] for _ in range(40)]
+
+
+@pytest.mark.parametrize("event", ["USER_CANCELED", "SYS_CANCELED", "EARLY_STOPPED"])
+def test_trial_that_was_ended_is_no_failed_one(event: str) -> None:
+    # 10 of 40 draws or fewer are negative with a probability of 1e-3, and the seed is fixed.
+    assert sum(x < 0 for x in draws_after(event)) > 10
+
+
+def test_draws_are_thinned_where_trials_fail() -> None:
+    assert sum(x < 0 for x in draws_after("FAILED")) <= 10
+
+
 def test_where_all_trials_fail_draws_are_of_the_prior() -> None:
     host = AdvisorDriver(BOHB("minimize", 1, 9, 3, random_fraction=0.0, seed=0), PLANE)
     for _ in range(40):

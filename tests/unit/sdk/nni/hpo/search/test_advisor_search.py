@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nni.hpo import NoImprovement, optimize
+from nni.hpo import NoImprovement, TrialPruned, optimize
 from nni.hpo.advisor import MsgDispatcherBase
 from nni.hpo.advisors.asha import ASHA
 from nni.hpo.commands import CommandType
@@ -170,6 +170,29 @@ class Raising(MsgDispatcherBase):
     def handle_add_customized_trial(self, data: object) -> None: ...
 
     def handle_trial_end(self, data: object) -> None: ...
+
+
+class Listening(Raising):
+    """Advisor that records how trials have ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+
+    def handle_trial_end(self, data: Any) -> None:
+        self.ended.append(data["event"])
+
+
+def test_trial_that_ends_itself_early_has_not_failed() -> None:
+    advisor = Listening()
+
+    def objective(_: object) -> float:
+        raise TrialPruned
+
+    with pytest.raises(ValueError, match="none of 1 trials gave a finite number"):
+        optimize(objective, SPACE, advisor=advisor, trials=1)
+
+    assert advisor.ended == ["EARLY_STOPPED"]
 
 
 def test_advisor_that_raises_ends_the_search_with_its_words() -> None:
