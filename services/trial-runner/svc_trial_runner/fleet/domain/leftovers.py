@@ -1,9 +1,15 @@
 """What an installation has on a platform, by pool, and which of it is in use."""
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from svc_trial_runner.fleet.domain.agents import parse_agent_name
+from svc_common.errors import InvalidArgumentError
+from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
+
+_KEY: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
+_ANY_INSTALLATION: Final = "00000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,23 @@ def leftovers_of(
         if name is not None and name.installation == installation:
             found.setdefault(name.pool, set()).add(text)
     return [Leftover(pool, tuple(sorted(some)), key) for pool, some in sorted(found.items())]
+
+
+def well_named(leftovers: Iterable[Leftover]) -> list[Leftover]:
+    """Return what is of a pool and a section with names that these can have.
+
+    Both are parts of paths on the fleet's machine, and on a platform that others use as well they
+    may have been chosen by others.
+    """
+    return [one for one in leftovers if _KEY.match(one.key) and _is_pool_name(one.pool)]
+
+
+def _is_pool_name(text: str) -> bool:
+    try:
+        AgentName(_ANY_INSTALLATION, text, 0)
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 def unused(leftovers: Iterable[Leftover], living: Collection[str]) -> list[Leftover]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
-from svc_trial_runner.fleet.domain.leftovers import Leftover, unused
+from svc_trial_runner.fleet.domain.leftovers import Leftover, unused, well_named
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
 from svc_trial_runner.fleet.ports import (
     CredentialStore,
@@ -65,7 +65,7 @@ class LeftoverRemoval:
                     "ask the authors of its package for the methods of PlatformCleaner",
                     permanent=True,
                 )
-            found = await asked.leftovers()
+            found = well_named(await asked.leftovers())
             removable = unused(found, await self._living_pools())
             removed: list[Leftover] = []
             if not dry_run:

@@ -1,4 +1,4 @@
-from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of, unused
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of, unused, well_named
 
 
 def test_names_of_the_installation_are_sorted_by_pool() -> None:
@@ -21,3 +21,16 @@ def test_pools_that_exist_keep_what_they_have() -> None:
     found = [Leftover("exp-live"), Leftover("exp-old")]
 
     assert unused(found, {"exp-live"}) == [Leftover("exp-old")]
+
+
+def test_names_that_lead_elsewhere_on_the_machine_of_the_fleet_are_left_out() -> None:
+    good = [Leftover("gpus"), Leftover("exp-1", key="slurm-2")]
+    bad = [
+        Leftover("../../home"),
+        Leftover(".."),
+        Leftover(""),
+        Leftover("gpus", key=".."),
+        Leftover("gpus", key="a/../../b"),
+    ]
+
+    assert well_named([*bad, *good]) == good
