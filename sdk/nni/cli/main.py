@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nni.cli.output import INTERRUPTED, OutputError, complain, discard_output
+from nni.cli.output import INTERRUPTED, OutputError, complain, discard_output, echo
 from nni.cli.quick import quick_answer
 
 DONE: Final = 0
@@ -53,12 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         answer = quick_answer(words)
         if answer is not None:
-            sys.stdout.write(answer)
+            echo(answer, end="")
             return DONE
         return _run(words)
     except KeyboardInterrupt:
         complain("Interrupted.")
         return INTERRUPTED
+    except OutputError as error:
+        discard_output()
+        return _report(error)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         discard_output()
         return FAILED
@@ -86,7 +89,7 @@ def _run(words: list[str]) -> int:
         return FAILED
     except ExperimentError as error:
         if isinstance(error, OutputError):
-            discard_output()
+            raise
         return _report(error)
     except Exception as error:  # noqa: BLE001 - rim of the process
         return _refuse_usage(error) if isinstance(error, usage_error) else _report_defect(error)

@@ -185,3 +185,16 @@ def test_tags_of_a_viewed_experiment_are_printed_and_not_changed(
 
     assert capsys.readouterr().out == "paper\n"
     assert main(["experiment", "tag", "abcd1234", "odd"]) == FAILED
+
+
+def test_short_way_to_the_profile_fails_like_other_output(
+    manager: InMemoryManager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.add_experiment("abcd1234")
+    manager.documents["/api/v1/nni/experiments/abcd1234/experiment"] = {"id": "abcd1234"}
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr("sys.stdout", full)
+
+        assert main(["experiment", "show", "abcd1234"]) == FAILED
+
+    assert "the output cannot be written: No space left" in capsys.readouterr().err
