@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
+import functools
 import inspect
 import itertools
 import re
@@ -216,13 +217,33 @@ def undocumented_fields(homes: list[type]) -> set[str]:
     return {name for name, _ in fields} - {name for name, described in fields if described}
 
 
-def fields_of(cls: type) -> Iterator[tuple[str, bool]]:
-    """Yield each public field of a class, and whether a docstring follows it."""
-    definition = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(definition, ast.ClassDef)
-    for node, following in itertools.zip_longest(definition.body, definition.body[1:]):
+@functools.cache
+def fields_of(cls: type) -> list[tuple[str, bool]]:
+    """Return each public field of a class, and whether a docstring follows it."""
+    return list(fields_in(body_of(cls), is_enum=issubclass(cls, enum.Enum)))
+
+
+def body_of(cls: type) -> list[ast.stmt]:
+    """Return the statements of a class."""
+    body = tree_of(cls.__module__).body
+    for name in cls.__qualname__.split("."):
+        body = next(
+            node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name
+        )
+    return body
+
+
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    """Return the parsed source of a module; `inspect.getsource` parses it for each class."""
+    return ast.parse(inspect.getsource(import_module(module)))
+
+
+def fields_in(body: list[ast.stmt], *, is_enum: bool) -> Iterator[tuple[str, bool]]:
+    """Yield each public field among statements, and whether a docstring follows it."""
+    for node, following in itertools.zip_longest(body, body[1:]):
         targets: list[ast.expr] = [node.target] if isinstance(node, ast.AnnAssign) else []
-        if isinstance(node, ast.Assign) and issubclass(cls, enum.Enum):
+        if isinstance(node, ast.Assign) and is_enum:
             targets = node.targets
         for target in targets:
             if isinstance(target, ast.Name) and not target.id.startswith("_"):
