@@ -5,6 +5,7 @@ any first value and step, and options may be objects of any type.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -261,7 +262,10 @@ def _check_bounds(name: str, low: float, high: float, step: float | None, *, log
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a value is a number, of those that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, float) or abs(value) <= sys.float_info.max
 
 
 def _outside(value: object, known: SuggestedRange) -> ValueError:

@@ -45,6 +45,7 @@ def test_codes_and_values_lie_in_search_spaces(values: SuggestedRange, examples:
         (float_range("a", 0, 1, 0.25, log=False), 0.3),
         (int_range("a", 1, 9, 2, log=False), 2),
         (int_range("a", 1, 9, 2, log=False), 11),
+        (int_range("a", 1, 9, 2, log=False), 10**400),
         (int_range("a", 1, 9, 1, log=True), 1.5),
         (options_of("a", [1]), True),
     ],
@@ -64,6 +65,7 @@ def test_step_ends_at_or_below_the_upper_bound() -> None:
     [
         (2, 1, None, False, "low"),
         (0, float("inf"), None, False, "high"),
+        (0, 10**400, None, False, "high"),
         (0, 1, 0, False, "step"),
         (1, 2, 0.5, True, "step"),
         (0, 1, None, True, "low"),
