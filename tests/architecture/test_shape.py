@@ -1,6 +1,7 @@
 """Rules of the style guide that no linter checks."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,23 @@ def _lines_of_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 MODULES = list(modules())
 
 
+@functools.cache
+def silent_modules_and_long_functions() -> tuple[list[str], list[str]]:
+    """Return the modules without a docstring and the functions that are too long; parse once."""
+    silent, long = [], []
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        if tree.body and not ast.get_docstring(tree):
+            silent.append(name_of(path))
+        long += [
+            f"{name_of(path)}:{node.lineno} {node.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and _lines_of_code(node) > FUNCTION_LINES
+        ]
+    return silent, long
+
+
 def test_modules_are_short_or_say_why_not() -> None:
     long = [
         f"{name_of(path)}: {lines} lines"
@@ -71,23 +89,13 @@ def test_modules_are_short_or_say_why_not() -> None:
 
 
 def test_modules_say_in_a_docstring_what_they_are_for() -> None:
-    silent = [
-        name_of(path)
-        for path in MODULES
-        if (tree := ast.parse(path.read_text())).body and not ast.get_docstring(tree)
-    ]
+    silent, _ = silent_modules_and_long_functions()
 
     assert silent == []
 
 
 def test_functions_are_short() -> None:
-    long = [
-        f"{name_of(path)}:{node.lineno} {node.name}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and _lines_of_code(node) > FUNCTION_LINES
-    ]
+    _, long = silent_modules_and_long_functions()
 
     assert long == []
 
