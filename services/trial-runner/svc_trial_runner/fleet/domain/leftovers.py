@@ -25,6 +25,12 @@ class Leftover:
     """The pool exists: nothing is removed."""
     removed: bool = False
 
+    @property
+    def own_agents(self) -> list[AgentName]:
+        """The agents whose names are of the pool; on a shared platform others may choose names."""
+        names = map(parse_agent_name, self.agents)
+        return [name for name in names if name is not None and name.pool == self.pool]
+
 
 def leftovers_of(
     names: Iterable[str], installation: str, key: str = "", pools: Iterable[str] = ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
-from svc_trial_runner.fleet.domain.agents import AgentName, parse_agent_name
+from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.leftovers import Leftover, unused, well_named
 from svc_trial_runner.fleet.domain.needs import PoolPlatform
 from svc_trial_runner.fleet.ports import (
@@ -97,8 +97,7 @@ class LeftoverRemoval:
         finally:
             await _close(adapter)
         await self._opener.forget(leftover.pool, key)
-        names = [name for name in map(parse_agent_name, leftover.agents) if name is not None]
-        await self._revoke(names)
+        await self._revoke(leftover.own_agents)
         get_logger().info("leftovers removed", pool=leftover.pool, platform=section.platform)
 
     async def _open(self, pool: str, key: str, section: PoolPlatform) -> PlatformAdapter:

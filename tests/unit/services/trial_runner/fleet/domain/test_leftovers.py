@@ -1,3 +1,4 @@
+from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of, unused, well_named
 
 
@@ -34,3 +35,9 @@ def test_names_that_lead_elsewhere_on_the_machine_of_the_fleet_are_left_out() ->
     ]
 
     assert well_named([*bad, *good]) == good
+
+
+def test_agents_of_another_pool_are_not_those_of_a_leftover() -> None:
+    left = Leftover("exp-old", ("nni-0123abcd-exp-live-1", "nni-0123abcd-exp-old-1", "other"))
+
+    assert left.own_agents == [AgentName("0123abcd", "exp-old", 1)]
