@@ -1,5 +1,6 @@
 """Arguments of a traced call: what is recorded, and what the real callable gets."""
 
+import functools
 import inspect
 import io
 import itertools
@@ -17,8 +18,19 @@ _KEPT_ITERATORS = (io.IOBase, itertools.count, itertools.cycle, itertools.repeat
 _KEPT_PARAMETERS = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
+@functools.lru_cache(maxsize=512)
+def _parameters_of(symbol: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    """Return the parameters of a callable; a search calls the same ones for each candidate."""
+    return tuple(inspect.signature(symbol).parameters.values())
+
+
 def recorded_arguments(
-    symbol: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, kw_only: bool
+    symbol: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    kw_only: bool,
+    is_method: bool = False,
 ) -> Arguments:
     """Return the arguments of a call in the form that is recorded.
 
@@ -27,6 +39,7 @@ def recorded_arguments(
         args: positional arguments.
         kwargs: named arguments.
         kw_only: record positional arguments by name, where the signature has names.
+        is_method: the first parameter is the instance, which is not among the arguments.
 
     Returns:
         Positional and named arguments; iterators are expanded to lists, since they can be read
@@ -41,10 +54,10 @@ def recorded_arguments(
     if not kw_only or not positional:
         return positional, named
     try:
-        parameters = inspect.signature(symbol).parameters.values()
+        parameters = _parameters_of(symbol)
     except (TypeError, ValueError):
         return positional, named  # builtins written in C may have none
-    places = [one for one in parameters if one.kind in _KEPT_PARAMETERS]
+    places = [one for one in parameters if one.kind in _KEPT_PARAMETERS][is_method:]
     if len(positional) > len(places):
         if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
             return positional, named

@@ -227,9 +227,7 @@ def _recording(constructor: Callable[..., None]) -> Callable[..., None]:
             return
         vars(self)[_CONSTRUCTED] = True
         remember_scope(self)
-        recorded = recorded_arguments(
-            functools.partial(constructor, self), args, kwargs, kw_only=True
-        )
+        recorded = recorded_arguments(constructor, args, kwargs, kw_only=True, is_method=True)
         attach(self, type(self), recorded)
 
         def construct() -> None:

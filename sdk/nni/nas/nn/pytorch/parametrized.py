@@ -173,9 +173,7 @@ def _resolving(constructor: Callable[..., None]) -> Callable[..., None]:
             return
         vars(self)[_CONSTRUCTED] = True
         remember_scope(self)
-        recorded = recorded_arguments(
-            functools.partial(constructor, self), args, kwargs, kw_only=True
-        )
+        recorded = recorded_arguments(constructor, args, kwargs, kw_only=True, is_method=True)
         attach(self, type(self), recorded)
         for argument in (*recorded[0], *recorded[1].values()):
             if _is_mutable(argument):

@@ -32,6 +32,16 @@ def test_names_come_from_the_signature() -> None:
     )
 
 
+def test_the_instance_of_a_constructor_is_not_among_its_arguments() -> None:
+    def constructor(self: object, width: int, *, deep: bool = False) -> None: ...
+
+    recorded = recorded_arguments(constructor, (8,), {"deep": True}, kw_only=True, is_method=True)
+
+    assert recorded == ([], {"width": 8, "deep": True})
+    with pytest.raises(ValueError, match="constructor takes at most 1 positional arguments, got 2"):
+        recorded_arguments(constructor, (8, 9), {}, kw_only=True, is_method=True)
+
+
 def test_a_function_of_many_arguments_keeps_them_in_order_if_they_reach_the_rest() -> None:
     assert recorded_arguments(many, (1, 2), {}, kw_only=True) == ([1, 2], {})
     assert recorded_arguments(many, (1,), {}, kw_only=True) == ([], {"one": 1})
