@@ -14,6 +14,7 @@ from nni_proto.runner.v1 import pool_pb2
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.subjects import pool_state_subject
+from tests.support import wait
 from tests.support.axe import violations
 from tests.support.browser import Browser, Page
 from tests.support.experiments import write_experiment
@@ -22,7 +23,7 @@ from tests.support.page_experiment import Shown, browser
 from tests.support.servers import require_binary
 
 __all__ = ["browser"]  # a fixture
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 SCRIPT = """\
 import nni
@@ -57,6 +58,15 @@ def act(page: Page, action: str) -> None:
     page.click("dialog .row.end button:enabled", action)
 
 
+def settle(page: Page) -> None:
+    """Wait until no dialog is open; dismiss the message, which would move the page as it goes."""
+    page.until("!document.querySelector('dialog')")
+    page.until(
+        "!document.querySelector('.notice.done button')"
+        " || void document.querySelector('.notice.done button').click()"
+    )
+
+
 def change_space(page: Page, folder: Path) -> list[str]:
     """Replace the search space, after a try with broken JSON; return what is not accessible."""
     page.click("section[aria-labelledby=space] button:enabled", "Change")
@@ -67,7 +77,7 @@ def change_space(page: Page, folder: Path) -> list[str]:
     found = violations(page)
     page.fill("dialog textarea", json.dumps(SPACE))
     page.click("dialog button:enabled", "Save")
-    page.until("!document.querySelector('dialog')")
+    settle(page)
     return found
 
 
@@ -109,6 +119,7 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     page.screenshot(folder / "actions.png")
     found += violations(page)
     act(page, "Stop")
+    settle(page)
     page.until_text("stopped", "header")
     page.click("section[aria-labelledby=about] button:enabled", "Actions")
     act(page, "Run again")
@@ -123,13 +134,13 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     page.until_text("★")
     page.click(row)
     act(page, "Resume")
-    page.until("!document.querySelector('dialog')")
+    settle(page)
     resumed = shown.rest("check-status")["status"]
     page.click(row)
     page.screenshot(folder / "actions-phone.png")
     found += violations(page)
     act(page, "Stop")
-    page.until("!document.querySelector('dialog')")
+    settle(page)
     page.click(row)
     act(page, "Delete")
     page.until_text("1 experiment")
@@ -165,6 +176,14 @@ def publish_pool(shape: LocalShape) -> None:
     asyncio.run(publish())
 
 
+def wait_printed(shown: Shown) -> None:
+    """Wait until the only trial has printed all its lines, so that its log grows no more."""
+    wait.until(lambda: shown.rest("metric-data"), 150, "a metric")
+    [trial] = shown.rest("trial-jobs")
+    path = f"trial-file/{trial['trialJobId']}/stdout/search?text=line+19999+of"
+    wait.until(lambda: shown.rest(path)["lines"], 60, "the last line")
+
+
 def search_log(page: Page, folder: Path) -> list[str]:
     """Search the log of the open trial, of which the end is shown; return what is inaccessible."""
     page.click("dialog [role=tab]", "Logs")
@@ -192,6 +211,7 @@ def test_machines_show_agents_their_trials_with_logs_and_why_a_pool_does_not_gro
     config = write_experiment(tmp_path / "code", WAITING, maxTrialNumber=1)
     shown = Shown(shape, shape.create(config))
     publish_pool(shape)
+    wait_printed(shown)
     page = shown.visit(browser, "machines", width=1400, height=700)
     page.until_text("QOSMaxJobsPerUser")
     page.until_text("2 agents")

@@ -21,6 +21,8 @@ from tests.support import wait
 from tests.support.chromium import require_chromium
 
 ANSWER_TIMEOUT_S: Final = 60.0
+_ATTEMPTS: Final = 5
+"""Most clicks until one hits an element that moves."""
 _SHOWN: Final = 2000
 """Maximum number of characters of its log in the error about an unexpected exit."""
 _FLAGS: Final = (
@@ -32,6 +34,14 @@ _FLAGS: Final = (
 
 _ENVIRONMENT: Final = {"TZ": "UTC", "LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8"}
 """Environment that makes screenshots equal on all machines."""
+
+
+_LEFT: Final = ("navigated", "context")
+"""Words in the errors about a document that is being replaced."""
+
+
+class DocumentLeftError(RuntimeError):
+    """Error of a script whose document was replaced by another one meanwhile."""
 
 
 class Browser:
@@ -86,7 +96,9 @@ class Browser:
                 raise TimeoutError(f"the browser did not answer {method}")
             if message.get("id") == self._next_id:
                 if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                    text = f"{method}: {message['error']['message']}"
+                    left = method == "Runtime.evaluate" and any(word in text for word in _LEFT)
+                    raise DocumentLeftError(text) if left else RuntimeError(text)
                 result: dict[str, Any] = message["result"]
                 return result
             self.events.append(message)
@@ -175,10 +187,17 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
 
+    def _look(self, script: str) -> Any:
+        """Return the value of an expression; None while the document is being replaced."""
+        try:
+            return self.run(script)
+        except DocumentLeftError:
+            return None
+
     def until(self, script: str, timeout_s: float = 60.0) -> Any:
         """Wait until an expression is true and return its value."""
         whether = f"(() => {{ const it = ({script}); return it instanceof Node ? true : it; }})()"
-        return wait.until(lambda: self.run(whether), timeout_s, script)
+        return wait.until(lambda: self._look(whether), timeout_s, script)
 
     def text(self, selector: str = "body") -> str:
         """Return the visible text of an element."""
@@ -192,19 +211,26 @@ class Page:
     def click(self, selector: str, words: str = "") -> None:
         """Wait until the first matching element that contains `words` stays, and click on it.
 
-        While a page loads, what comes later moves what is there.
+        While a page loads, what comes later moves what is there: a click that has missed the
+        element because of that is repeated.
         """
         centre = _CENTRE % (json.dumps(selector), json.dumps(words))
+        for _ in range(_ATTEMPTS):
+            place = self._place_at_rest(centre, f"{selector} {words}")
+            for kind in ("mousePressed", "mouseReleased"):
+                self.mouse(kind, place["x"], place["y"])
+            if not self._look("window.clickMissed") or self._look(centre) in (None, place):
+                return
+
+    def _place_at_rest(self, centre: str, what: str) -> Any:
         before: Any = None
 
         def at_rest() -> Any:
             nonlocal before
-            last, before = before, self.run(centre)
+            last, before = before, self._look(centre)
             return before if before == last else None
 
-        place = wait.until(at_rest, 60.0, f"{selector} {words} at rest")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, place["x"], place["y"])
+        return wait.until(at_rest, 60.0, f"{what} at rest")
 
     def mouse(self, kind: str, x: float, y: float) -> None:
         """Move, press or release the mouse; `kind` is e.g. `mouseMoved`."""
@@ -262,6 +288,11 @@ _CENTRE: Final = """(() => {
   const one = all.find(fits);
   if (!one) return null;
   one.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+  if (!window.clickTarget) addEventListener("pointerdown", ({ target }) => {
+    window.clickMissed = !window.clickTarget.contains(target);
+  }, true);
+  window.clickTarget = one;
+  window.clickMissed = false;
   const { left, top, width, height } = one.getBoundingClientRect();
   return { x: left + width / 2, y: top + height / 2 };
 })()"""
