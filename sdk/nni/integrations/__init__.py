@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nni.integrations.sklearn import NNISearchCV
     from nni.integrations.tensorboard import report_to_tensorboard
     from nni.integrations.tracking import TrackedTrial
+    from nni.integrations.transformers import TransformersCallback, search_trainer
     from nni.integrations.wandb import report_to_wandb
     from nni.integrations.xgboost import XGBoostCallback
 
@@ -33,12 +34,14 @@ _HOMES = {
     "NNISearchCV": "sklearn",
     "OptunaTuner": "optuna",
     "TrackedTrial": "tracking",
+    "TransformersCallback": "transformers",
     "XGBoostCallback": "xgboost",
     "optuna_samples": "optuna",
     "optuna_search_space": "optuna",
     "report_to_mlflow": "mlflow",
     "report_to_tensorboard": "tensorboard",
     "report_to_wandb": "wandb",
+    "search_trainer": "transformers",
     "to_optuna": "optuna",
 }
 
@@ -50,12 +53,14 @@ __all__ = [
     "NNISearchCV",
     "OptunaTuner",
     "TrackedTrial",
+    "TransformersCallback",
     "XGBoostCallback",
     "optuna_samples",
     "optuna_search_space",
     "report_to_mlflow",
     "report_to_tensorboard",
     "report_to_wandb",
+    "search_trainer",
     "to_optuna",
 ]
 

@@ -66,14 +66,23 @@ class TrainingReports:
             ValueError: a metric to report is missing.
         """
         value = self._value(values)
-        if self.result is None or _is_result(value, self.result, self._final):
-            self.result = value
+        self._note(value)
         if self._trial is None:
             # An experiment ends the process of a trial that is to stop.
             nni.report_intermediate_result(value)
             return False
         self._trial.report(value)
         return self._trial.should_stop()
+
+    def take_up(self, values: Mapping[str, Any]) -> None:
+        """Take an earlier attempt's step into the result; without the metrics, nothing.
+
+        Args:
+            values: see `step`.
+        """
+        names = [self._metric] if isinstance(self._metric, str) else self._metric.values()
+        if all(name in values for name in names):
+            self._note(self._value(values))
 
     def finish(self) -> None:
         """Report the result of the trial, once; without a step before, nothing.
@@ -83,6 +92,10 @@ class TrainingReports:
         if self._trial is None and self.result is not None and not self._is_finished:
             self._is_finished = True
             nni.report_final_result(self.result)
+
+    def _note(self, value: Any) -> None:  # noqa: ANN401 - a number or a dict
+        if self.result is None or _is_result(value, self.result, self._final):
+            self.result = value
 
     def _value(self, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a number or a dict
         if isinstance(self._metric, str):

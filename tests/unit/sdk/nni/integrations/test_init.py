@@ -13,6 +13,7 @@ LIBRARIES = {
     "LightGBMCallback": ("lightgbm",),
     "NNISearchCV": ("sklearn",),
     "OptunaTuner": ("optuna",),
+    "TransformersCallback": ("transformers",),
     "XGBoostCallback": ("xgboost",),
 }
 """Libraries whose absence makes a name unusable."""

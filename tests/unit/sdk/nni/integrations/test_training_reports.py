@@ -118,3 +118,13 @@ def test_a_wrong_argument_is_named(
 ) -> None:
     with pytest.raises(error, match=text):
         TrainingReports(metric, final=final)
+
+
+def test_steps_of_an_earlier_attempt_count_for_the_result_only(metrics: Metrics) -> None:
+    reports = TrainingReports({"default": "loss"}, final="min")
+    reports.take_up({"loss": 1})
+    reports.take_up({"accuracy": 0})
+    reports.step({"loss": 2})
+    reports.finish()
+
+    assert metrics == [("PERIODICAL", {"default": 2}), ("FINAL", {"default": 1})]
