@@ -230,10 +230,9 @@ def secret_from(variable: str | None, argument: str) -> str | None:
     secret = settings.environment().get(variable)
     if not secret:
         # A secret in place of the name must not reach a log.
-        shown = repr(variable) if variable.isidentifier() and variable.isupper() else "another text"
         raise ValueError(
             f"{argument} must be the name of an environment variable that holds the secret, got "
-            f"{shown}; set the variable for the trial"
+            "one that is not set (not shown: it may be the secret); set the variable for the trial"
         )
     return secret
 
