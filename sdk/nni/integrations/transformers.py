@@ -257,13 +257,10 @@ def search_trainer(
             neither an argument nor taken by `model_init`.
 
     Examples:
-        ```python
-        from nni.hpo import LogUniform
-        from nni.integrations import search_trainer
+        With a `Trainer` that has `model_init`:
 
-        best = search_trainer(trainer, {"learning_rate": LogUniform(1e-5, 1e-2)}, n_trials=10)
-        print(best.hyperparameters)
-        ```
+            best = search_trainer(trainer, {"learning_rate": LogUniform(1e-5, 1e-2)}, n_trials=10)
+            print(best.hyperparameters)
     """
     from nni.hpo import optimize  # not a callback's business
 
