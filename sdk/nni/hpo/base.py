@@ -73,6 +73,10 @@ class Tuner(ABC):
     """True if the tuner optimises several metrics. If so, it gets `set_objectives` and whole
     reports; otherwise one number per result, see `nni.hpo.search._scalarization`."""
 
+    imports_failures: ClassVar[bool] = False
+    """True if `import_data` learns a sample with the value NaN as a trial that failed. If so, it
+    gets the failed trials that the tuner did not propose."""
+
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
         """Set the search space, before the first proposal and at each change by the user.

@@ -1,7 +1,7 @@
 """Search whose objective declares its hyperparameters while it runs: `DefineByRunStudy`.
 
 The tuner gets a flat space of all hyperparameters that trials have suggested so far. When a trial
-suggests a new one, the tuner is built again with the larger space and learns all results. Where a
+suggests a new one, the tuner is built again with the larger space and learns all trials. Where a
 trial did not suggest a hyperparameter, its value had no effect, so the tuner learns the result with
 the value that the trial would have got. So any tuner will do, and conditions need no declaration.
 """
@@ -287,6 +287,8 @@ class DefineByRunStudy(ResultTable):
         self._next_id = 0
         self._open: dict[int, _OpenTrial] = {}
         self._outcomes = Outcomes(self._objectives)
+        self._learned: list[tuple[StudyTrial, JsonValue]] = []
+        """Trials that the tuner learns, in the order of `tell`; None for a failed one."""
 
     @property
     def search_space(self) -> dict[str, JsonValue]:
@@ -401,13 +403,16 @@ class DefineByRunStudy(ResultTable):
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
             if value is not None:
                 self._outcomes.add(opened.trial, value)
+            teaches = value is not None or not stopped
+            if teaches:
+                self._learned.append((opened.trial, value))
             if self._ranges.keys() - self._modelled:
                 self._rebuild()
             elif self._inner is None:
                 return
             elif opened.asked is not None and opened.generation == self._generation:
                 self._inner.tell(opened.asked.id, value, stopped=stopped)
-            elif value is not None:
+            elif teaches:
                 self._import(self._inner, opened.trial, value)
 
     def add_trial(
@@ -443,12 +448,13 @@ class DefineByRunStudy(ResultTable):
             trial = StudyTrial(self._next_id, dict(parameters), None, attached)
             self._next_id += 1
             self._outcomes.add(trial, value)
+            self._learned.append((trial, value))
             if self._inner is not None:
                 self._import(self._inner, trial, value)
             return trial
 
     def _rebuild(self) -> None:
-        """Build the inner study for the hyperparameters known now, and import all results."""
+        """Build the inner study for the hyperparameters known now, and teach it all trials."""
         self._modelled = frozenset(self._ranges)
         self._generation += 1
         seed = self._seed
@@ -468,13 +474,18 @@ class DefineByRunStudy(ResultTable):
             warm_start_from=known,
             **self._options,
         )
-        for trial, value in self._outcomes.results:
+        for trial, value in self._learned:
             self._import(self._inner, trial, value)
 
     def _import(self, inner: Study, trial: StudyTrial, value: JsonValue) -> None:
         codes = self._codes(trial.id, trial.parameters)
-        if codes is not None:  # an added trial may lie outside of a range that came later
+        if codes is None:
+            return  # an added trial may lie outside of a range that came later
+        if value is not None:
             inner.add_trial(codes, value)
+        elif not inner.stopped_because:
+            inner.enqueue(codes)
+            inner.tell(inner.ask(), None)
 
     @property
     def best_value(self) -> float:

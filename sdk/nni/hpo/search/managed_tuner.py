@@ -4,6 +4,7 @@
 and in the service.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal, TypeAlias, get_args
 
-from nni.hpo.base import DEFERRED, Resumable, StartLater, Tuner, generate, samples
+from nni.hpo.base import DEFERRED, FAILED, Resumable, StartLater, Tuner, generate, samples
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import MINIMIZED, Objectives
 from nni.hpo.search._scalarization import Scalarizer, TunerResult
@@ -230,13 +231,19 @@ class ManagedTuner(Tuner):
                 self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Close an open trial in the history, and tell the tuner if it proposed the trial."""
+        """Close an open trial; tell the tuner of its own ones, and if others fail."""
         trial = self._open.pop(parameter_id, None)
         if trial is None:
             return  # duplicate report
         self._history.end(trial.key)
         if trial.inner is not None:
             self._tuner.trial_end(trial.inner, success, **kwargs)
+        elif (
+            self._tuner.imports_failures
+            and kwargs.get("event") == FAILED
+            and trial.key not in self._history.results  # else it works
+        ):
+            self._import_results([TunerResult(trial.configuration, math.nan)])
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Record samples as known, dequeue their configurations, and import them into the tuner.

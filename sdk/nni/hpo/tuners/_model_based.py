@@ -79,6 +79,8 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         seed: of all draws; None for different ones in every process.
     """
 
+    imports_failures: ClassVar[bool] = True
+
     prepares: ClassVar[bool] = False
     """True if choosing a vector changes nothing but the generators and the state of the model, so
     that it can be done ahead."""

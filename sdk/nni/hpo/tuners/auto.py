@@ -60,6 +60,7 @@ class AutoTuner(DelegatingTuner):
     """
 
     multi_objective: ClassVar[bool] = True
+    imports_failures: ClassVar[bool] = True
 
     _search: GPSearch | OutcomeSearch
 

@@ -91,6 +91,7 @@ class GPTuner(DelegatingTuner):
     """
 
     multi_objective: ClassVar[bool] = True
+    imports_failures: ClassVar[bool] = True
 
     _search: GPSearch | OutcomeSearch
 

@@ -146,6 +146,7 @@ class TPETuner(Tuner):
     """
 
     multi_objective: ClassVar[bool] = True
+    imports_failures: ClassVar[bool] = True
 
     def __init__(
         self,

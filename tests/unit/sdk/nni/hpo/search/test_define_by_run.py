@@ -1,8 +1,9 @@
 """Search whose objective suggests its hyperparameters."""
 
+import math
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -118,6 +119,40 @@ def test_trial_that_was_asked_before_the_space_grew_is_learned() -> None:
     study.tell(early, early.suggest_int("x", 0, 5) + 100)
 
     assert recorder.learned[-1][1] >= 100
+
+
+class FailureRecorder(Recorder):
+    """`Recorder` that learns failed trials, too."""
+
+    imports_failures: ClassVar[bool] = True
+
+    def __deepcopy__(self, _memory: object) -> "FailureRecorder":
+        copied = FailureRecorder()
+        copied.learned = self.learned
+        return copied
+
+
+@pytest.mark.parametrize(("stopped", "failures"), [(False, 1), (True, 0)])
+def test_failed_trial_is_learned_again_when_a_hyperparameter_is_new(
+    stopped: bool, failures: int
+) -> None:
+    recorder = FailureRecorder()
+    study = DefineByRunStudy(tuner=recorder, stop=NoImprovement(4), seed=0)
+    for value in (None, 1.0, 2.0):
+        trial = study.ask()
+        trial.suggest_int("x", 0, 999)  # drawn for the first trial, then 0
+        study.tell(trial, value, stopped=stopped)
+    recorder.learned.clear()
+    trial = study.ask()
+    trial.suggest_int("new", 0, 0)
+    study.tell(trial, 3.0)
+
+    finite = [value for _, value in recorder.learned if not math.isnan(value)]
+    assert finite == [1.0, 2.0, 3.0]
+    assert len(recorder.learned) == 3 + failures
+    assert all(set(parameters) == {"x", "new"} for parameters, _ in recorder.learned)
+    assert [value for _, value in study.results] == [1.0, 2.0, 3.0]
+    assert study.stopped_because == ""
 
 
 def test_failed_trial_declares_its_hyperparameters() -> None:

@@ -1,5 +1,6 @@
 """Initial configurations, duplicates, earlier results and objectives of a wrapped tuner."""
 
+import math
 from typing import Any, ClassVar
 
 import pytest
@@ -50,6 +51,10 @@ class VectorTuner(RecordingTuner):
 
     def set_objectives(self, objectives: Objectives) -> None:
         self.objectives = objectives
+
+
+class FailureTuner(RecordingTuner):
+    imports_failures: ClassVar[bool] = True
 
 
 class LateTuner(RecordingTuner):
@@ -136,6 +141,39 @@ def test_points_that_break_the_constraints_of_a_later_space_are_not_tried() -> N
     tuner.update_search_space({**SPACE, "_constraints": ["x < 3"]})
 
     assert dict(generate(tuner, [0, 1]).parameters) == {0: {"x": 0}, 1: {"x": 1}}
+
+
+def fail_first(tuner: ManagedTuner, event: str) -> None:
+    generate(tuner, [0])
+    tuner.trial_end(0, False, event=event)
+
+
+@pytest.mark.parametrize(("event", "learned"), [("FAILED", [2]), ("EARLY_STOPPED", [])])
+def test_failure_of_an_enqueued_configuration_is_imported_as_nan(
+    event: str, learned: list[int]
+) -> None:
+    inner = FailureTuner()
+    fail_first(ready(inner, first=({"x": 2},)), event)
+
+    assert [x for x, _ in inner.imported] == learned
+    assert all(math.isnan(value) for _, value in inner.imported)
+
+
+def test_failure_of_an_enqueued_configuration_is_kept_from_a_tuner_that_learns_none() -> None:
+    inner = RecordingTuner()
+    fail_first(ready(inner, first=({"x": 2},)), "FAILED")
+
+    assert inner.imported == []
+
+
+def test_enqueued_configuration_that_fails_after_its_result_has_not_failed() -> None:
+    inner = FailureTuner()
+    tuner = ready(inner, first=({"x": 2},))
+    generate(tuner, [0])
+    tuner.receive_trial_result(0, {"x": 2}, 5)
+    tuner.trial_end(0, False, event="FAILED")
+
+    assert inner.imported == [(2, 5)]
 
 
 def test_replicated_duplicates_run_again() -> None:
