@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from nni.hpo.base import Tuner, generate
+from nni.hpo.base import FAILED, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode, scalar_metric
 from nni.hpo.registry.arguments import Mode
@@ -32,6 +32,9 @@ except ImportError as error:
     raise missing_extra("optuna", "Optuna", "optuna") from error
 
 __all__ = ["NNISampler", "OptunaTuner", "optuna_samples", "optuna_search_space", "to_optuna"]
+
+_EVENTS = {TrialState.FAIL: FAILED, TrialState.PRUNED: "EARLY_STOPPED"}
+"""Events of `Tuner.trial_end` for the states of trials that have no result."""
 
 
 class OptunaTuner(Tuner):
@@ -284,7 +287,9 @@ class NNISampler(BaseSampler):
                 self._tuner.receive_trial_result(
                     number, proposed, values[0], trial_job_id=job, customized=False
                 )
-            self._tuner.trial_end(number, succeeded, trial_job_id=job)
+            event = _EVENTS.get(state)
+            ending = {"event": event} if event else {}
+            self._tuner.trial_end(number, succeeded, trial_job_id=job, **ending)
 
     def _tuner_of(self, study: optuna.Study, space: dict[str, BaseDistribution]) -> Tuner:
         if self._tuner is None or space != self._space:

@@ -143,6 +143,22 @@ def test_failed_trials_do_not_disturb_the_sampler() -> None:
     assert len(study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))) == 8
 
 
+@pytest.mark.parametrize(("error", "learned"), [(ArithmeticError, 2), (optuna.TrialPruned, 0)])
+def test_sampler_learns_where_trials_fail(error: type[Exception], learned: int) -> None:
+    sampler: Any = NNISampler("TPE", search_space={"x": FloatDistribution(-1, 1)}, seed=0)
+    study = optuna.create_study(sampler=sampler)
+
+    def failing(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1, 1)
+        if trial.number in {1, 3}:
+            raise error
+        return x
+
+    study.optimize(failing, n_trials=5, catch=ArithmeticError)
+
+    assert len(sampler._tuner.state()["failed"]) == learned
+
+
 def test_an_exhausted_tuner_stops_the_study() -> None:
     space = {"n": IntDistribution(1, 3)}
     study = optuna.create_study(sampler=NNISampler("GridSearch", search_space=space))
