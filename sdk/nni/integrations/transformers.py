@@ -261,6 +261,14 @@ def search_trainer(
 
             best = search_trainer(trainer, {"learning_rate": LogUniform(1e-5, 1e-2)}, n_trials=10)
             print(best.hyperparameters)
+
+        A Trainer of a ready model has nothing to start each trial from:
+
+        >>> from types import SimpleNamespace
+        >>> from nni.integrations import search_trainer
+        >>> search_trainer(SimpleNamespace(model_init=None), {})
+        Traceback (most recent call last):
+        ValueError: trainer must have model_init, got one with a model; pass model_init=...
     """
     from nni.hpo import optimize  # not a callback's business
 
