@@ -44,7 +44,10 @@ PUBLIC_MODULES: Final = (
 _OPTIONS: Final = """\
     options:
       show_root_heading: false
-      show_root_toc_entry: false"""
+      show_root_toc_entry: false
+      inherited_members:
+        [result, set_user_attr, suggest_categorical, suggest_float, suggest_int, to_dataframe]"""
+"""The inherited members are those that a base without a reference has for several classes."""
 _WITHOUT_DOCUMENTATION: Final = frozenset({"__version__"})
 _NAMED_AFTER_TORCH: Final = "nni.nas.nn.pytorch.mutable_layers"
 """Module of a class for each one of torch, whose documentation is that of torch."""

@@ -103,6 +103,39 @@ class TrainingReports:
         return {key: _number(values, name) for key, name in self._metric.items()}
 
 
+class BoostingCallback:
+    """Base of the callbacks of libraries that train in iterations.
+
+    Args:
+        metric: see `TrainingReports`.
+        trial: see `TrainingReports`.
+        final: see `TrainingReports`.
+        every: number of iterations from one report to the next.
+
+    Raises:
+        ValueError: an argument is wrong.
+        TypeError: `metric` is neither a name nor a dict.
+    """
+
+    def __init__(
+        self,
+        metric: MetricNames,
+        *,
+        trial: StoppableTrial | None = None,
+        final: FinalResult = "last",
+        every: int = 1,
+    ) -> None:
+        super().__init__()  # the base of the library, where there is one
+        check_period(every)
+        self._reports = TrainingReports(metric, trial, final)
+        self._every = every
+
+    @property
+    def result(self) -> Any:  # noqa: ANN401 - a number or a dict
+        """Result of the training so far, for an objective to return; None before a report."""
+        return self._reports.result
+
+
 def metrics_by_name(results: Iterable[tuple[str, str, float]]) -> dict[str, float]:
     """Return metrics under `<data set>-<metric>`, and also under `<metric>` where that is unique.
 

@@ -5,19 +5,12 @@ CatBoost comes with the extra `nni[catboost]`; this module does not import it.
 
 from typing import Any
 
-from nni.integrations._training_reports import (
-    FinalResult,
-    MetricNames,
-    StoppableTrial,
-    TrainingReports,
-    check_period,
-    metrics_by_name,
-)
+from nni.integrations._training_reports import BoostingCallback, metrics_by_name
 
 __all__ = ["CatBoostCallback"]
 
 
-class CatBoostCallback:
+class CatBoostCallback(BoostingCallback):
     """Callback of `fit` of CatBoost's estimators for a trial.
 
     Reports metrics after an iteration. CatBoost calls nothing after the last one: call `finish`
@@ -50,23 +43,6 @@ class CatBoostCallback:
         >>> callback.finish()
         [...] INFO (nni) Final result: 0.6
     """
-
-    def __init__(
-        self,
-        metric: MetricNames,
-        *,
-        trial: StoppableTrial | None = None,
-        final: FinalResult = "last",
-        every: int = 1,
-    ) -> None:
-        check_period(every)
-        self._reports = TrainingReports(metric, trial, final)
-        self._every = every
-
-    @property
-    def result(self) -> Any:  # noqa: ANN401 - a number or a dict
-        """Result of the training so far, for an objective to return; None before a report."""
-        return self._reports.result
 
     def after_iteration(self, info: Any) -> bool:  # noqa: ANN401 - of CatBoost
         """Report the metrics of an iteration; CatBoost calls this.

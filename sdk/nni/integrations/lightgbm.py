@@ -6,14 +6,7 @@ Needs the extra `nni[lightgbm]`.
 from typing import Any
 
 from nni.integrations._extras import missing_extra
-from nni.integrations._training_reports import (
-    FinalResult,
-    MetricNames,
-    StoppableTrial,
-    TrainingReports,
-    check_period,
-    metrics_by_name,
-)
+from nni.integrations._training_reports import BoostingCallback, metrics_by_name
 
 try:
     from lightgbm.callback import CallbackEnv, EarlyStopException
@@ -26,7 +19,7 @@ _ORDER = 20
 """After the callbacks that print and record, before `early_stopping`, which may end the rest."""
 
 
-class LightGBMCallback:
+class LightGBMCallback(BoostingCallback):
     """Callback of `lightgbm.train`, `lightgbm.cv` and LightGBM's estimators for a trial.
 
     Reports metrics of the validation data after an iteration, and the result after the last one.
@@ -61,23 +54,6 @@ class LightGBMCallback:
     """Position among the callbacks of an iteration."""
     before_iteration = False
     """Whether LightGBM calls it before an iteration rather than after it."""
-
-    def __init__(
-        self,
-        metric: MetricNames,
-        *,
-        trial: StoppableTrial | None = None,
-        final: FinalResult = "last",
-        every: int = 1,
-    ) -> None:
-        check_period(every)
-        self._reports = TrainingReports(metric, trial, final)
-        self._every = every
-
-    @property
-    def result(self) -> Any:  # noqa: ANN401 - a number or a dict
-        """Result of the training so far, for an objective to return; None before a report."""
-        return self._reports.result
 
     def __call__(self, env: CallbackEnv) -> None:
         """Report the metrics of an iteration; LightGBM calls this."""

@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nni.integrations._extras import missing_extra
-from nni.integrations._training_reports import (
-    FinalResult,
-    MetricNames,
-    StoppableTrial,
-    TrainingReports,
-    check_period,
-    metrics_by_name,
-)
+from nni.integrations._training_reports import BoostingCallback, metrics_by_name
 
 try:
     from xgboost import collective
@@ -25,7 +18,7 @@ except ImportError as error:
 __all__ = ["XGBoostCallback"]
 
 
-class XGBoostCallback(TrainingCallback):
+class XGBoostCallback(BoostingCallback, TrainingCallback):
     """Callback of `xgboost.train`, `xgboost.cv` and XGBoost's estimators for a trial.
 
     Reports metrics of the evaluation data after an iteration, and the result at the end. In a
@@ -57,24 +50,6 @@ class XGBoostCallback(TrainingCallback):
         [...] INFO (nni) Intermediate result: 0.4...
         [...] INFO (nni) Final result: 0.4...
     """
-
-    def __init__(
-        self,
-        metric: MetricNames,
-        *,
-        trial: StoppableTrial | None = None,
-        final: FinalResult = "last",
-        every: int = 1,
-    ) -> None:
-        super().__init__()
-        check_period(every)
-        self._reports = TrainingReports(metric, trial, final)
-        self._every = every
-
-    @property
-    def result(self) -> Any:  # noqa: ANN401 - a number or a dict
-        """Result of the training so far, for an objective to return; None before a report."""
-        return self._reports.result
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ANN401 - of XGBoost
         """Report the metrics of an iteration; XGBoost calls this.
