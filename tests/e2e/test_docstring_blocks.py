@@ -26,6 +26,7 @@ MODULES = [
 ]
 
 LIBRARIES = {
+    "keras": "keras",
     "mlflow": "mlflow",
     "wandb": "wandb",
     "tensorboard": "tensorboardX",

@@ -9,6 +9,7 @@ import importlib
 TYPE_CHECKING = False  # `typing` would take more than this package may
 if TYPE_CHECKING:
     from nni.integrations.catboost import CatBoostCallback
+    from nni.integrations.keras import KerasCallback
     from nni.integrations.lightgbm import LightGBMCallback
     from nni.integrations.lightning import LightningCallback
     from nni.integrations.mlflow import report_to_mlflow
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CatBoostCallback": "catboost",
+    "KerasCallback": "keras",
     "LightGBMCallback": "lightgbm",
     "LightningCallback": "lightning",
     "NNISampler": "optuna",
@@ -47,6 +49,7 @@ _HOMES = {
 
 __all__ = [
     "CatBoostCallback",
+    "KerasCallback",
     "LightGBMCallback",
     "LightningCallback",
     "NNISampler",

@@ -43,6 +43,20 @@ def test_import_loads_standard_modules_only() -> None:
     assert output_of(code) == "['nni', 'nni.integrations', 'nni.version']\n"
 
 
+def test_a_callback_without_keras_is_an_error_that_names_the_extra() -> None:
+    code = """
+import sys
+import nni.integrations
+sys.modules["keras"] = None
+try:
+    nni.integrations.KerasCallback("loss")
+except ImportError as error:
+    print(error)
+"""
+
+    assert "needs Keras 3; run: pip install 'nni[keras]'" in output_of(code)
+
+
 def test_a_missing_library_is_an_error_that_names_the_extra() -> None:
     code = f"""
 import json, sys
