@@ -69,7 +69,9 @@ class _Stream(Protocol):
 
 
 class TarReader:
-    """Streaming reader of a tar archive's members, with limits for untrusted archives.
+    """Streaming reader of a tar archive's members; the caller must check their names and kinds.
+
+    Names, extended headers and memory of decompressors have limits.
 
     Args:
         file: open at its beginning.
@@ -94,7 +96,8 @@ class TarReader:
             empty = False
             kind, size = header[156:157], _number(header[124:136])
             if kind in {b"x", b"g", b"L", b"K"}:
-                extended_bytes += size
+                # With its block: a few compressed bytes hold many headers without content.
+                extended_bytes += _BLOCK + size
                 content = self._extension(size, extended_bytes)
                 if kind == b"x":
                     attributes |= _pax(content)

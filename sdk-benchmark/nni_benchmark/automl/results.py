@@ -42,7 +42,7 @@ def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
 
 
 def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
-    """Return a text table of each tuner's test score on each fold of each task."""
+    """Return a text table with a row for each task, fold and tuner, and for each skipped task."""
     lines = ["task fold metric tuner score trials"]
     for one in found:
         if isinstance(one, Skipped):
@@ -68,7 +68,7 @@ def rankings_text(results: Sequence[TaskResult]) -> str:
 
 
 def write_reports(found: Sequence[TaskResult | Skipped], folder: Path) -> Path:
-    """Write scores, rankings and plots of a benchmark to `reports/` in a folder; return that.
+    """Write scores, rankings and plots of a benchmark to `reports/` in a folder; return its path.
 
     Graphs need matplotlib; without it there are none.
     """

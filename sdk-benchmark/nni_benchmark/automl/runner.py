@@ -116,7 +116,9 @@ def run_benchmark(
     on_result: Callable[[TaskResult | Skipped], None] | None = None,
     load_data: Callable[[Task, int], Data] = load,
 ) -> list[TaskResult | Skipped]:
-    """Tune by each framework on each fold of each task; return scores, and skipped tasks.
+    """Tune by each framework on each fold; return the list of results and skipped tasks.
+
+    Only a task whose data are missing is skipped.
 
     Args:
         frameworks: one per tuner.

@@ -27,7 +27,7 @@ class HyperoptSearcher:
     packages: tuple[str, ...] = ("hyperopt",)
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether the searcher supports a problem."""
+        """Return whether a problem has one objective."""
         return single_objective(problem)
 
     def search(self, evaluation: Evaluation) -> None:

@@ -36,9 +36,10 @@ class OptunaSearcher:
         return ("optuna", *more.get(self.sampler, ()))
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether Optuna's sampler supports a problem's space, objectives and limits.
+        """Return whether Optuna's sampler supports a problem and is meant for problems like it.
 
-        `tpe-group` differs from `tpe` in nested spaces only; `cma` knows no limits on outcomes.
+        `tpe-group` differs from `tpe` in nested spaces only; `nsga2` is meant for several
+        objectives; `cma` supports one, and no limits on outcomes.
         """
         if self.sampler == "tpe-group" and problem.flat:
             return False

@@ -20,7 +20,7 @@ class SmacSearcher:
     packages: tuple[str, ...] = ("smac", "ConfigSpace")
 
     def takes(self, problem: Problem) -> bool:
-        """See `Searcher`; its spaces support no constraints on products."""
+        """Return whether a problem has one objective, and no limits on parameters or outcomes."""
         return single_objective(problem) and not problem.kinds & {"constrained", "limited"}
 
     def search(self, evaluation: Evaluation) -> None:

@@ -6,7 +6,7 @@ from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 
 class StoredDocuments:
-    """Documents by hash; no service opens one.
+    """Read-only view of the documents in the blob store, by hash; their text is not parsed.
 
     Args:
         blobs: the blob store.

@@ -1,4 +1,4 @@
-"""Users of the bus and callers of the manager that are agents of the fleet, in a file.
+"""Users of the bus and callers of the manager that are agents of the fleet, in two files.
 
 They outlive the supervisor, since agents on other machines do. Two files, readable by this user
 only: one with the passwords, from which the configuration of the bus is made, and an access file of
@@ -45,7 +45,7 @@ class AgentUser:
 
 
 class AgentUsers:
-    """Users of agents, stored at each change before it has an effect.
+    """Registry of the agents' users of the bus and callers of the manager; `save` stores both.
 
     Args:
         home: folder of the installation.
@@ -103,7 +103,7 @@ class AgentUsers:
             self._users.pop(name, None)
 
     def save(self) -> None:
-        """Write both files.
+        """Write the users to their file, and the callers to the access file of the manager.
 
         Raises:
             OSError: one cannot be written.
@@ -115,7 +115,7 @@ class AgentUsers:
         write_private(self.access_file, dump_entries(entries))
 
     def renew_revision(self) -> None:
-        """Draw another revision, by which the bus shows that it has read its users again."""
+        """Draw a new password of `PROBE`, which the bus admits once it has read its users again."""
         self.revision = f"r{secrets.token_urlsafe(24)}"
 
 

@@ -165,7 +165,7 @@ def service_command(
     credentials: socket.socket | None = None,
     demand: socket.socket | None = None,
 ) -> Command:
-    """Return the command that starts a service as `python -P -m`, with its own environment.
+    """Return a service's command: arguments, variables, inherited sockets and secrets.
 
     Args:
         plan: of this run.

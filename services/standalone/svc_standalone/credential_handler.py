@@ -23,7 +23,7 @@ _LAST_RETRY_S: Final = 0.1
 
 
 class CredentialHandler:
-    """Handler of requests for credentials: stores users, has the bus read them, waits for it.
+    """Handler of requests for credentials: stores users, reloads the bus, waits until it has.
 
     Args:
         users: of agents.
@@ -47,7 +47,7 @@ class CredentialHandler:
     async def handle(
         self, requests: Sequence[CredentialRequest]
     ) -> Sequence[IssuedCredentials | ServiceError | None]:
-        """Issue and revoke; return a result for each request once bus and manager know of it."""
+        """Issue and revoke credentials; return a result per request once the bus has reloaded."""
         results = [self._apply(request) for request in requests]
         if all(isinstance(result, ServiceError) for result in results):
             return results
@@ -55,7 +55,7 @@ class CredentialHandler:
         try:
             self._users.save()
             for _ in range(_READS_OF_NEW_ACCOUNTS if issued else 1):
-                await self._have_read()
+                await self._reload_users()
         except OSError as error:
             return [UnavailableError(f"cannot store credentials: {error.strerror}")] * len(results)
         except UnavailableError as error:
@@ -76,8 +76,8 @@ class CredentialHandler:
         except ServiceError as error:
             return error
 
-    async def _have_read(self) -> None:
-        """Have the bus read its users; wait until it has.
+    async def _reload_users(self) -> None:
+        """Write and reload the configuration of the bus; wait until the bus admits the new users.
 
         Raises:
             OSError: its configuration cannot be written.
@@ -99,7 +99,7 @@ class CredentialHandler:
             ) from error
 
     async def _until_admitted(self, *revisions: str) -> None:
-        """Wait until the bus has read the users of one of these revisions."""
+        """Retry without limit until the bus admits the probe user of one of these revisions."""
         delay_s = _FIRST_RETRY_S
         while True:
             for revision in revisions:
@@ -109,7 +109,7 @@ class CredentialHandler:
             delay_s = min(2 * delay_s, _LAST_RETRY_S)
 
     async def _admits(self, revision: str) -> bool:
-        """Return whether the bus has read the users of a revision; wait while it is away."""
+        """Return whether the bus admits the probe user of a revision; wait while it is away."""
         settings = replace(self._settings(), user=PROBE, password=revision)
         connection = Connection(settings)
         try:

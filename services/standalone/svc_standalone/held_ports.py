@@ -108,7 +108,7 @@ class HeldPorts:
 
 
 class DemandedPort:
-    """Port that a listening socket serves until the first client connects.
+    """Placeholder listener of a service on demand; it resets the first connection and closes.
 
     Args:
         held: bound socket of the port, which other sockets of this user may share.
@@ -119,7 +119,7 @@ class DemandedPort:
         self._listening: socket.socket | None = None
 
     async def wait_for_client(self) -> None:
-        """Listen until a client connects, then let a service listen in this socket's place.
+        """Listen until a client connects, then close, so that a service can listen at the port.
 
         The client's connection is reset; gRPC connects again.
         """

@@ -350,7 +350,7 @@ class Quantizer(Compressor):
             for target, settings in targets.items()
         }
         wrapper = ModuleWrapper(module, name, {}, quantizers, followers)
-        _start(wrapper)
+        _start_quantizers(wrapper)
         return wrapper
 
     def _target_quantizer(
@@ -362,12 +362,12 @@ class Quantizer(Compressor):
         return self.make_target_quantizer(settings, place)
 
     def _observer(self, settings: QuantizationSettings, place: TargetPlace) -> RangeQuantizer:
-        """Return what observes a target that is not quantized."""
+        """Return an observer of the range of a target that is not quantized."""
         return RangeQuantizer(settings, place, average="moving")
 
 
-def _start(wrapper: ModuleWrapper) -> None:
-    """Initialise the quantizers of a module, those of parameters by their values."""
+def _start_quantizers(wrapper: ModuleWrapper) -> None:
+    """Move a module's quantizers to its device; initialise those of parameters by their values."""
     parameters = {name: one.detach() for name, one in wrapper.effective_parameters().items()}
     any_tensor = next(iter((*wrapper.module.parameters(), *wrapper.module.buffers())), None)
     if any_tensor is not None:

@@ -60,7 +60,7 @@ class ExplorationStatus:
 
 @dataclass(frozen=True, slots=True)
 class ExploredModel:
-    """Candidate with a final metric."""
+    """Candidate's choices by label, and the final metric of its trial as reported."""
 
     trial_id: str
     """Id of its trial."""
@@ -240,7 +240,7 @@ def status_of(found: experiment_pb2.Experiment) -> ExplorationStatus:
 
 
 def explored_model(trial_id: str, metric: object, sample: Mapping[str, Any]) -> ExploredModel:
-    """Return the model of a trial; that of a one-shot search is in its result.
+    """Return a trial's choices and metric; those of a one-shot search are both in its result.
 
     Args:
         trial_id: id of the trial.

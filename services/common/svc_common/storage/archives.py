@@ -1,4 +1,4 @@
-"""Tar archives of folders: packed without links, unpacked safely whatever their origin.
+"""Tar archives of folders: links are packed as files; any archive is unpacked safely.
 
 Archives are read by `nni_wire.tar_reader`, not by `tarfile`: what that follows, and what it takes
 from a header, differs between patch versions of Python, and several write outside of the folder.
@@ -158,7 +158,7 @@ def _refusal(refused: list[Member]) -> str:
 
 
 def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-    """Pack a folder's regular files and folders into a tar archive; return their number.
+    """Pack a folder's files, folders, and links as files into a tar archive; return their number.
 
     A link to a regular file in the same folder is packed as that file. Other links, sockets and
     devices are left out. Owners are not recorded. Times are, since programs select the newest file

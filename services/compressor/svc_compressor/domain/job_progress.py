@@ -72,7 +72,7 @@ class JobProgress:
                 self.wanted = False
 
     def next_report(self) -> reports.Report | None:
-        """Return the report that is due; None while the manager or a trial has to act.
+        """Return the due report, marking `Started` as sent; None while manager or trial has to act.
 
         The same report is returned until its effect is in the log, but for `Started`, which is
         returned once for each generation.

@@ -22,7 +22,7 @@ _CLOSING = {"NO_MORE_TRIAL": False, "DONE": True}
 
 
 class Exploration:
-    """State of one exploration.
+    """State of one exploration, folded from its log and the outputs of its strategy's process.
 
     Attributes:
         generation: number of starts, resumptions included; 0 before the first one.
@@ -95,16 +95,16 @@ class Exploration:
         return any(isinstance(line, strategy_lines.Ended) for line in self._lines)
 
     def take_lines(self) -> list[strategy_lines.StrategyInput]:
-        """Return what the strategy's process is to be sent, once."""
+        """Return and clear the lines to send to the strategy's process."""
         lines, self._lines = self._lines, []
         return lines
 
     def fail(self, reason: str) -> None:
-        """Give the exploration up: its strategy cannot run."""
+        """Store why the strategy cannot run; the next report gives the exploration up."""
         self._failure = self._failure or reason
 
     def drop_process(self) -> None:
-        """Forget what a process has submitted that was not reported: it has ended.
+        """Discard submissions that were not reported: their process has ended.
 
         A strategy that is exhausted has no other process.
         """
@@ -169,7 +169,7 @@ class Exploration:
         # The manager forgets requests, and candidates without a trial. Those whose trial was
         # stopped with the experiment are submitted again.
         forgotten = {*self._keys.values(), *self._cancelled}
-        self._lines = [line for line in self._lines if not _is_over(line, forgotten)]
+        self._lines = [line for line in self._lines if not _is_obsolete(line, forgotten)]
         self._keys.clear()
         self._cancelled.clear()
         self._requests.clear()
@@ -229,7 +229,7 @@ class Exploration:
     # Output of the strategy's process
 
     def apply(self, output: strategy_lines.StrategyOutput) -> None:
-        """Apply what the strategy's process has sent."""
+        """Apply an output of the strategy's process."""
         match output:
             case strategy_lines.Ready():
                 self.is_ready = True
@@ -266,7 +266,7 @@ class Exploration:
         return reports.GaveUp(self.generation, self._failure)
 
     def _answer(self) -> reports.Report | None:
-        """Answer a request once there is a candidate, or an end: deferral costs a message."""
+        """Return the answer to a request once there is a candidate, or an end; else None."""
         for request_id, ids in self._requests.items():
             if request_id in self._answered:
                 continue
@@ -289,7 +289,7 @@ class Exploration:
         return reports.CandidatesGenerated("", candidates) if candidates else None
 
     def _take(self, ids: list[int] | tuple[int, ...]) -> tuple[tuple[int, Candidate], ...]:
-        """Bind candidates to ids; none during a pause."""
+        """Bind queued candidates to ids and return the pairs; none during a pause."""
         if self.concurrency < 1:
             return ()
         count = min(len(ids), len(self._queue))
@@ -298,7 +298,7 @@ class Exploration:
         return taken
 
     def _end(self) -> reports.Report | None:
-        """Report the end to ids that were deferred, after all candidates are in the log."""
+        """Return the report that ends deferred ids once all candidates are in the log; or None."""
         is_due = self._is_end and bool(self._deferred) and not self._sent
         if not is_due or self._end_sent:
             return None
@@ -306,8 +306,8 @@ class Exploration:
         return reports.CandidatesGenerated("", (), exhausted=True)
 
 
-def _is_over(line: strategy_lines.StrategyInput, forgotten: set[str]) -> bool:
-    """Return whether a line is about an earlier generation only."""
+def _is_obsolete(line: strategy_lines.StrategyInput, forgotten: set[str]) -> bool:
+    """Return whether a new generation drops a line: open, close, or of a forgotten candidate."""
     match line:
         case strategy_lines.Closed() | strategy_lines.Opened():
             return True

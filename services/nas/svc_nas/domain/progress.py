@@ -16,7 +16,7 @@ _ARCHITECTURE: Final = "architecture"
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """Candidate with a final metric."""
+    """Candidate's choices by label, and the final metric of its trial as reported."""
 
     trial_id: str
     sample: object
@@ -32,7 +32,7 @@ class RankedModel:
 
 
 class Progress:
-    """Counts of candidates, and the models that were measured.
+    """Fold of an exploration's log: its state, counts of candidates, and models with a metric.
 
     Attributes:
         setup: how the exploration was created; None before that.
@@ -113,7 +113,7 @@ class Progress:
 
 
 def _ranked(trial_id: str, sample: object, metric: object) -> RankedModel:
-    """Return the model of a trial; that of a one-shot search is in its result."""
+    """Return a trial's choices and metric; those of a one-shot search are both in its result."""
     if sample or not isinstance(metric, dict) or _ARCHITECTURE not in metric:
         return RankedModel(trial_id, sample, metric)
     measured = {name: value for name, value in metric.items() if name != _ARCHITECTURE}

@@ -80,7 +80,10 @@ class LoginEnvironments:
         self._captured: ClientEnvironment | None = None
 
     async def load(self, path: str) -> ClientEnvironment:
-        """Return the environment of this machine; a file of another machine is not looked at.
+        """Run login scripts and setup lines at the first call; return their variables, cached.
+
+        Args:
+            path: file of the client's environment, which is of another machine; without effect.
 
         Raises:
             LaunchError: a line has failed, or lasts too long; the next call tries again.

@@ -10,7 +10,7 @@ from svc_trial_runner.fleet.adapters.slurm.listings import JobStage, SlurmJob
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Meaning of Slurm's words."""
+    """Meaning of a state, reason or message of Slurm, with its remedy."""
 
     text: str
     remedy: str = ""
@@ -128,7 +128,7 @@ _REFUSALS: Final[tuple[tuple[str, Cause], ...]] = (
 
 
 def pending_reason(job: SlurmJob) -> str:
-    """Return why a job is pending, in Slurm's words, with their meaning if it is known."""
+    """Return why a job is pending: Slurm's words, with meaning and remedy if they are known."""
     if not job.reason:
         return ""
     cause = pending_cause(job.reason)
@@ -146,7 +146,7 @@ def pending_cause(reason: str) -> Cause:
 
 
 def end_reason(job: SlurmJob) -> str:
-    """Return why a job has ended, in Slurm's words; empty: its agent ended by itself, in order."""
+    """Return why a job has ended: Slurm's words, meaning, remedy; empty if it is COMPLETED."""
     cause = _ENDED.get(job.state)
     if cause is not None and not cause.text:
         return ""
@@ -167,7 +167,7 @@ def end_reason(job: SlurmJob) -> str:
 
 
 def job_reason(job: SlurmJob) -> str:
-    """Return the reason that is shown of a job in any state."""
+    """Return why a job is pending or has ended, else its state; empty while it runs."""
     match job.stage:
         case JobStage.PENDING:
             return pending_reason(job)
@@ -178,7 +178,7 @@ def job_reason(job: SlurmJob) -> str:
 
 
 def refusal(errors: str) -> Cause:
-    """Return the meaning of what a command printed when it failed; its text has Slurm's words."""
+    """Return the cause of a failed command by its stderr; the text ends with Slurm's words."""
     words = " ".join(line.strip() for line in errors.splitlines() if line.strip())[:400]
     for pattern, cause in _REFUSALS:
         if re.search(pattern, words):
