@@ -10,14 +10,13 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
-
-import psutil
 
 from nni.experiment.endpoint import Endpoint, endpoint_path, read_endpoint
 from nni.experiment.environment import nni_home, supervisor_environment
@@ -202,14 +201,33 @@ def stop_local_shape() -> bool:
     if endpoint is None:
         return False
     check_local(endpoint)
-    with contextlib.suppress(psutil.NoSuchProcess):
-        supervisor = psutil.Process(endpoint.supervisor_pid)
-        supervisor.terminate()
-        try:
-            supervisor.wait(_STOP_TIMEOUT_S)
-        except psutil.TimeoutExpired as error:
-            raise ServiceFailedError(
-                f"the supervisor (pid {supervisor.pid}) did not end within {_STOP_TIMEOUT_S:g} s; "
-                f"see {supervisor_log()}"
-            ) from error
+    if not end_process(endpoint.supervisor_pid, _STOP_TIMEOUT_S):
+        raise ServiceFailedError(
+            f"the supervisor (pid {endpoint.supervisor_pid}) did not end within "
+            f"{_STOP_TIMEOUT_S:g} s; see {supervisor_log()}"
+        )
     return True
+
+
+def end_process(pid: int, timeout_s: float) -> bool:
+    """Send SIGTERM to a process and wait for its end; return whether it has ended.
+
+    An ended process counts as ended while its parent has not reaped it: in a container the first
+    process, which inherits orphans, often reaps none.
+
+    Args:
+        pid: of the process; one that does not exist has ended.
+        timeout_s: limit of the wait.
+    """
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        ends = select.poll()
+        ends.register(descriptor, select.POLLIN)
+        return bool(ends.poll(timeout_s * 1000))
+    finally:
+        os.close(descriptor)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from nni.experiment.endpoint import endpoint_path, read_endpoint
 from nni.experiment.errors import RefusedError, ServiceFailedError, UnreachableError
 from nni.experiment.local_shape import (
     SUPERVISOR_MODULE,
+    end_process,
     ensure_local_shape,
     recovered_endpoint,
     running_endpoint,
@@ -131,3 +134,34 @@ def test_broken_endpoint_file_counts_as_none(text: str) -> None:
 def test_nothing_up_says_what_to_do() -> None:
     with pytest.raises(UnreachableError, match="nnictl create --config"):
         running_endpoint()
+
+
+def test_process_that_its_parent_does_not_reap_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert end_process(child.pid, timeout_s=60)
+
+        # Still a zombie: nothing has waited for it yet.
+        assert os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT) is not None
+        assert child.wait() == -signal.SIGTERM
+
+
+def test_process_that_ignores_the_request_has_not_ended() -> None:
+    script = (
+        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {15}); print(flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+
+        assert not end_process(child.pid, timeout_s=0)
+
+        child.communicate(b"\n")
+
+
+def test_process_that_does_not_exist_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+
+    assert end_process(child.pid, timeout_s=0)
