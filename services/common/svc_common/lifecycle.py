@@ -16,7 +16,6 @@ A service's `__main__` is three lines:
 """
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,6 +27,7 @@ from svc_common.errors import ServiceError
 from svc_common.garbage_collection import GcFreezer
 from svc_common.inspection import forbid_inspection
 from svc_common.logs import configure, get_logger
+from svc_common.readiness import announce_failure, announce_ready
 from svc_common.socket_loop import SocketLoop
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
 from svc_common.telemetry.health_listener import HealthListener
@@ -241,27 +241,6 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
             return runner.run(run(build, grace_s, watchdog))
     finally:
         freezer.stop()
-
-
-def announce_ready(facts: Mapping[str, str]) -> None:
-    """Write `{"ready": true, …}` with addresses to the supervisor's pipe, and close it."""
-    _announce({"ready": True, **facts})
-
-
-def announce_failure(message: str) -> None:
-    """Write `{"ready": false, "error": …}` to the supervisor's pipe, and close it."""
-    _announce({"ready": False, "error": message})
-
-
-def _announce(line: Mapping[str, object]) -> None:
-    descriptor = environment.integer(environment.NNI_READY_FD, -1)
-    if descriptor < 0:
-        return
-    try:
-        os.write(descriptor, (json.dumps(line) + "\n").encode())
-        os.close(descriptor)
-    except OSError as error:  # the supervisor has ended
-        get_logger().warning("readiness not announced", error=str(error))
 
 
 async def _build_unless_stopped(service: Service, build: Build) -> bool:

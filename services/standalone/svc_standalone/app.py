@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nni_wire.folders import BUS_FOLDER
 from svc_common import environment
@@ -19,10 +19,9 @@ from svc_common.credential_channel import CredentialServer
 from svc_common.errors import ServiceError
 from svc_common.inspection import forbid_inspection
 from svc_common.kept_listeners import ListenerKeeper
-from svc_common.lifecycle import announce_failure, announce_ready
 from svc_common.logs import configure, get_logger
-from svc_common.messaging.nats_settings import NatsSettings
 from svc_common.messaging.permissions import FLEET, BusUser
+from svc_common.readiness import announce_failure, announce_ready
 from svc_common.storage.own_files import place_for_file, private_folder
 from svc_common.subjects import COMPRESSOR, NAS
 from svc_common.tasks import StoppedError, TaskOwner, result_unless
@@ -55,6 +54,9 @@ from svc_standalone.fleet_demand import FleetDemand
 from svc_standalone.held_ports import HeldPorts
 from svc_standalone.settings import Settings
 from svc_standalone.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from svc_common.messaging.nats_settings import NatsSettings
 
 LOG_FILE: Final = "supervisor.log"
 
@@ -229,8 +231,10 @@ class BusPort:
         """
         write_bus_config(self.plan, self._agents())
 
-    def bus_settings(self) -> NatsSettings:
+    def bus_settings(self) -> "NatsSettings":
         """Return how this process reaches the bus, without a user."""
+        from svc_common.messaging.nats_settings import NatsSettings
+
         return NatsSettings(self.plan.nats_url, owner=os.geteuid())
 
     def on_redrawn(self, call: Callable[[str], None]) -> None:

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from svc_common.credential_channel import CredentialRequest, IssuedCredentials
 from svc_common.errors import ServiceError, UnauthenticatedError, UnavailableError
 from svc_common.logs import get_logger
-from svc_common.messaging.nats_connection import Connection
-from svc_common.messaging.nats_settings import NatsSettings
 from svc_standalone.agent_users import PROBE, AgentUsers
+
+if TYPE_CHECKING:
+    from svc_common.messaging.nats_settings import NatsSettings
 
 RELOAD_S: Final = 40.0
 """Time limit for the bus to read its users again; a bus that is restarted reads them, too."""
@@ -37,7 +38,7 @@ class CredentialHandler:
         users: AgentUsers,
         write: Callable[[], None],
         reload: Callable[[], None],
-        settings: Callable[[], NatsSettings],
+        settings: "Callable[[], NatsSettings]",
     ) -> None:
         self._users = users
         self._write = write
@@ -110,6 +111,9 @@ class CredentialHandler:
 
     async def _admits(self, revision: str) -> bool:
         """Return whether the bus admits the probe user of a revision; wait while it is away."""
+        # Loaded with the first agent: a supervisor without a fleet needs no client of the bus.
+        from svc_common.messaging.nats_connection import Connection
+
         settings = replace(self._settings(), user=PROBE, password=revision)
         connection = Connection(settings)
         try:

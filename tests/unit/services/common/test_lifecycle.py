@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.lifecycle import Heartbeat, Service, announce_failure, announce_ready, run
+from svc_common.lifecycle import Heartbeat, Service, run
 from tests.support import wait
 from tests.support.ports import free_port
 
@@ -142,24 +142,6 @@ async def test_first_stop_names_the_exit_code() -> None:
         return {}
 
     assert await run(build) == 75
-
-
-@pytest.mark.parametrize("ready", [True, False])
-def test_readiness_is_one_line_on_the_inherited_pipe(
-    ready: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader, writer = os.pipe()
-    monkeypatch.setenv("NNI_READY_FD", str(writer))
-
-    if ready:
-        announce_ready({"grpc": "127.0.0.1:1"})
-    else:
-        announce_failure("port 8080 is taken")
-
-    with os.fdopen(reader) as pipe:
-        line = json.loads(pipe.read())
-    expected = {"grpc": "127.0.0.1:1"} if ready else {"error": "port 8080 is taken"}
-    assert line == {"ready": ready, **expected}
 
 
 async def test_heartbeat_is_written_while_the_loop_runs_and_never_blocks() -> None:

@@ -99,3 +99,14 @@ def test_file_system_without_locks_is_named_when_the_start_is_refused(tmp_path: 
         refused = json.loads(report.read())
     assert done.returncode == 1
     assert refused["error"].startswith(f"cannot use {tmp_path / 'home'}: No locks available")
+
+
+def test_supervisor_without_a_fleet_loads_no_client_of_the_bus_and_no_grpc() -> None:
+    program = (
+        "import sys, svc_standalone.app; "
+        "print(*{'grpc', 'nats', 'prometheus_client'} & sys.modules.keys())"
+    )
+
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert loaded.stdout.split() == []
