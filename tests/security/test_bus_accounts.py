@@ -45,7 +45,10 @@ USERS = {
     "fleet": fleet_user(),
 }
 POOLS = ("local", "shared", "gpu", "exp-own")
-CONSUMERS = tuple(subjects.pool_consumer(pool) for pool in POOLS)
+CONSUMERS = (
+    *(subjects.pool_consumer(pool) for pool in POOLS),
+    *(subjects.retry_consumer(pool) for pool in POOLS),
+)
 _OF_A_STREAM = [
     "STREAM.CREATE",
     "STREAM.UPDATE",
@@ -106,6 +109,7 @@ TARGETS = (
     subjects.inbox_subject("e", "box-2"),
     subjects.task_subject("local"),
     subjects.task_subject("gpu"),
+    subjects.retry_subject("gpu"),
     subjects.log_subject("e", "t"),
     subjects.control_subject("box-1"),
     subjects.control_subject("box-2"),
@@ -164,8 +168,9 @@ class World:
             found[f"messages of {stream}"] = {
                 subject: count for subject, count in messages.items() if subject not in OWN
             }
-        consumer = await stream_api.api("CONSUMER.INFO.TASKS.pool-gpu")
-        found["tasks held in another pool"] = consumer["num_ack_pending"]
+        for name in ("pool-gpu", "retry-gpu"):
+            consumer = await stream_api.api(f"CONSUMER.INFO.TASKS.{name}")
+            found[f"tasks of {name} held in another pool"] = consumer["num_ack_pending"]
         for connection in self.listeners:
             await connection.flush()
         return {**found, "received": sorted(self.received)}
@@ -213,14 +218,16 @@ async def fill(manager: NatsBus, world: World) -> None:
     await manager.inbox.publish("e", "dispatcher", b"parameters", message_id="1")
     manager.log_lines.publish("e", "t", b"output")
     await manager.last_values.publish(subjects.pool_need_subject("local"), b"need")
-    for pool in POOLS:
-        await manager.tasks.publish(pool, b"", message_id=pool)
+    for ahead in (False, True):
+        for pool in POOLS:
+            await manager.tasks.publish(pool, b"", message_id=f"{pool} {ahead}", ahead=ahead)
     async with NatsBus(
         replace(login(world.folder, world.server.url, "box-3"), owns_streams=False)
     ) as agent:
         feed = await agent.tasks.pull("gpu")
-        feed.grant(1)
-        await anext(aiter(feed))
+        feed.grant(2)
+        for _ in range(2):
+            await anext(aiter(feed))
 
 
 def requests_of(user: BusUser) -> Iterator[tuple[str, bytes]]:
@@ -235,7 +242,7 @@ def requests_of(user: BusUser) -> Iterator[tuple[str, bytes]]:
             yield subject, last
         elif subject.startswith("$JS.ACK."):
             # An answer without payload, for the task that an attack before has pulled.
-            sequence = POOLS.index(subject.split(".")[3].removeprefix("pool-")) + 1
+            sequence = CONSUMERS.index(subject.split(".")[3]) + 1
             yield subject.replace(">", f"1.{sequence}.1.1.0"), b"+WPI"
         elif "STREAM." in subject:
             yield subject, last

@@ -4,7 +4,7 @@
 |---|---|---|
 | `EXPERIMENTS` | `nni.experiment.<exp>.event` | log, kept until the experiment is deleted |
 | `INBOX` | `nni.inbox.<exp>.<source>` | log, read in order, trimmed behind the slowest cursor |
-| `TASKS` | `nni.task.<pool>` | work queue, pulled |
+| `TASKS` | `nni.task.<pool>`, `nni.retry.<pool>` | work queue, pulled; retries first |
 | `LOGS` | `nni.log.<exp>.<trial>` | log, limited by age and size |
 | `POOLS` | `nni.pool.<pool>.<kind>`: see `ALL_POOL_NEEDS`, … | the last of each |
 | none | `nni.control.<runner>`, `nni.presence.<runner>`, `nni.live.<exp>` | not stored |
@@ -32,6 +32,7 @@ CLOSED_INBOXES: Final = "nni.closed.inbox"
 """Subject of the stream of INBOX messages while its messages are numbered again; it is never
 published to."""
 ALL_TASKS: Final = "nni.task.*"
+ALL_RETRIES: Final = "nni.retry.*"
 ALL_LOGS: Final = "nni.log.*.*"
 ALL_POOL_NEEDS: Final = "nni.pool.*.need"
 ALL_POOL_STATES: Final = "nni.pool.*.state"
@@ -158,9 +159,19 @@ def pool_of_task(subject: str) -> str:
     return _parts(_TASK, subject)[0]
 
 
+def retry_subject(pool: str) -> str:
+    """Return the subject of the tasks of one pool that agents get before all others."""
+    return f"nni.retry.{check_id('pool', pool)}"
+
+
 def pool_consumer(pool: str) -> str:
     """Return the durable consumer that all agents of a pool share."""
     return f"pool-{check_id('pool', pool)}"
+
+
+def retry_consumer(pool: str) -> str:
+    """Return the durable consumer of the tasks that a pool's agents get before all others."""
+    return f"retry-{check_id('pool', pool)}"
 
 
 def log_subject(experiment_id: str, trial_id: str) -> str:

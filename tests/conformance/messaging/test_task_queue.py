@@ -42,6 +42,7 @@ async def test_pool_may_be_opened_often_and_before_anything_is_published(
 
 async def test_closed_pool_has_no_tasks_and_may_be_opened_again(bus: Bus, pool: str) -> None:
     await publish(bus, pool, "a")
+    await bus.tasks.publish(pool, b"first", message_id=f"{pool}/first", ahead=True)
 
     await bus.tasks.close_pool(pool)
     await bus.tasks.close_pool(pool)
@@ -78,6 +79,46 @@ async def test_as_many_are_delivered_as_granted(bus: Bus, pool: str) -> None:
         taken.append(await waiting)
 
     assert [task.payload for task in taken] == [b"a", b"b", b"c"]
+
+
+async def test_task_ahead_comes_before_older_ones(bus: Bus, pool: str) -> None:
+    await publish(bus, pool, "a", "b")
+    await bus.tasks.publish(pool, b"first", message_id=f"{pool}/first", ahead=True)
+    await bus.tasks.publish(pool, b"second", message_id=f"{pool}/second", ahead=True)
+
+    async with aclosing(await bus.tasks.pull(pool)) as feed:
+        taken = []
+        for _ in range(4):
+            feed.grant(1)
+            taken.append((await anext(feed)).payload)
+
+    assert taken == [b"first", b"second", b"a", b"b"]
+
+
+async def test_task_ahead_reaches_a_standing_grant(bus: Bus, pool: str) -> None:
+    async with aclosing(await bus.tasks.pull(pool)) as feed:
+        feed.grant(2)
+        await bus.tasks.publish(pool, b"first", message_id=f"{pool}/first", ahead=True)
+        first = await anext(feed)
+        await publish(bus, pool, "a")
+        second = await anext(feed)
+
+        assert (first.payload, second.payload, feed.granted) == (b"first", b"a", 0)
+
+
+async def test_tasks_of_both_kinds_together_are_not_more_than_granted(bus: Bus, pool: str) -> None:
+    async with aclosing(await bus.tasks.pull(pool)) as feed:
+        feed.grant(1)
+        await publish(bus, pool, "a")
+        await anext(feed)
+        await bus.tasks.publish(pool, b"first", message_id=f"{pool}/first", ahead=True)
+        waiting = asyncio.ensure_future(anext(feed))
+        await asyncio.wait({waiting}, timeout=PATIENCE_S)
+        assert not waiting.done()
+
+        feed.grant(1)
+
+        assert (await waiting).payload == b"first"
 
 
 async def test_task_published_later_reaches_a_standing_grant(bus: Bus, pool: str) -> None:

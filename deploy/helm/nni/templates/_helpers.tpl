@@ -389,7 +389,9 @@ accounts {
       {service: {account: "NNI", subject: "nni.presence.*"}}
       {service: {account: "NNI", subject: "nni.log.*.*"}}
       {service: {account: "NNI", subject: "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}, to: "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}"}
+      {service: {account: "NNI", subject: "$JS.API.CONSUMER.MSG.NEXT.TASKS.retry-{{ $pool.name }}"}, to: "nni.api.CONSUMER.MSG.NEXT.TASKS.retry-{{ $pool.name }}"}
       {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-{{ $pool.name }}.>"}}
+      {service: {account: "NNI", subject: "$JS.ACK.TASKS.retry-{{ $pool.name }}.>"}}
       {stream: {account: "NNI", subject: "nni.control.*"}}
       {service: {account: "user-fleet", subject: "nni.presence.*"}}
       {stream: {account: "user-fleet", subject: "nni.control.*"}}
@@ -398,7 +400,7 @@ accounts {
       {
         user: "pool-{{ $pool.name }}", password: $NNI_NATS_POOL_{{ $index }}_PASSWORD
         permissions: {
-          publish: {allow: ["nni.inbox.*.*", "nni.presence.*", "nni.log.*.*", "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}", "$JS.ACK.TASKS.pool-{{ $pool.name }}.>", "_INBOX.pool-{{ $pool.name }}.>"], deny: ["nni.inbox.*.compressor", "nni.inbox.*.dispatcher", "nni.inbox.*.nas"]}
+          publish: {allow: ["nni.inbox.*.*", "nni.presence.*", "nni.log.*.*", "nni.api.CONSUMER.MSG.NEXT.TASKS.pool-{{ $pool.name }}", "nni.api.CONSUMER.MSG.NEXT.TASKS.retry-{{ $pool.name }}", "$JS.ACK.TASKS.pool-{{ $pool.name }}.>", "$JS.ACK.TASKS.retry-{{ $pool.name }}.>", "_INBOX.pool-{{ $pool.name }}.>"], deny: ["nni.inbox.*.compressor", "nni.inbox.*.dispatcher", "nni.inbox.*.nas"]}
           subscribe: {allow: ["nni.control.*", "_INBOX.pool-{{ $pool.name }}.>"]}
         }
       }

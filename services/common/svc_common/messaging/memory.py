@@ -218,7 +218,9 @@ class InMemoryTaskQueue:
     def __init__(self, bus: "InMemoryBus") -> None:
         self._bus = bus
 
-    async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
+    async def publish(
+        self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
+    ) -> int:
         """Queue a task for a pool's agents, once per message id; return its sequence."""
         subjects.task_subject(pool)
         await self._bus.ready(payload)
@@ -227,7 +229,7 @@ class InMemoryTaskQueue:
         if known is not None:
             return known
         sequence = broker.task_ids[message_id] = next(broker.numbers)
-        broker.tasks[sequence] = QueuedTask(pool, payload)
+        broker.tasks[sequence] = QueuedTask(pool, payload, ahead)
         broker.offer()
         return sequence
 

@@ -43,6 +43,7 @@ class QueuedTask:
 
     pool: str
     payload: bytes
+    ahead: bool = False
     feed: TaskReceiver | None = None
     deliveries: int = 0
     timer: asyncio.TimerHandle | None = None
@@ -134,12 +135,11 @@ class InMemoryBroker:
             self.offer()
 
     def offer(self) -> None:
-        """Deliver waiting tasks, oldest first, to feeds of their pool that have credit."""
+        """Deliver waiting tasks to feeds with credit: those ahead, then others, oldest first."""
         if not self.up.is_set():
             return
-        for sequence, queued in self.tasks.items():
-            if queued.feed is not None:
-                continue
+        waiting = [item for item in self.tasks.items() if item[1].feed is None]
+        for sequence, queued in sorted(waiting, key=lambda item: not item[1].ahead):
             for feed in self.feeds:
                 if feed.pool == queued.pool and feed.granted > 0:
                     self._deliver(sequence, queued, feed)

@@ -311,7 +311,7 @@ def stream_configs(replicas: int) -> Mapping[str, Mapping[str, object]]:
         },
         subjects.STREAM_TASKS: {
             **common,
-            "subjects": [subjects.ALL_TASKS],
+            "subjects": [subjects.ALL_TASKS, subjects.ALL_RETRIES],
             "retention": "workqueue",
         },
         subjects.STREAM_LOGS: {

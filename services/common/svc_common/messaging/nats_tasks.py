@@ -1,13 +1,13 @@
 """`TaskQueue` on a JetStream work queue, pulled without polling.
 
-A grant becomes a pull request that stands at the server until enough tasks have come or it expires;
+A pool has two consumers: of retried trials, whose tasks come first, and of all others. A grant
+becomes a pull request at each that stands at the server until enough tasks have come or it expires;
 then its rest is requested again. Requests are also repeated after a reconnection, and by a watchdog
 if the server has dropped one without a status message.
 """
 
 import asyncio
 import itertools
-import json
 from typing import Final
 
 from svc_common import subjects
@@ -23,6 +23,7 @@ from svc_common.messaging.nats_jetstream import (
     JetStream,
     JetStreamError,
 )
+from svc_common.messaging.nats_pulls import OVERDUE_S, StandingPulls
 from svc_common.messaging.nats_requests import (
     DisconnectedError,
     Headers,
@@ -31,9 +32,9 @@ from svc_common.messaging.nats_requests import (
 )
 from svc_common.messaging.ports import Task
 
-PULL_EXPIRES_S: Final = 60.0
-"""How long a pull request stands before the server ends it."""
-_WATCHDOG_S: Final = PULL_EXPIRES_S + 5.0
+_LOOK_S: Final = 0.5
+"""Longest wait for the answer whether there are retried tasks, before others are requested: the
+answer may be lost, or the server may let the request stand if another agent was faster."""
 _FIRST_ACK_TIMEOUT_S: Final = 0.25
 """Wait for the answer to an acknowledgement before it is repeated; doubled each time."""
 _WAITING_LIMIT: Final = 50_000
@@ -46,7 +47,7 @@ _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class NatsTaskQueue:
-    """`TaskQueue` over NATS: the stream `TASKS` with one durable consumer per pool.
+    """`TaskQueue` over NATS: the stream `TASKS` with two durable consumers per pool.
 
     Args:
         jetstream: of an open connection.
@@ -58,12 +59,13 @@ class NatsTaskQueue:
         self._confined = confined
         self._opened: set[str] = set()
 
-    async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
+    async def publish(
+        self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
+    ) -> int:
         """Queue a task for a pool's agents, once per message id; return its sequence."""
         await self.open_pool(pool)
-        return await self._js.publish(
-            subjects.task_subject(pool), payload, {_MESSAGE_ID: message_id}
-        )
+        subject = subjects.retry_subject(pool) if ahead else subjects.task_subject(pool)
+        return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})
 
     async def delete(self, sequence: int) -> None:
         """Delete a task from the stream by its sequence; do nothing if it is gone already."""
@@ -75,45 +77,45 @@ class NatsTaskQueue:
                 raise
 
     async def pull(self, pool: str) -> "NatsTaskFeed":
-        """Return a feed of a pool's tasks; create the pool's consumer if this user may."""
+        """Return a feed of a pool's tasks; create the pool's consumers if this user may."""
         if not self._confined:
-            await self._make_consumer(pool)
+            await self._make_consumers(pool)
         return NatsTaskFeed(self._js, pool)
 
     async def open_pool(self, pool: str) -> None:
-        """Create the consumer of a pool's tasks once, so that agents can pull; may be repeated."""
+        """Create the consumers of a pool's tasks once, so that agents can pull; may be repeated."""
         if pool in self._opened:
             return
-        await self._make_consumer(pool)
+        await self._make_consumers(pool)
         self._opened.add(pool)
 
     async def close_pool(self, pool: str) -> None:
-        """Delete the consumer of a pool's tasks, and these; nothing happens if there is none."""
-        consumer = subjects.pool_consumer(pool)
+        """Delete the consumers of a pool's tasks, and these; nothing happens if there are none."""
         self._opened.discard(pool)
-        try:
-            await self._js.api(f"CONSUMER.DELETE.{subjects.STREAM_TASKS}.{consumer}", {})
-        except JetStreamError as error:
-            if error.code != CONSUMER_NOT_FOUND:
-                raise
-        await self._js.purge(subjects.STREAM_TASKS, subjects.task_subject(pool))
+        for consumer, subject in _consumers(pool):
+            try:
+                await self._js.api(f"CONSUMER.DELETE.{subjects.STREAM_TASKS}.{consumer}", {})
+            except JetStreamError as error:
+                if error.code != CONSUMER_NOT_FOUND:
+                    raise
+            await self._js.purge(subjects.STREAM_TASKS, subject)
 
-    async def _make_consumer(self, pool: str) -> None:
-        consumer = subjects.pool_consumer(pool)
-        config: dict[str, object] = {
-            "durable_name": consumer,
-            "filter_subject": subjects.task_subject(pool),
-            "deliver_policy": "all",
-            "ack_policy": "explicit",
-            "ack_wait": int(ACK_WAIT_S * 1e9),
-            "max_ack_pending": -1,
-            "max_deliver": -1,
-            "max_waiting": _WAITING_LIMIT,
-        }
-        await self._js.api(
-            f"CONSUMER.DURABLE.CREATE.{subjects.STREAM_TASKS}.{consumer}",
-            {"stream_name": subjects.STREAM_TASKS, "config": config},
-        )
+    async def _make_consumers(self, pool: str) -> None:
+        for consumer, subject in _consumers(pool):
+            config: dict[str, object] = {
+                "durable_name": consumer,
+                "filter_subject": subject,
+                "deliver_policy": "all",
+                "ack_policy": "explicit",
+                "ack_wait": int(ACK_WAIT_S * 1e9),
+                "max_ack_pending": -1,
+                "max_deliver": -1,
+                "max_waiting": _WAITING_LIMIT,
+            }
+            await self._js.api(
+                f"CONSUMER.DURABLE.CREATE.{subjects.STREAM_TASKS}.{consumer}",
+                {"stream_name": subjects.STREAM_TASKS, "config": config},
+            )
 
     async def ack(self, ack_subject: str) -> None:
         """Acknowledge a finished task; return when the bus has recorded it."""
@@ -155,23 +157,44 @@ class NatsTaskQueue:
                 return
 
 
+def _consumers(pool: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return (name, subject) of the two consumers of a pool's tasks."""
+    return (
+        (subjects.retry_consumer(pool), subjects.retry_subject(pool)),
+        (subjects.pool_consumer(pool), subjects.task_subject(pool)),
+    )
+
+
 class NatsTaskFeed:
-    """`TaskFeed` over NATS, made of pull requests that wait at the server."""
+    """`TaskFeed` over NATS, made of pull requests that wait at the server.
+
+    The consumer of retried tasks is asked first for those it has; requests at both consumers follow
+    for the rest of the grants. Together they may bring more than is granted: that is given back at
+    once, and another agent gets it.
+    """
 
     def __init__(self, jetstream: JetStream, pool: str) -> None:
         self._connection = jetstream.connection
         self._queue = NatsTaskQueue(jetstream)
         self._pool = pool
-        consumer = subjects.pool_consumer(pool)
-        self._next = f"{jetstream.api_prefix}.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}.{consumer}"
+        pulls = f"{jetstream.api_prefix}.CONSUMER.MSG.NEXT.{subjects.STREAM_TASKS}"
         self._box: CallbackQueue[Task] = CallbackQueue()
-        self._inbox = self._connection.new_inbox()
-        self._sid = self._connection.subscribe(f"{self._inbox}.*", self._receive)
+        inbox = self._connection.new_inbox()
+        numbers = itertools.count(1)
+        self._retry_consumer = subjects.retry_consumer(pool)
+        self._retries = StandingPulls(
+            self._connection, f"{pulls}.{self._retry_consumer}", inbox, numbers
+        )
+        self._tasks = StandingPulls(
+            self._connection, f"{pulls}.{subjects.pool_consumer(pool)}", inbox, numbers
+        )
+        self._sid = self._connection.subscribe(f"{inbox}.*", self._receive)
         self._remove_callback = self._connection.on_change(self._changed)
         self._loop = asyncio.get_running_loop()
-        self._numbers = itertools.count(1)
-        self._standing: dict[str, tuple[int, float]] = {}
-        self._wanted = 0
+        self._granted = 0
+        self._look = ""
+        """Number of the request for the retried tasks that are there, while it is unanswered."""
+        self._looked = False
         self._retry_s = FIRST_RETRY_S
         self._requesting = False
         self._closed = False
@@ -179,13 +202,13 @@ class NatsTaskFeed:
 
     def grant(self, count: int) -> None:
         """Allow delivery of `count` more tasks; grants add up, each task uses up one."""
-        self._wanted += count
+        self._granted += count
         self._request_soon()
 
     @property
     def granted(self) -> int:
         """Return how many more tasks may be delivered."""
-        return self._wanted + sum(rest for rest, _ in self._standing.values())
+        return self._granted
 
     def __aiter__(self) -> "NatsTaskFeed":
         """Return itself."""
@@ -200,8 +223,7 @@ class NatsTaskFeed:
         if self._closed:
             return
         self._closed = True
-        self._wanted = 0
-        self._standing.clear()
+        self._granted = 0
         self._remove_callback()
         if self._watchdog is not None:
             self._watchdog.cancel()
@@ -220,65 +242,82 @@ class NatsTaskFeed:
         if self._connection.closed:
             self._box.close()
             return
-        self._wanted = self.granted
-        self._standing.clear()
+        self._retries.clear()
+        self._tasks.clear()
+        self._look, self._looked = "", False
         self._request_soon()
 
     def _request_soon(self) -> None:
-        """Schedule one pull request for all grants made in this turn of the event loop."""
-        if self._wanted > 0 and not self._requesting and not self._closed:
+        """Schedule the pull requests for all grants made in this turn of the event loop."""
+        lacks = self._granted > min(self._retries.rest, self._tasks.rest)
+        if lacks and not self._requesting and not self._closed:
             self._requesting = True
             self._loop.call_soon(self._request)
 
     def _request(self) -> None:
+        """Ask for the retried tasks that are there; after the answer let requests stand at both."""
         self._requesting = False
-        if self._closed or self._wanted <= 0:
+        if self._closed or self._look:
             return
-        number = str(next(self._numbers))
-        request = json.dumps({"batch": self._wanted, "expires": int(PULL_EXPIRES_S * 1e9)})
-        if not self._connection.publish(
-            self._next, request.encode(), reply=f"{self._inbox}.{number}"
-        ):
-            return  # repeated when the connection is back
-        self._standing[number] = (self._wanted, self._loop.time() + _WATCHDOG_S)
-        self._wanted = 0
+        lacking = self._granted - self._retries.rest
+        if lacking > 0 and not self._looked:
+            self._look = self._retries.send(lacking, at_once=True)
+            if self._look:
+                self._loop.call_later(_LOOK_S, self._end_look, self._look)
+        else:
+            self._looked = False
+            for pulls in (self._retries, self._tasks):
+                lacking = self._granted - pulls.rest
+                if lacking > 0:
+                    pulls.send(lacking)
         if self._watchdog is None:
-            self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
+            self._watchdog = self._loop.call_later(OVERDUE_S, self._watch)
+
+    def _end_look(self, number: str) -> None:
+        """Let requests stand, now that no retried task is left, or no answer has come."""
+        if self._look == number:
+            self._look = ""
+            self._looked = self._granted > 0
+            self._request_soon()
 
     def _receive(self, subject: str, reply: str, headers: Headers, payload: bytes) -> None:
         status = headers.get("Status")
         if status is not None:
-            # The request expired, or its consumer moved: its rest is requested again.
-            number = subject.rpartition(".")[2]
-            rest, _ = self._standing.pop(number, (0, 0.0))
-            self._wanted += rest
-            if status in _SERVED:
-                self._request_soon()
-            else:
-                # The consumer does not exist (yet, or any more): back off.
-                self._loop.call_later(self._retry_s, self._request_soon)
-                self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
+            self._request_ended(subject.rpartition(".")[2], status)
             return
         self._retry_s = FIRST_RETRY_S
-        # A task bears its own subject, not that of the request; requests are served in order.
-        for number, (rest, deadline_s) in self._standing.items():
-            if rest > 1:
-                self._standing[number] = (rest - 1, deadline_s)
-            else:
-                del self._standing[number]
-            break
         # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>
+        # A task bears its own subject, not that of the request.
         parts = reply.split(".")
+        pulls = self._retries if parts[-6] == self._retry_consumer else self._tasks
+        pulls.count_delivery()
+        if self._granted <= 0:
+            self._connection.publish(reply, _NAK)  # if that is lost, it comes after `ACK_WAIT_S`
+            return
+        self._granted -= 1
         self._box.put(Task(self._pool, int(parts[-4]), payload, reply, int(parts[-5])))
+        if self._look and self._look not in self._retries:
+            self._look = ""  # it has brought all that it was for; there may be more
+            self._request_soon()
+
+    def _request_ended(self, number: str, status: str) -> None:
+        """Request the rest of a request that expired, or whose consumer moved."""
+        self._retries.end(number)
+        self._tasks.end(number)
+        if number == self._look:
+            self._end_look(number)
+        elif status in _SERVED:
+            self._request_soon()
+        else:
+            # The consumer does not exist (yet, or any more): back off.
+            self._loop.call_later(self._retry_s, self._request_soon)
+            self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
 
     def _watch(self) -> None:
-        now_s = self._loop.time()
-        for number, (rest, deadline_s) in list(self._standing.items()):
-            if deadline_s <= now_s:
-                del self._standing[number]
-                self._wanted += rest
+        self._retries.end_overdue()
+        self._tasks.end_overdue()
         self._request_soon()
-        self._watchdog = self._loop.call_later(_WATCHDOG_S, self._watch)
+        self._watchdog = self._loop.call_later(OVERDUE_S, self._watch)
 
 
 _SERVED: Final = frozenset({"404", "408"})

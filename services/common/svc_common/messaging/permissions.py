@@ -194,7 +194,7 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
     if experiment_id is not None and runner_id != ANY_RUNNER:
         inboxes = subjects.inbox_subject(experiment_id, runner_id)
         logs = subjects.log_filter(experiment_id)
-    consumer = subjects.pool_consumer(pool)
+    consumers = (subjects.pool_consumer(pool), subjects.retry_consumer(pool))
     answers = _answers(name)
     return BusUser(
         name,
@@ -202,8 +202,8 @@ def runner_user(name: str, pool: str, runner_id: str = ANY_RUNNER) -> BusUser:
             inboxes,
             presence,
             logs,
-            f"{subjects.IMPORTED_API}.{_PULL}.{consumer}",
-            f"$JS.ACK.{subjects.STREAM_TASKS}.{consumer}.>",
+            *(f"{subjects.IMPORTED_API}.{_PULL}.{consumer}" for consumer in consumers),
+            *(f"$JS.ACK.{subjects.STREAM_TASKS}.{consumer}.>" for consumer in consumers),
             answers,
         ),
         (control, answers),

@@ -266,7 +266,9 @@ class TaskFeed(Protocol):
 class TaskQueue(Protocol):
     """Interface of the queue of trials' tasks, each delivered to one of a pool's agents."""
 
-    async def publish(self, pool: str, payload: bytes, *, message_id: str) -> int:
+    async def publish(
+        self, pool: str, payload: bytes, *, message_id: str, ahead: bool = False
+    ) -> int:
         """Queue a task for a pool's agents; return its sequence once it is on disk.
 
         Calls may overlap. A task whose acknowledgement was lost may be queued twice.
@@ -275,6 +277,8 @@ class TaskQueue(Protocol):
             pool: agents that may take it.
             payload: at most 8 MB.
             message_id: unique per (trial, attempt); lets the bus drop most duplicates.
+            ahead: whether it is delivered before all tasks of the pool that are not ahead; of the
+                same kind the oldest comes first.
         """
         ...
 

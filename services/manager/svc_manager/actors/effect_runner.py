@@ -201,7 +201,8 @@ class EffectRunner:
     async def _send(self, task: task_pb2.TrialTask, pool: str, again: str = "") -> None:
         """Publish a trial's task to the queue of its pool, with large parameters loaded inline.
 
-        A non-empty ``again`` (part of the message id) replaces the first task.
+        A non-empty ``again`` (part of the message id) replaces the first task. A retried trial is
+        older than those that wait for their first attempt, and goes ahead of them.
         """
         first = self._published.get(task.trial_id) if again else None
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -215,8 +216,10 @@ class EffectRunner:
                 task.parameters.CopyFrom(await self._large_values.load(task.parameters))
             async with self._publishing:
                 payload = task.SerializeToString()
-                publish = self._bus.tasks.publish
-                sent.set_result(await publish(pool, payload, message_id=message_id))
+                sequence = await self._bus.tasks.publish(
+                    pool, payload, message_id=message_id, ahead=task.attempt > 1
+                )
+                sent.set_result(sequence)
         finally:
             if not sent.done():
                 sent.cancel()

@@ -181,6 +181,7 @@ class AttemptRun:
                 rules.allowed_indices,
                 rules.trials_per_gpu,
                 rules.use_active,
+                retried=self.key.attempt > 1,
             ),
             self._waits,
         )

@@ -1,4 +1,4 @@
-"""First-come, first-served allocation of GPUs to trials."""
+"""Allocation of GPUs to trials: retried ones first, then first come, first served."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class _Waiter:
 
 
 class GpuAllocator:
-    """Allocator of the machine's GPUs to trials, first come first served.
+    """Allocator of the machine's GPUs to trials: retried ones first, then first come first served.
 
     A request that this machine can never meet waits with its reason but does not block others.
 
@@ -68,6 +68,7 @@ class GpuAllocator:
         applied = self._machine.applied_to(request)
         waiter = _Waiter(applied, on_wait, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
+        self._waiters.sort(key=lambda one: not one.request.retried)
         await self.recheck()
         return await waiter.result
 

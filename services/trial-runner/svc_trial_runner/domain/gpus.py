@@ -31,6 +31,8 @@ class GpuRequest:
     trials_per_gpu: int = 1
     use_active: bool = False
     """True if GPUs in use by others, including other experiments, may be allocated."""
+    retried: bool = False
+    """True if it comes before all trials in their first attempt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ def test_names_are_those_of_the_architecture() -> None:
     assert subjects.control_subject("r") == "nni.control.r"
     assert subjects.live_subject("e") == "nni.live.e"
     assert subjects.pool_consumer("p") == "pool-p"
+    assert subjects.retry_subject("p") == "nni.retry.p"
+    assert subjects.retry_consumer("p") == "retry-p"
     assert subjects.pool_need_subject("p") == "nni.pool.p.need"
     assert subjects.pool_state_subject("p") == "nni.pool.p.state"
     assert subjects.pool_definition_subject("p") == "nni.pool.p.definition"

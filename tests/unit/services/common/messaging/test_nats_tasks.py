@@ -11,12 +11,16 @@ from svc_common.messaging.nats_tasks import NatsTaskFeed, NatsTaskQueue
 from tests.support.scripted_bus import Published, ScriptedBus
 
 NEXT = "$JS.API.CONSUMER.MSG.NEXT.TASKS.pool-p"
+NEXT_RETRY = "$JS.API.CONSUMER.MSG.NEXT.TASKS.retry-p"
+NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 EXPIRED = b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 2\r\n\r\n"
 
 
 def answer(server: ScriptedBus, message: Published) -> None:
     if message.subject.startswith("$JS.API.CONSUMER.DURABLE"):
         server.answer(message, {"name": "pool-p"})
+    elif message.subject == NEXT_RETRY and b"no_wait" in message.payload:
+        server.deliver(message.reply, message.reply, headers=NO_MESSAGES)
     elif message.reply and not message.subject.startswith("$JS.API"):
         server.deliver(message.reply, message.reply)
 
@@ -39,11 +43,11 @@ def batch(message: Published) -> int:
     return size
 
 
-def send(server: ScriptedBus, request: Published, sequence: int) -> None:
+def send(server: ScriptedBus, request: Published, sequence: int, consumer: str = "pool-p") -> None:
     server.deliver(
         request.reply,
         "nni.task.p",
-        f"$JS.ACK.TASKS.pool-p.1.{sequence}.{sequence}.0.0",
+        f"$JS.ACK.TASKS.{consumer}.1.{sequence}.{sequence}.0.0",
         payload=b"task",
     )
 
@@ -56,6 +60,46 @@ async def test_grants_of_one_turn_are_one_request() -> None:
         (request,) = await server.seen(NEXT)
 
     assert batch(request) == 3
+
+
+async def test_retried_tasks_are_requested_before_others() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(2)
+
+        await server.seen(NEXT)
+
+        pulls = [sent for sent in server.published if ".MSG.NEXT." in sent.subject]
+    assert [(sent.subject, "no_wait" in json.loads(sent.payload)) for sent in pulls] == [
+        (NEXT_RETRY, True),
+        (NEXT_RETRY, False),
+        (NEXT, False),
+    ]
+
+
+async def test_task_beyond_the_grants_is_given_back_at_once() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(1)
+        (request,) = await server.seen(NEXT)
+        send(server, request, 1, "retry-p")
+        await anext(tasks)
+
+        send(server, request, 2)
+
+        (given_back,) = await server.seen("$JS.ACK.TASKS.pool-p.1.2.2")
+    assert given_back.payload == b"-NAK"
+
+
+async def test_standing_request_for_retried_tasks_is_not_made_twice() -> None:
+    async with feed() as (server, tasks):
+        tasks.grant(1)
+        (request,) = await server.seen(NEXT)
+        send(server, request, 1)
+        await anext(tasks)
+
+        tasks.grant(1)
+        await server.seen(NEXT, 2)
+
+        assert len([sent for sent in server.published if sent.subject == NEXT_RETRY]) == 2
 
 
 async def test_expired_request_is_made_again_for_its_rest() -> None:

@@ -47,13 +47,16 @@ def test_account_imports_what_its_user_publishes_and_receives() -> None:
     text = users_block([(runner_user("box", "gpu", "box"), "b"), (fleet_user(), "f")])
 
     pull = "CONSUMER.MSG.NEXT.TASKS.pool-gpu"
+    early = "CONSUMER.MSG.NEXT.TASKS.retry-gpu"
     imports = text.partition("imports: [")[2].partition("]")[0]
     assert imports.split("\n")[1:-1] == [
         '      {service: {account: "NNI", subject: "nni.inbox.*.box"}}',
         '      {service: {account: "NNI", subject: "nni.presence.box"}}',
         '      {service: {account: "NNI", subject: "nni.log.*.*"}}',
         f'      {{service: {{account: "NNI", subject: "$JS.API.{pull}"}}, to: "nni.api.{pull}"}}',
+        f'      {{service: {{account: "NNI", subject: "$JS.API.{early}"}}, to: "nni.api.{early}"}}',
         '      {service: {account: "NNI", subject: "$JS.ACK.TASKS.pool-gpu.>"}}',
+        '      {service: {account: "NNI", subject: "$JS.ACK.TASKS.retry-gpu.>"}}',
         '      {stream: {account: "NNI", subject: "nni.control.box"}}',
         '      {service: {account: "user-fleet", subject: "nni.presence.box"}}',
         '      {stream: {account: "user-fleet", subject: "nni.control.box"}}',

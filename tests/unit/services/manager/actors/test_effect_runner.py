@@ -100,6 +100,19 @@ async def test_a_task_carries_attempt_trace_and_position(bench: Bench) -> None:
     assert task.traceparent == f"{EXPERIMENT_ID}-{trial.parameter_id}"
 
 
+async def test_the_task_of_a_retried_trial_is_pulled_before_older_tasks(bench: Bench) -> None:
+    retried = bench.lab.waiting()
+    other = next(t for t in bench.lab.experiment.live.values() if t.id != retried.id)
+    await bench.runner.run([PublishTask(other.id, 1)])
+    await bench.runner.drain()
+    retried.attempt = 2
+
+    await bench.runner.run([PublishTask(retried.id, 2)])
+    await bench.runner.drain()
+
+    assert [task.trial_id for task in await bench.tasks(2)] == [retried.id, other.id]
+
+
 async def test_the_task_of_an_earlier_attempt_is_not_published(bench: Bench) -> None:
     first = bench.lab.waiting()
     other = next(t for t in bench.lab.experiment.live.values() if t.id != first.id)

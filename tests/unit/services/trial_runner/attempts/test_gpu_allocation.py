@@ -53,6 +53,23 @@ async def test_freed_gpu_goes_to_the_longest_waiting_trial() -> None:
     assert await third is None
 
 
+async def test_freed_gpu_goes_to_a_retried_trial_before_newer_ones() -> None:
+    gpus, _ = desk(GpuDevice(0, "a", 1))
+    await gpus.acquire(request("one"), print)
+    second = asyncio.create_task(gpus.acquire(request("two"), print))
+    await settle()
+    again = GpuRequest("exp", "zero", 1, retried=True)
+    retried = asyncio.create_task(gpus.acquire(again, print))
+    await settle()
+
+    await gpus.release("exp", "one")
+
+    assert await retried == GpuAllocation((0,))
+    assert not second.done()
+    gpus.give_up("exp", "two")
+    assert await second is None
+
+
 async def test_hopeless_request_blocks_no_other() -> None:
     gpus, _ = desk(GpuDevice(0, "a", 1))
     reasons: list[WaitReason] = []
