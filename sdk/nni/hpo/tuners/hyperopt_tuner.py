@@ -70,6 +70,7 @@ class HyperoptTuner(DelegatingTuner):
                 "algorithm_name must be 'tpe', 'random_search' or 'anneal', "
                 f"got {algorithm_name!r}{remedy}"
             )
+        self.imports_failures = self._search.imports_failures  # type: ignore[misc] # of the algorithm
 
     def get_suggestion(self, random_search: bool = False) -> dict[str, JsonValue]:  # noqa: FBT001, FBT002 - documented signature
         """Return a configuration without registering a trial for it.

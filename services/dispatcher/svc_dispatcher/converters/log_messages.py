@@ -125,9 +125,14 @@ def _trial_event(event: event_pb2.Event) -> events.Event | None:
             return events.TrialStopRequested(stop.trial_id, early=early)
         case "trial_ended":
             ended = event.trial_ended
-            return events.TrialEnded(ended.trial_id, _STATE_NAMES[ended.state])
+            return events.TrialEnded(ended.trial_id, _end_state(ended))
         case _:
             return _algorithm_event(event)
+
+
+def _end_state(ended: event_pb2.TrialEnded) -> str:
+    """Return the state that an algorithm learns: a loss of the infrastructure is no failure."""
+    return "SYS_CANCELED" if ended.infrastructure else _STATE_NAMES[ended.state]
 
 
 def _generated(message: event_pb2.ParametersGenerated) -> events.Event:

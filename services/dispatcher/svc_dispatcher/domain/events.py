@@ -98,7 +98,8 @@ class TrialEnded:
 
     trial_id: str
     state: str
-    """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED."""
+    """SUCCEEDED, FAILED, EARLY_STOPPED, USER_CANCELED or SYS_CANCELED: the last one also if
+    the infrastructure has failed the trial, which tells nothing about its parameters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,13 +242,13 @@ def lose_attempt(round_: Round, trial: Trial, loss: LossReason) -> None:
         _end_lost(round_, trial, trial.asked_end, end)
     elif counts and trial.losses >= round_.experiment.settings.max_trial_retries:
         end = EndReason(EndCause.LOST, lost_count=trial.losses + 1, loss=loss)
-        _end_lost(round_, trial, TrialState.FAILED, end)
+        _end_lost(round_, trial, TrialState.FAILED, end, infrastructure=True)
     elif loss.cause is LossCause.NOT_STARTED:
         _fail_start(round_, trial, loss)
     elif not counts and not progressed and trial.never_started >= FALSE_START_LIMIT:
         count = trial.never_started + 1
         end = EndReason(EndCause.NEVER_STARTED, lost_count=count, loss=loss)
-        _end_lost(round_, trial, TrialState.FAILED, end)
+        _end_lost(round_, trial, TrialState.FAILED, end, infrastructure=True)
     else:
         round_.emit(events.TrialLost(trial.id, trial.attempt, loss, command_failed=False))
 
@@ -266,7 +266,9 @@ def _fail_start(round_: Round, trial: Trial, loss: LossReason) -> None:
         round_.emit(events.TrialLost(trial.id, trial.attempt, loss, command_failed=False))
 
 
-def _end_lost(round_: Round, trial: Trial, state: TrialState, end: EndReason) -> None:
+def _end_lost(
+    round_: Round, trial: Trial, state: TrialState, end: EndReason, *, infrastructure: bool = False
+) -> None:
     # The sequence after the last report: no order to the agent follows, since the attempt is gone.
     round_.emit(
         events.TrialEnded(
@@ -277,6 +279,7 @@ def _end_lost(round_: Round, trial: Trial, state: TrialState, end: EndReason) ->
             max(round_.now_ms, trial.started_at_ms),
             end,
             trial.report_sequence + 1,
+            infrastructure=infrastructure,
         )
     )
 

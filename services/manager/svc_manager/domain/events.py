@@ -183,6 +183,7 @@ class TrialEnded:
     end: EndReason
     report_sequence: int
     checkpoint: SavedCheckpoint | None = None
+    infrastructure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

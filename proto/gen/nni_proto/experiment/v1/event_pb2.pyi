@@ -690,6 +690,7 @@ class TrialEnded(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     REPORT_SEQUENCE_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
+    INFRASTRUCTURE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     trial_id: _builtins.str
     attempt: _builtins.int
@@ -707,6 +708,10 @@ class TrialEnded(_message.Message):
         """Text of versions without `end`; only read."""
 
     report_sequence: _builtins.int
+    infrastructure: _builtins.bool
+    """The infrastructure ended a FAILED trial: the end tells nothing about its parameters, and
+    algorithms get SYS_CANCELED. Never set in logs of earlier versions, whose algorithms got FAILED.
+    """
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -726,11 +731,12 @@ class TrialEnded(_message.Message):
         reason: _builtins.str = ...,
         report_sequence: _builtins.int = ...,
         end: _cause_pb2.EndReason | None = ...,
+        infrastructure: _builtins.bool = ...,
         checkpoint: _report_pb2.SavedCheckpoint | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "checkpoint", b"checkpoint", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint", b"checkpoint", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint", b"checkpoint", "end", b"end", "ended_at", b"ended_at", "exit_code", b"exit_code", "infrastructure", b"infrastructure", "reason", b"reason", "report_sequence", b"report_sequence", "state", b"state", "trial_id", b"trial_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

@@ -64,6 +64,20 @@ def test_events_keep_their_places_among_those_that_do_not_matter() -> None:
     assert found == [(Position(9, 1), events.TrialEnded("t", "EARLY_STOPPED"))]
 
 
+@pytest.mark.parametrize(
+    ("infrastructure", "state"),
+    [(True, "SYS_CANCELED"), (False, "FAILED")],  # False: a log of an earlier version, too
+)
+def test_algorithm_learns_no_failure_from_an_end_by_the_infrastructure(
+    infrastructure: bool, state: str
+) -> None:
+    ended = event_pb2.TrialEnded(
+        trial_id="t", state=trial_pb2.TRIAL_STATE_FAILED, infrastructure=infrastructure
+    )
+
+    assert one(trial_ended=ended) == events.TrialEnded("t", state)
+
+
 def test_metric_keeps_its_value_as_it_is() -> None:
     value = to_value({"default": float("inf")})
     metric = metric_pb2.Metric(type=metric_pb2.METRIC_TYPE_FINAL, sequence=2, value=value)

@@ -141,6 +141,7 @@ SAMPLES: list[events.Event] = [
         "abcde", 1, TrialState.SUCCEEDED, 0, 2_000, SUCCEEDED, 5, SavedCheckpoint("/c/0/1", "ab", 9)
     ),
     *[events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, end, 5) for end in ENDS],
+    events.TrialEnded("abcde", 1, TrialState.FAILED, None, 2_000, ENDS[0], 5, infrastructure=True),
     events.TrialUnknown("abcde", 1),
     events.TrialRequeued("abcde", 2),
     *[events.TrialWaits("abcde", 1, "claim", "r1", wait, 0) for wait in WAITS],

@@ -368,6 +368,36 @@ def test_a_trial_that_no_agent_can_start_fails_in_the_end() -> None:
     assert trial_text(trial) == "could not be started 21 times, last: the agent was killed"
 
 
+def ends(lab: Lab) -> list[events.TrialEnded]:
+    return [event for _, event in lab.log if isinstance(event, events.TrialEnded)]
+
+
+def test_an_end_by_lost_attempts_is_one_of_the_infrastructure() -> None:
+    lab = Lab(settings=ExperimentSettings(max_trial_retries=0))
+
+    lab.report(lab.running(), 1, lost("the machine died"))
+
+    assert [(end.state, end.infrastructure) for end in ends(lab)] == [(TrialState.FAILED, True)]
+
+
+def test_an_end_by_attempts_that_never_start_is_one_of_the_infrastructure() -> None:
+    lab = Lab()
+    trial = lab.waiting()
+
+    while trial.live:
+        lab.report(trial, 0, lost("the agent was killed"), claim=f"c{trial.attempt}")
+
+    assert [end.infrastructure for end in ends(lab)] == [True]
+
+
+def test_the_end_of_a_command_is_one_of_the_trial() -> None:
+    lab = Lab()
+
+    lab.report(lab.running(), 1, exited(1))
+
+    assert [(end.state, end.infrastructure) for end in ends(lab)] == [(TrialState.FAILED, False)]
+
+
 def test_a_trial_lost_while_it_is_being_stopped_ends_as_asked() -> None:
     lab = Lab()
     trial = lab.running()

@@ -4,6 +4,7 @@ import pytest
 
 from nni.algorithms.hpo.hyperopt_tuner import HyperoptTuner
 from nni.hpo import AnnealTuner, RandomTuner, TPETuner, Tuner
+from nni.hpo.search.managed_tuner import SearchPlan, managed
 
 SPACE = {"x": {"_type": "uniform", "_value": [0, 1]}}
 
@@ -29,6 +30,23 @@ def test_random_search_is_random() -> None:
 
 def test_anneal_is_anneal() -> None:
     assert play(HyperoptTuner("anneal", seed=1)) == play(AnnealTuner(seed=1))
+
+
+def test_tpe_learns_that_an_enqueued_trial_failed() -> None:
+    states = []
+    for tuner in (HyperoptTuner("tpe", seed=1), TPETuner(seed=1)):
+        search = managed(tuner, SearchPlan(first=({"x": 0.5},)), seed=0)
+        search.update_search_space(SPACE)
+        search.generate_multiple_parameters([0])
+        search.trial_end(0, False, event="FAILED")
+        states.append(tuner.state())
+
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("name", ["random_search", "anneal"])
+def test_others_are_told_no_failures_of_enqueued_trials(name: str) -> None:
+    assert not HyperoptTuner(name).imports_failures
 
 
 @pytest.mark.parametrize("name", ["annealing", "", "TPE"])
