@@ -58,6 +58,18 @@ PHRASES: Final = re.compile(
 ASK_AND_TELL: Final = ("told",)
 """Words that modules about ask and tell may use."""
 ASK_AND_TELL_PATHS: Final = (
+    "proto/nni_proto/experiment/v1/study_service.proto",
+    "sdk/nni/experiment/shared_study.py",
+    "sdk/nni/experiment/study_",
+    "services/manager/svc_manager/domain/decide_callers.py",
+    "services/manager/svc_manager/usecases/shared_studies.py",
+    "tests/e2e/test_shared_study.py",
+    "tests/support/in_memory_studies.py",
+    "tests/support/study_suite.py",
+    "tests/unit/sdk/nni/experiment/test_shared_study.py",
+    "tests/unit/sdk/nni/experiment/test_study_",
+    "tests/unit/services/manager/domain/test_decide_callers.py",
+    "tests/unit/services/manager/usecases/test_shared_studies.py",
     "sdk/nni/hpo/search/",
     "sdk/nni/hpo/tuners/",
     "sdk/nni/hpo/advisors/",

@@ -27,6 +27,7 @@ from nni_proto.experiment.v1 import (
     experiment_service_pb2_grpc,
     history_service_pb2,
     history_service_pb2_grpc,
+    study_service_pb2_grpc,
 )
 from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 from nni_proto.runner.v1 import (
@@ -38,6 +39,7 @@ from nni_proto.trial.v1 import trial_pb2, trial_service_pb2, trial_service_pb2_g
 from nni_wire.values import from_value, to_value
 from tests.support.endpoint_files import SUPERVISOR, process_spawner, write_endpoint
 from tests.support.in_memory_pools import InMemoryPools
+from tests.support.in_memory_studies import InMemoryStudies
 
 LIVE = (trial_pb2.TRIAL_STATE_WAITING, trial_pb2.TRIAL_STATE_RUNNING)
 STOPPED = (experiment_pb2.EXPERIMENT_STATE_STOPPED, experiment_pb2.EXPERIMENT_STATE_VIEWED)
@@ -149,6 +151,7 @@ class InMemoryManager(
         self.drained: list[str] = []
         self.invitations = InMemoryInvitations()
         self.pools = InMemoryPools()
+        self.studies = InMemoryStudies(self)
         self.imported: list[Any] = []
         self.documents: dict[str, Any] = {}
         """REST responses by path."""
@@ -227,6 +230,8 @@ class InMemoryManager(
 
     def CreateExperiment(self, request: Any, context: Any) -> Any:
         self.created.append(request)
+        if request.experiment_id in self.known:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, f"{request.experiment_id} exists")
         drawn = f"new0000{len(self.created)}"
         new = self.add_experiment(request.experiment_id or drawn, port=request.port)
         new.config.CopyFrom(request.config)
@@ -431,6 +436,7 @@ class InMemoryManager(
         )
         history_service_pb2_grpc.add_HistoryServiceServicer_to_server(histories, server)
         pool_service_pb2_grpc.add_PoolServiceServicer_to_server(self.pools, server)
+        study_service_pb2_grpc.add_StudyServiceServicer_to_server(self.studies, server)
         self.grpc = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         web = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.http = f"http://127.0.0.1:{web.server_address[1]}"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from nni.experiment.replay import ReplayDifference, ReplayResult
     from nni.experiment.run_mode import RunMode
+    from nni.experiment.shared_study import SharedStudy
 
 quiet_grpc()  # here, since every module of this package that imports gRPC comes after
 
@@ -78,6 +79,7 @@ _HOMES: Final = {
     "ReplayDifference": _REPLAYING,
     "ReplayResult": _REPLAYING,
     "RunMode": "nni.experiment.run_mode",
+    "SharedStudy": "nni.experiment.shared_study",
     "SlurmConfig": _CONFIG,
     "TrialHyperParameters": _RECORDS,
     "TrialJob": _RECORDS,
@@ -107,6 +109,7 @@ __all__ = [
     "ReplayDifference",
     "ReplayResult",
     "RunMode",
+    "SharedStudy",
     "SlurmConfig",
     "TrialHyperParameters",
     "TrialJob",

@@ -16,6 +16,7 @@ from nni.experiment.client_errors import translated
 from nni.experiment.connection import CALL_TIMEOUT_S
 from nni.experiment.pool_calls import PoolCalls
 from nni.experiment.remark_calls import RemarkCalls
+from nni.experiment.study_calls import StudyCalls
 from nni_proto.bytes.v1 import byte_service_pb2
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import (
@@ -51,7 +52,7 @@ def new_request_id() -> str:
     return uuid.uuid4().hex
 
 
-class ManagerClient(PoolCalls, RemarkCalls):
+class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     """The manager of this installation, call by call."""
 
     # Experiments
@@ -87,7 +88,8 @@ class ManagerClient(PoolCalls, RemarkCalls):
             experiment_id=experiment_id,
         )
         elsewhere = self.store().code_travels
-        if elsewhere or any(
+        sends_code = elsewhere and not config.HasField("callers")
+        if sends_code or any(
             service.platform != LOCAL_PLATFORM for service in config.training_services
         ):
             from nni.experiment.byte_client import upload_code

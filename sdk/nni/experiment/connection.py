@@ -16,11 +16,15 @@ from typing import Any, Final, Self
 import grpc
 
 from nni.experiment.client_errors import deadline_passed, is_passing, translated
-from nni.experiment.endpoint import Endpoint
+from nni.experiment.endpoint import Endpoint, remote_services_endpoint
 from nni.experiment.errors import RefusedError, UnreachableError
 from nni.experiment.local_shape import recovered_endpoint
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
-from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
+from nni_proto.experiment.v1 import (
+    experiment_service_pb2_grpc,
+    history_service_pb2_grpc,
+    study_service_pb2_grpc,
+)
 from nni_proto.runner.v1 import invitation_service_pb2_grpc, pool_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.limits import grpc_channel_options
@@ -74,6 +78,7 @@ class Connection:
         self._invitations: Any = invitation_service_pb2_grpc.InvitationServiceStub(self._channel)
         self._pools: Any = pool_service_pb2_grpc.PoolServiceStub(self._channel)
         self._histories: Any = history_service_pb2_grpc.HistoryServiceStub(self._channel)
+        self._studies: Any = study_service_pb2_grpc.StudyServiceStub(self._channel)
         self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(self._channel)
 
     @property
@@ -174,7 +179,8 @@ class Connection:
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
         time.sleep(self._retry_step_s)
-        endpoint = recovered_endpoint()
+        remote = self._endpoint.remote
+        endpoint = recovered_endpoint() if remote is None else remote_services_endpoint(remote)
         if endpoint is None:
             raise UnreachableError(
                 "the services are no longer up; start them with: nnictl up"

@@ -60,7 +60,7 @@ def read_endpoint(timeout_s: float = ANSWER_S) -> Endpoint | None:
     except OSError as error:
         raise RefusedError(f"NNI_TOKEN_FILE cannot be read: {error}") from error
     if remote is not None:
-        return _of_another_machine(remote, timeout_s)
+        return remote_services_endpoint(remote, timeout_s)
     try:
         content = endpoint_path().read_bytes()
     except FileNotFoundError:
@@ -95,7 +95,12 @@ def _user_name(user_id: int) -> str:
         return str(user_id)
 
 
-def _of_another_machine(settings: RemoteSettings, timeout_s: float) -> Endpoint:
+def remote_services_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> Endpoint:
+    """Return the endpoint of services on another machine, which tell the rest of it.
+
+    Raises:
+        ExperimentError: they cannot be used.
+    """
     # Here, since HTTP and TLS take long to import and services of this machine need neither.
     from nni.experiment.remote_services import remote_endpoint
 

@@ -76,13 +76,16 @@ class RemoteSettings:
     """True if the token may travel in plain text."""
 
 
-def remote_settings() -> RemoteSettings | None:
+def remote_settings(address: str = "") -> RemoteSettings | None:
     """Return the services that the user has named, `None`: those of this installation.
+
+    Args:
+        address: base address of the services; empty: that of the environment.
 
     Raises:
         OSError: the file of the token cannot be read.
     """
-    url = os.environ.get(_ENDPOINT)
+    url = address or os.environ.get(_ENDPOINT)
     if not url:
         return None
     token_file = os.environ.get("NNI_TOKEN_FILE")

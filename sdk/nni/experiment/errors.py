@@ -7,6 +7,7 @@ NniError
     ├── RefusedError                  port, disk, extra or folder forbids it; nothing was started
     ├── NotFoundError                 no experiment, trial or runner has this id
     ├── WrongStateError               it exists, but not in a state that allows this
+    │   └── LeaseLapsedError          another process may have the trial by now
     ├── UnreachableError              the services are not up, or do not answer
     └── ServiceFailedError            a service failed at a legal request; its log says why
 ```
@@ -102,6 +103,10 @@ class NotFoundError(ExperimentError):
 
 class WrongStateError(ExperimentError):
     """The object's state forbids the request; the message names the state that allows it."""
+
+
+class LeaseLapsedError(WrongStateError):
+    """The lease of a trial of a shared study has lapsed, so that it takes no result any more."""
 
 
 class UnreachableError(ExperimentError):

@@ -193,13 +193,14 @@ def trial_counts(experiment: experiment_pb2.Experiment) -> dict[str, int]:
 def experiment_metadata(experiment: experiment_pb2.Experiment) -> dict[str, Any]:
     """Return the line of an experiment in a list of experiments; times in ms, or `N/A`."""
     config = experiment.config
+    platforms = [service.platform for service in config.training_services]
     started = experiment.started_at if experiment.HasField("started_at") else experiment.created_at
     return {
         "id": experiment.id,
         "name": config.experiment_name or "N/A",
         "status": state_name(experiment.state),
         "port": experiment.port or "N/A",
-        "platform": ",".join(service.platform for service in config.training_services),
+        "platform": "callers" if config.HasField("callers") else ",".join(platforms),
         "startTime": milliseconds(started) if started.seconds else "N/A",
         "endTime": milliseconds(experiment.ended_at) if experiment.HasField("ended_at") else "N/A",
         "logDir": experiment.directory,

@@ -62,6 +62,9 @@ def save(
     path = folder / f"{_ARCHIVE_PREFIX}{experiment_id}.zip"
     with _whole_file(path) as file, ArchiveWriter(file) as writer:
         about, count = _receive(client, experiment_id, writer, on_progress, with_files=with_files)
+        if with_code and about.experiment.config.HasField("callers"):
+            rule = "must be left out: the code of a shared study is with its callers"
+            raise ConfigError([Problem("--saveCodeDir", rule)])
         if with_code:
             directory = Path(about.experiment.config.trial_code_directory)
             count += _add_code(writer, directory, besides=Path(file.name))

@@ -12,7 +12,11 @@ from typing import Final
 import grpc.aio
 
 from nni_proto.bytes.v1 import byte_service_pb2_grpc
-from nni_proto.experiment.v1 import experiment_service_pb2_grpc, history_service_pb2_grpc
+from nni_proto.experiment.v1 import (
+    experiment_service_pb2_grpc,
+    history_service_pb2_grpc,
+    study_service_pb2_grpc,
+)
 from nni_proto.runner.v1 import invitation_service_pb2_grpc, pool_service_pb2_grpc
 from nni_proto.trial.v1 import trial_service_pb2_grpc
 from nni_wire.pools import LOCAL_POOL
@@ -72,6 +76,7 @@ from svc_manager.servicers.experiment_servicer import ExperimentServicer
 from svc_manager.servicers.history_servicer import HistoryServicer
 from svc_manager.servicers.invitation_servicer import InvitationServicer
 from svc_manager.servicers.pool_servicer import PoolServicer
+from svc_manager.servicers.study_servicer import StudyServicer
 from svc_manager.servicers.trial_servicer import TrialServicer
 from svc_manager.settings import Settings
 from svc_manager.telemetry.metrics import Instruments
@@ -391,6 +396,7 @@ SERVICES: Final = (
     "nni_proto.bytes.v1.ByteService",
     "nni_proto.experiment.v1.ExperimentService",
     "nni_proto.experiment.v1.HistoryService",
+    "nni_proto.experiment.v1.StudyService",
     "nni_proto.runner.v1.InvitationService",
     "nni_proto.runner.v1.PoolService",
     "nni_proto.trial.v1.TrialService",
@@ -411,6 +417,11 @@ def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -
     server.register(
         lambda raw: trial_service_pb2_grpc.add_TrialServiceServicer_to_server(
             TrialServicer(manager.trials), raw
+        )
+    )
+    server.register(
+        lambda raw: study_service_pb2_grpc.add_StudyServiceServicer_to_server(
+            StudyServicer(manager.shared_studies), raw
         )
     )
     server.register(

@@ -55,6 +55,7 @@ from svc_manager.usecases.platform_checks import FleetPlatformChecker, NoPlatfor
 from svc_manager.usecases.pool_removal import PoolRemover
 from svc_manager.usecases.pools import Pools
 from svc_manager.usecases.reruns import Reruns
+from svc_manager.usecases.shared_studies import SharedStudies
 from svc_manager.usecases.storage import BlobPolicy, BlobServices, build_blob_services
 from svc_manager.usecases.trials import Trials
 
@@ -124,6 +125,7 @@ class Manager:
     pools: PoolStates
     experiments: Experiments
     trials: Trials
+    shared_studies: SharedStudies
     agent_directory: AgentDirectory
     invitations: Invitations
     installation_pools: Pools
@@ -154,6 +156,15 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
     checker = _platform_checker(dependencies)
     shared_pools = _pools(dependencies, checker)
     deletions = _deletions(dependencies, core)
+    trials = Trials(
+        core.registry,
+        core.large_values,
+        core.metrics,
+        core.agents,
+        dependencies.clock,
+        core.pools,
+        core.constraints,
+    )
     return Manager(
         core.ownership,
         core.registry,
@@ -162,15 +173,8 @@ def build_manager(dependencies: ManagerDependencies) -> Manager:
         _experiments(
             dependencies, core, deletions, _activations(dependencies, core, shared_pools, checker)
         ),
-        Trials(
-            core.registry,
-            core.large_values,
-            core.metrics,
-            core.agents,
-            dependencies.clock,
-            core.pools,
-            core.constraints,
-        ),
+        trials,
+        SharedStudies(core.registry, core.large_values, trials, core.constraints),
         AgentDirectory(core.agents, core.pools, dependencies.bus.signals),
         Invitations(dependencies.bus.last_values, dependencies.clock),
         shared_pools,

@@ -22,6 +22,7 @@ from tests.support.markdown import ROOT, CodeBlock, code_blocks, documentation_p
 PAGES = [page for page in documentation_pages() if page.parent.name != "tutorials"]
 NEEDS_SERVICES = (
     "nni.experiment import Experiment",
+    "nni.experiment import SharedStudy",
     "nni.compression.remote",
     "nni.get_next_parameter",
     "nni.report_",

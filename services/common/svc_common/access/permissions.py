@@ -18,6 +18,7 @@ ADMINISTERS: Final = Rule(Role.ADMIN, audited=True)
 
 _EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"
 _HISTORIES: Final = "/nni_proto.experiment.v1.HistoryService/"
+_STUDIES: Final = "/nni_proto.experiment.v1.StudyService/"
 _BYTES: Final = "/nni_proto.bytes.v1.ByteService/"
 _TRIALS: Final = "/nni_proto.trial.v1.TrialService/"
 _ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
@@ -50,6 +51,9 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     # Takes everything away, code included: who did that must be known.
     f"{_HISTORIES}SaveExperiment": CHANGES,
     f"{_HISTORIES}LoadExperiment": CHANGES,
+    f"{_STUDIES}AskTrial": CHANGES,
+    f"{_STUDIES}TellTrial": CHANGES,
+    f"{_STUDIES}RenewLeases": CHANGES,
     f"{_BYTES}DescribeStore": READS,
     f"{_BYTES}PrepareUpload": UPLOADS,
     f"{_BYTES}Upload": UPLOADS,

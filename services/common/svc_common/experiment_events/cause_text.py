@@ -96,6 +96,8 @@ def loss_text(loss: LossReason) -> str:
             return f"its agent {loss.runner_id} has been silent for {silence_s:.0f} s"
         case LossCause.CLAIM_EXPIRED:
             return f"its task could not be renewed for {silence_s:g} s"
+        case LossCause.LEASE_LAPSED:
+            return f"its caller {loss.runner_id} did not renew its lease for {silence_s:g} s"
         case LossCause.AGENT_FAILED | LossCause.STARTER_KILLED:
             return loss.detail or "its agent failed"
         case LossCause.NOT_STARTED:

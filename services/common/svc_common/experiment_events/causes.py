@@ -56,7 +56,7 @@ class EndReason:
     stderr_tail: str = ""
     """Last lines of stderr; empty: none, or the command did not run."""
     detail: str = ""
-    """Message of an error, for NOT_STARTED."""
+    """Message of an error, for NOT_STARTED; words of a caller, for UNSPECIFIED."""
     stop: StopReason | None = None
     """For STOPPED."""
     lost_count: int = 0
@@ -81,6 +81,7 @@ class LossCause(IntEnum):
     STARTER_KILLED = 10
     NOT_STARTED = 11
     REPORTS_MISSING = 12
+    LEASE_LAPSED = 13
 
 
 _FAULTLESS: Final = frozenset(
@@ -102,13 +103,13 @@ class LossReason:
 
     cause: LossCause
     silence_ms: int | None = None
-    """For AGENT_SILENT and CLAIM_EXPIRED."""
+    """For AGENT_SILENT, CLAIM_EXPIRED and LEASE_LAPSED."""
     detail: str = ""
     """Message of an error, for AGENT_FAILED and NOT_STARTED."""
     end: EndReason | None = None
     """End of the command, for COMMAND_FAILED."""
     runner_id: str = ""
-    """The silent agent, for AGENT_SILENT."""
+    """The silent agent, for AGENT_SILENT; the caller, for LEASE_LAPSED."""
 
     @property
     def counts(self) -> bool:

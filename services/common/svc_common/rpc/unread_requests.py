@@ -22,6 +22,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 DEFAULT_LIMIT_BYTES: Final = 1024 * 1024
 """Limit of methods without a row in the table: ids, filters and texts."""
 _EXPERIMENTS: Final = "/nni_proto.experiment.v1.ExperimentService/"
+_STUDIES: Final = "/nni_proto.experiment.v1.StudyService/"
 _ALGORITHMS: Final = "/nni_proto.tuning.v1.AlgorithmService/"
 _ANALYSES: Final = "/nni_proto.tuning.v1.AnalysisService/"
 _LIMITS_BYTES: Final[Mapping[str, int]] = {
@@ -34,9 +35,11 @@ _LIMITS_BYTES: Final[Mapping[str, int]] = {
     f"{_EXPERIMENTS}ImportData": GRPC_MESSAGE_LIMIT_BYTES,
     f"{_ANALYSES}MeasureImportance": GRPC_MESSAGE_LIMIT_BYTES,
     f"{_ANALYSES}FindParetoFront": GRPC_MESSAGE_LIMIT_BYTES,
-    # The environment of the client; the parameters of a trial; a piece of a blob.
+    # The environment of the client; parameters or result of a trial; a piece of a blob.
     f"{_EXPERIMENTS}ResumeExperiment": MESSAGE_LIMIT_BYTES,
     "/nni_proto.trial.v1.TrialService/AddTrial": MESSAGE_LIMIT_BYTES,
+    f"{_STUDIES}AskTrial": MESSAGE_LIMIT_BYTES,
+    f"{_STUDIES}TellTrial": MESSAGE_LIMIT_BYTES,
     "/nni_proto.bytes.v1.ByteService/Upload": MESSAGE_LIMIT_BYTES,
 }
 

@@ -6,11 +6,11 @@ under way the next round collects, so load makes batches larger instead of queue
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
@@ -33,6 +33,7 @@ from svc_manager.converters.pools import need_template, need_to_bytes
 from svc_manager.converters.text_log import line_of
 from svc_manager.converters.views import experiment_view
 from svc_manager.domain import events, inputs
+from svc_manager.domain.callers import Callers, Claim
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.demand import demand_of
@@ -130,6 +131,9 @@ class ExperimentActor:
         self._notifications: list[inputs.Notification] = []
         self._commands: list[tuple[inputs.RecordedCommand, asyncio.Future[None]]] = []
         self._watchers: list[tuple[frozenset[ExperimentState], asyncio.Future[None]]] = []
+        self._callers = Callers()
+        self._asks: list[tuple[str, asyncio.Future[Claim]]] = []
+        """Calls that wait for a trial, by request id; a repeated one waits beside the first."""
         self._change = asyncio.Event()
         self._change_wanted = False
         self._deciding = False
@@ -197,6 +201,32 @@ class ExperimentActor:
         self._commands.append((recorded, done))
         self._request_round()
         await done
+
+    async def ask(self, ask: inputs.AskTrial) -> Claim:
+        """Return the trial that a caller runs next, once its start is in the log.
+
+        A call that is cancelled takes the ask back; if a trial has started, its lease lapses,
+        unless the ask is repeated.
+
+        Raises:
+            FailedPreconditionError: no trial comes in the present state.
+            ServiceError: the ask is refused, or another manager owns the experiment now.
+        """
+        done: asyncio.Future[Claim] = asyncio.get_running_loop().create_future()
+        self._asks.append((ask.request_id, done))
+        try:
+            await self.submit(inputs.RecordedCommand(ask, "", "AskTrial"))
+            return await done
+        finally:
+            if done.done() and not done.cancelled():
+                done.exception()  # seen, also where the command was refused by the same error
+            self._asks = [item for item in self._asks if item[1] is not done]
+            if all(request_id != ask.request_id for request_id, _ in self._asks):
+                self._callers.asks.pop(ask.request_id, None)
+
+    def renew_leases(self, caller_id: str, claims: Iterable[Claim]) -> list[str]:
+        """Renew the leases of a caller; return the ids of the trials that it does not hold."""
+        return self._callers.renew(self._experiment, caller_id, claims, self.now_ms())
 
     def notify(self, notification: inputs.Notification) -> None:
         """Queue a notification for the next round; nothing is returned."""
@@ -341,7 +371,9 @@ class ExperimentActor:
             if isinstance(error, ServiceError)
             else AbortedError("the experiment is closed here; try again")
         )
-        waiting = [done for _, done in self._commands] + [done for _, done in self._watchers]
+        waiting: list[asyncio.Future[Any]] = [done for _, done in self._commands]
+        waiting += [done for _, done in self._watchers]
+        waiting += [done for _, done in self._asks]
         for done in waiting:
             if not done.done():
                 done.set_exception(refusal)
@@ -349,7 +381,8 @@ class ExperimentActor:
     async def _round(self) -> None:
         step = self._clock.follow()
         first_input_s, self._first_input_s = self._first_input_s, None
-        round_ = Round(self._experiment, self.now_ms(), self._dependencies.ids)
+        self._callers.shift(step // timedelta(milliseconds=1))
+        round_ = Round(self._experiment, self.now_ms(), self._dependencies.ids, self._callers)
         if not self._counted:
             self._counted = True
             count_after_restart(round_)
@@ -384,6 +417,7 @@ class ExperimentActor:
             else:
                 done.set_exception(refusal)
         self._resolve_watchers(round_)
+        self._resolve_asks(round_)
 
     def _decide_messages(self, round_: Round) -> None:
         for message in self._reader.take():
@@ -418,6 +452,8 @@ class ExperimentActor:
         commands, self._commands = self._commands, []
         replies: list[tuple[inputs.RecordedCommand, asyncio.Future[None], ServiceError | None]] = []
         for recorded, done in commands:
+            if done.cancelled() and isinstance(recorded.command, inputs.AskTrial):
+                continue  # no caller waits for a trial
             try:
                 decide_recorded(round_, recorded)
                 replies.append((recorded, done, None))
@@ -488,7 +524,7 @@ class ExperimentActor:
             await self._reader.aclose()
         elif not closed and not self._reader.reading:
             self._reader.start(self._read_sequence)
-        await self._timer.set(next_moment_ms(self._experiment, self.now_ms()))
+        await self._timer.set(next_moment_ms(self._experiment, self.now_ms(), self._callers))
 
     def _resolve_watchers(self, round_: Round) -> None:
         """Wake callers of `wait_for_state` whose states this round's events entered."""
@@ -502,6 +538,17 @@ class ExperimentActor:
         for states, done in self._watchers:
             if states & seen and not done.done():
                 done.set_result(None)
+
+    def _resolve_asks(self, round_: Round) -> None:
+        """Answer the callers whose trials have started, or get none."""
+        if not round_.answers:
+            return
+        for request_id, done in self._asks:
+            answer = round_.answers.get(request_id)
+            if isinstance(answer, Claim) and not done.done():
+                done.set_result(answer)
+            elif isinstance(answer, ServiceError) and not done.done():
+                done.set_exception(answer)
 
     def _signal_change(self) -> None:
         if self._change_wanted:

@@ -152,6 +152,8 @@ class AgentMonitor:
                 self._changed.set()
 
     def _expect_named(self, experiment: Experiment) -> None:
+        if experiment.settings.has_callers:
+            return  # its trials name callers, which have leases
         for trial in experiment.live.values():
             if trial.runner_id and trial.runner_id not in self._agents:
                 presence = task_pb2.RunnerPresence(runner_id=trial.runner_id)

@@ -148,6 +148,7 @@ def settings_of(
         debug=config.log_level in {"debug", "trace"} or (config.debug and not config.log_level),
         algorithm_service=_service_of(config),
         least_concurrency=0 if config.HasField("nas") else 1,
+        lease_ms=to_ms(config.callers.lease) if config.HasField("callers") else 0,
     )
 
 

@@ -1,6 +1,6 @@
 """Entry points of all decisions: an input goes in, events are emitted into the round."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from svc_common.experiment_events.causes import ExperimentCause, StopCause, StopReason
 from svc_manager.domain import events, inputs
@@ -17,6 +17,17 @@ from svc_manager.domain.requests import check_repetition, fingerprint
 from svc_manager.domain.trial import TrialState
 
 __all__ = ["decide_command", "decide_notification", "decide_recorded"]
+
+
+_OF_AGENTS: Final = (
+    Report,
+    inputs.AgentSeen,
+    inputs.AgentOverdue,
+    inputs.AgentRestarted,
+    inputs.AgentSilent,
+    inputs.AgentGone,
+    inputs.AttemptGone,
+)
 
 
 def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
@@ -38,6 +49,8 @@ def decide_recorded(round_: Round, recorded: inputs.RecordedCommand) -> None:
 
 def decide_notification(round_: Round, notification: inputs.Notification) -> None:
     """Emit the events that follow from a message of an agent or the algorithm, by its type."""
+    if round_.experiment.settings.has_callers and isinstance(notification, _OF_AGENTS):
+        return  # no agent runs its trials, whatever one reports
     match notification:
         case Report():
             decide_report(round_, notification)

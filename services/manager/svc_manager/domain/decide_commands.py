@@ -11,6 +11,7 @@ from svc_common.experiment_events.causes import (
 )
 from svc_manager.domain import events, inputs
 from svc_manager.domain.budget import trials_left
+from svc_manager.domain.decide_callers import ask_trial, tell_trial
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import CLOSED_STATES, ExperimentState
 from svc_manager.domain.remarks import Remarks
@@ -19,7 +20,9 @@ from svc_manager.domain.trial import TrialState
 _CONCURRENCY_LIMIT = 99_999
 
 
-def decide_command(round_: Round, command: inputs.Command) -> None:
+def decide_command(  # noqa: C901 - one case per command
+    round_: Round, command: inputs.Command
+) -> None:
     """Emit the events of a user's command (create, resume, stop, …), or raise if it is refused.
 
     Raises:
@@ -44,6 +47,10 @@ def decide_command(round_: Round, command: inputs.Command) -> None:
             _import(round_, command)
         case inputs.ChangeRemarks():
             _remark(round_, command)
+        case inputs.AskTrial():
+            ask_trial(round_, command)
+        case inputs.TellTrial():
+            tell_trial(round_, command)
 
 
 def _create(round_: Round, command: inputs.Create) -> None:
@@ -185,6 +192,9 @@ def _kill(round_: Round, command: inputs.KillTrial) -> None:
 def _add(round_: Round, command: inputs.AddTrial) -> None:
     experiment = round_.experiment
     accepting = {ExperimentState.RUNNING, ExperimentState.TUNER_NO_MORE_TRIAL}
+    if experiment.settings.has_callers:
+        # A trial is made when a caller asks for it.
+        accepting |= {ExperimentState.INITIALIZED, ExperimentState.DONE}
     if experiment.state not in accepting:
         raise FailedPreconditionError(
             f"experiment {experiment.id!r} is {experiment.state.name}: trials can be added only "

@@ -93,13 +93,17 @@ Effect: TypeAlias = (
 )
 
 
-def effects_of(event: events.Event, before: Experiment) -> Iterator[Effect]:
+def effects_of(  # noqa: C901 - one case per event
+    event: events.Event, before: Experiment
+) -> Iterator[Effect]:
     """Yield the effects that follow from an event: tasks to publish, orders to agents, ports.
 
     Args:
         event: the event, which is not folded yet.
         before: the state before the event.
     """
+    if before.settings.has_callers and isinstance(event, events.TrialEvent):
+        return  # no agent runs its trials
     match event:
         case events.TrialScheduled(trial_id=trial_id):
             yield PublishTask(trial_id, 1)
@@ -150,6 +154,8 @@ def outstanding_effects(experiment: Experiment) -> Iterator[Effect]:
         yield OpenListener(experiment.port, experiment.url_prefix)
     if experiment.state in CLOSED_STATES or experiment.state is ExperimentState.ERROR:
         yield WriteSummary()
+    if experiment.settings.has_callers:
+        return
     for trial in experiment.live.values():
         if trial.id in experiment.backing_off:
             continue

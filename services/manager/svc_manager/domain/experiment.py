@@ -78,6 +78,13 @@ class ExperimentSettings:
     """Service that answers requests for parameters; empty: the dispatcher."""
     least_concurrency: int = 1
     """Least concurrency that a change may set; 0 pauses an exploration."""
+    lease_ms: int = 0
+    """Lease of a trial that a caller runs; 0: agents run the trials."""
+
+    @property
+    def has_callers(self) -> bool:
+        """Whether callers run the trials, instead of agents."""
+        return self.lease_ms > 0
 
 
 @dataclass(frozen=True, slots=True)

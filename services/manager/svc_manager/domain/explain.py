@@ -49,20 +49,22 @@ def explain_trial(experiment: Experiment, trial: Trial, context: ExplanationCont
         context: facts that are not in the log.
     """
     if trial.state is TrialState.WAITING:
-        return explain_waiting(trial, context)
+        has_callers = experiment.settings.has_callers
+        return explain_waiting(trial, context, has_callers=has_callers)
     if trial.state in LIVE_STATES:
-        return _explain_live(trial, context)
+        return _explain_live(experiment, trial, context)
     if trial.state is TrialState.SUCCEEDED:
         return _explain_success(trial)
     if trial.state is TrialState.FAILED:
         return _explain_failure(experiment, trial)
-    return _explain_stop(trial)
+    return _explain_stop(experiment, trial)
 
 
-def _explain_live(trial: Trial, context: ExplanationContext) -> Explanation:
+def _explain_live(experiment: Experiment, trial: Trial, context: ExplanationContext) -> Explanation:
     reasons = []
     ran = ago(context.now_ms - trial.started_at_ms)
-    summary = f"trial {trial.id} has been running for {ran} on agent {trial.runner_id}"
+    owner = "caller" if experiment.settings.has_callers else "agent"
+    summary = f"trial {trial.id} has been running for {ran} on {owner} {trial.runner_id}"
     if trial.state is TrialState.UNKNOWN:
         silent = next((a for a in context.agents if a.runner_id == trial.runner_id), None)
         since = f" for {ago(silent.silent_s * 1000)}" if silent is not None else ""
@@ -103,9 +105,12 @@ def _explain_success(trial: Trial) -> Explanation:
     )
 
 
-def _explain_stop(trial: Trial) -> Explanation:
+def _explain_stop(experiment: Experiment, trial: Trial) -> Explanation:
     end = trial.end or _UNKNOWN_END
-    reason = _end_of_stop(trial, end)
+    if experiment.settings.has_callers and end.cause is EndCause.UNSPECIFIED:
+        reason = Reason(ReasonKind.USER, end_text(end))
+    else:
+        reason = _end_of_stop(trial, end)
     return Explanation(
         trial.id,
         trial.state,
@@ -182,6 +187,13 @@ def _failure_reason(experiment: Experiment, trial: Trial, end: EndReason) -> Rea
             return _exit_code_reason(end.exit_code, trial)
         case EndCause.SIGNAL:
             return _signal_reason(end)
+        case EndCause.LOST if experiment.settings.has_callers:
+            return Reason(
+                ReasonKind.LOST,
+                end_text(end),
+                "see that its caller runs and reaches the manager; retry_lost=True of "
+                "SharedStudy has the parameters asked again",
+            )
         case EndCause.LOST:
             limit = experiment.settings.max_trial_retries
             return Reason(

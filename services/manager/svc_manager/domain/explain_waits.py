@@ -36,10 +36,21 @@ _MEND_ENVIRONMENT = "mend it: free space, restore the folder; then it goes on by
 _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 
 
-def explain_waiting(trial: Trial, context: ExplanationContext) -> Explanation:
-    """Explain why a WAITING trial has not started: since when, and the reasons in order."""
+def explain_waiting(
+    trial: Trial, context: ExplanationContext, *, has_callers: bool = False
+) -> Explanation:
+    """Explain why a WAITING trial has not started: since when, and the reasons in order.
+
+    Args:
+        trial: the trial.
+        context: facts that are not in the log.
+        has_callers: whether callers run the trials of its experiment, instead of agents.
+    """
     since = ago(context.now_ms - trial.created_at_ms)
     reasons = tuple(_waiting_reasons(trial, context))
+    if has_callers:
+        text = "no caller has asked for a trial since then"
+        reasons = (Reason(ReasonKind.SLOT, text, "call ask of nni.experiment.SharedStudy"),)
     attempt = f"attempt {trial.attempt} of " if trial.attempt > 1 else ""
     return Explanation(
         trial.id,
@@ -176,7 +187,13 @@ def _next_trial_reasons(experiment: Experiment, context: ExplanationContext) -> 
     if holds(experiment):
         text = f"waiting for {hold_text(experiment)}"
         yield Reason(ReasonKind.NOT_STARTED, text, _MEND_ENVIRONMENT)
-    if not free_slots(experiment):
+    if experiment.settings.has_callers:
+        yield Reason(
+            ReasonKind.SLOT,
+            "the trials of a shared study are made when a caller asks for one",
+            "call ask of nni.experiment.SharedStudy",
+        )
+    elif not free_slots(experiment):
         without_agent = _without_agent(experiment, context)
         yield from without_agent
         limit = experiment.budget.trial_concurrency

@@ -16,7 +16,7 @@ from svc_manager.domain.events import (
     ParametersGenerated,
 )
 from svc_manager.domain.reports import Report
-from svc_manager.domain.values import EncodedValue
+from svc_manager.domain.values import EncodedValue, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,33 @@ class ChangeRemarks:
     note: str | None = None
     tags: tuple[str, ...] | None = None
     starred: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskTrial:
+    """Command: start the next trial for a caller, now or once there are parameters."""
+
+    request_id: str
+    """Becomes the claim of the attempt."""
+    caller_id: str
+    parameters: EncodedValue = b""
+    """Parameters of the trial; empty: the next ones of the algorithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellTrial:
+    """Command: end a trial that a caller runs, with its result or as failed."""
+
+    trial_id: str
+    attempt: int
+    result: Metric | None
+    """None: it failed."""
+    detail: str = ""
+    """Why it failed, in words of the caller."""
+    stopped: bool = False
+    """Whether it was stopped early, and has not failed."""
+    sample: EncodedValue = b""
+    """Sample for the algorithm, of a trial whose parameters it did not suggest; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +217,17 @@ class RecordedCommand:
 
 
 Command: TypeAlias = (
-    Create | Resume | View | Stop | Update | KillTrial | AddTrial | ImportData | ChangeRemarks
+    Create
+    | Resume
+    | View
+    | Stop
+    | Update
+    | KillTrial
+    | AddTrial
+    | ImportData
+    | ChangeRemarks
+    | AskTrial
+    | TellTrial
 )
 
 Notification: TypeAlias = (

@@ -5,12 +5,19 @@ from typing import Final
 from svc_common.experiment_events.causes import ExperimentCause
 from svc_manager.domain import events
 from svc_manager.domain.budget import target_state, time_left_ms, trials_left
+from svc_manager.domain.callers import Callers
+from svc_manager.domain.decide_callers import (
+    answer_asks,
+    lose_lapsed,
+    refuse_asks,
+    unanswered_count,
+)
 from svc_manager.domain.decide_reports import lose_incomplete, next_gap_ms
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.experiment import TICKING_STATES, TUNING_STATES, ExperimentState
 from svc_manager.domain.failed_starts import due_trials, may_start, next_start_ms
 from svc_manager.domain.state import Experiment
-from svc_manager.domain.values import EncodedValue, ParameterSource
+from svc_manager.domain.values import ParameterSource
 
 _STARTING_STATES: Final = TUNING_STATES | {ExperimentState.INITIALIZED, ExperimentState.ERROR}
 """States in which attempts are started."""
@@ -49,25 +56,47 @@ def settle(round_: Round) -> None:
     """At a round's end, create trials, request parameters and set the state that budgets imply."""
     experiment = round_.experiment
     lose_incomplete(round_)
+    if experiment.settings.has_callers:
+        lose_lapsed(round_)
     if experiment.state in _STARTING_STATES:
         _requeue(round_)
     if experiment.state in TUNING_STATES:
         _schedule(round_)
+        answer_asks(round_)
         _request(round_)
-        target = target_state(experiment, round_.now_ms)
-        if target is not experiment.state:
-            round_.change_state(target, _state_cause(experiment, target, round_.now_ms))
+        _change_to_target(round_)
         _count_time(round_)
     elif experiment.state is ExperimentState.STOPPING and not experiment.live:
         if experiment.port:
             round_.emit(events.ListenerClosed())
         round_.change_state(ExperimentState.STOPPED)
         round_.end_experiment(ExperimentState.STOPPED)
+    if experiment.settings.has_callers:
+        refuse_asks(round_)
+        round_.callers.grant(experiment, round_.now_ms)
 
 
-def next_moment_ms(experiment: Experiment, now_ms: int) -> int | None:
-    """Return when time is counted, its budget ends or a back-off is over; None: never."""
+def _change_to_target(round_: Round) -> None:
+    """Change to the state that trials and budgets imply, if it is another one."""
+    experiment = round_.experiment
+    target = target_state(experiment, round_.now_ms)
+    if target is experiment.state:
+        return
+    if experiment.state is ExperimentState.DONE and experiment.live:
+        # A trial that a user has added: no log goes from DONE to another state than this one.
+        round_.change_state(ExperimentState.RUNNING)
+    if target is not experiment.state:
+        round_.change_state(target, _state_cause(experiment, target, round_.now_ms))
+
+
+def next_moment_ms(
+    experiment: Experiment, now_ms: int, callers: Callers | None = None
+) -> int | None:
+    """Return when time is counted, its budget ends, or a back-off or lease is over; None: never."""
     moments = []
+    lapse_ms = None if callers is None else callers.next_lapse_ms
+    if lapse_ms is not None:
+        moments.append(lapse_ms)
     if experiment.state in _LIMITED_STATES:
         left = time_left_ms(experiment, now_ms)
         if left is not None:
@@ -100,11 +129,18 @@ def free_slots(experiment: Experiment) -> int:
     return max(0, experiment.budget.trial_concurrency - len(experiment.live))
 
 
+def _free_slots(round_: Round) -> int:
+    """Return how many more trials may be live now; of callers: how many asks wait for one."""
+    if round_.experiment.settings.has_callers:
+        return unanswered_count(round_)
+    return free_slots(round_.experiment)
+
+
 def _schedule(round_: Round) -> None:
     experiment = round_.experiment
     if time_left_ms(experiment, round_.now_ms) == 0:
         return
-    count = free_slots(experiment)
+    count = _free_slots(round_)
     left = trials_left(experiment)
     if left is not None:
         count = min(count, left)
@@ -115,11 +151,11 @@ def _schedule(round_: Round) -> None:
         if experiment.custom_queue:
             parameter_id = next(iter(experiment.custom_queue))
             parameters = experiment.custom_queue[parameter_id]
-            _create_trial(round_, parameter_id, parameters, ParameterSource.CUSTOMIZED)
+            round_.create_trial(parameter_id, parameters, ParameterSource.CUSTOMIZED)
         elif experiment.algorithm.queue:
             suggested = next(iter(experiment.algorithm.queue.values()))
-            _create_trial(
-                round_, suggested.parameter_id, suggested.parameters, ParameterSource.ALGORITHM
+            round_.create_trial(
+                suggested.parameter_id, suggested.parameters, ParameterSource.ALGORITHM
             )
         else:
             return
@@ -130,21 +166,6 @@ def _requeue(round_: Round) -> None:
     for trial_id in due_trials(round_.experiment, round_.now_ms):
         trial = round_.experiment.trials[trial_id]
         round_.emit(events.TrialRequeued(trial_id, trial.attempt))
-
-
-def _create_trial(
-    round_: Round, parameter_id: int, parameters: EncodedValue, source: ParameterSource
-) -> None:
-    experiment = round_.experiment
-    trial_id = round_.ids.trial_id()
-    while trial_id in experiment.trials:
-        trial_id = round_.ids.trial_id()
-    sequence_id = len(experiment.trials)
-    round_.emit(
-        events.TrialScheduled(
-            trial_id, sequence_id, parameter_id, parameters, source, experiment.settings.pool
-        )
-    )
 
 
 def _request(round_: Round) -> None:
@@ -158,7 +179,7 @@ def _request(round_: Round) -> None:
     # A learning algorithm is asked when a slot is free, never earlier; one that never learns may
     # be asked up to one concurrency ahead.
     reserve = experiment.budget.trial_concurrency if algorithm.lookahead else 0
-    wanted = free_slots(experiment) + reserve - ahead
+    wanted = _free_slots(round_) + reserve - ahead
     left = trials_left(experiment)
     if left is not None:
         wanted = min(wanted, left - ahead)

@@ -30,6 +30,8 @@ def waiting_for(
 
 
 def _trials_wait(experiment: Experiment, agent_count: int, platform: WaitReason | None) -> str:
+    if experiment.settings.has_callers:
+        return _callers_wait(experiment)
     waiting = [t for t in experiment.live.values() if t.state is TrialState.WAITING]
     unknown = experiment.counts[TrialState.UNKNOWN]
     if holds(experiment) and agent_count:
@@ -50,6 +52,14 @@ def _trials_wait(experiment: Experiment, agent_count: int, platform: WaitReason 
     if not experiment.live and experiment.algorithm.outstanding:
         return "waiting for the algorithm"
     return ""
+
+
+def _callers_wait(experiment: Experiment) -> str:
+    if experiment.counts[TrialState.RUNNING]:
+        return ""
+    if experiment.algorithm.outstanding:
+        return "waiting for the algorithm"
+    return "waiting for a caller to ask for a trial"
 
 
 def _platform_text(platform: WaitReason) -> str:

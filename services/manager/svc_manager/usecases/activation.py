@@ -181,7 +181,9 @@ class Activations:
         _check_id(new.experiment_id)
         if not new.request_id:
             return await self._create(new, await self._free_id(new.experiment_id), secrets)
-        async with self._creating.setdefault(new.request_id, asyncio.Lock()):
+        # Two requests for one chosen id are one after the other: the second finds the first's log.
+        key = new.experiment_id or new.request_id
+        async with self._creating.setdefault(key, asyncio.Lock()):
             for draw in range(1 if new.experiment_id else _DRAWS):
                 # The id is derived from the request, so that a repetition at any manager finds it.
                 drawn = self._ports.ids.experiment_id(new.request_id, draw)
@@ -206,7 +208,8 @@ class Activations:
         check_environment(new.environment)
         check_text(new.interpreter, "interpreter")
         _check_port(new.port)
-        if config.HasField("code_archive") and not new.environment:
+        travels = config.HasField("code_archive") or config.HasField("callers")
+        if travels and not new.environment:
             new = replace(new, environment=self._environment, interpreter="")
         interpreter = new.interpreter or sys.executable
         await self._check_code(config)
@@ -448,6 +451,8 @@ class Activations:
         return True
 
     async def _check_code(self, config: config_pb2.ExperimentConfig) -> None:
+        if config.HasField("callers"):
+            return  # they have it
         if not config.HasField("code_archive"):
             if any(service.platform != LOCAL_PLATFORM for service in config.training_services):
                 raise InvalidArgumentError(
@@ -477,7 +482,7 @@ class Activations:
             full.experiment_working_directory = str(self._default_root)
         if not full.HasField("seed"):
             full.seed = self._ports.ids.seed()
-        if not full.training_services:
+        if not full.training_services and not full.HasField("callers"):
             full.training_services.add(platform="local")
         return full
 

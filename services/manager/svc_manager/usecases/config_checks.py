@@ -16,6 +16,7 @@ from svc_common.errors import InvalidArgumentError
 from svc_manager.converters.scalars import to_ms
 from svc_manager.usecases.compression_config import complete_job
 from svc_manager.usecases.exploration_config import complete_exploration
+from svc_manager.usecases.shared_study_config import complete_shared_study
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
 PLATFORMS: Final = ("local", "remote", "slurm", "kubernetes", "ray", POOL_PLATFORM)
@@ -33,6 +34,8 @@ _WARM_START_LIMIT: Final = 100
 
 def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
     """Set the tuner where neither tuner nor advisor is; complete a job or exploration instead."""
+    if config.HasField("callers"):
+        complete_shared_study(config)
     if config.HasField("nas"):
         complete_exploration(config)
     elif config.HasField("compression"):
@@ -77,7 +80,7 @@ def check_config(
 
 
 def _check_trials(config: config_pb2.ExperimentConfig) -> None:
-    if not config.trial_command.strip():
+    if not config.trial_command.strip() and not config.HasField("callers"):
         raise InvalidArgumentError("trial_command", "must not be empty")
     if not 1 <= config.trial_concurrency <= _CONCURRENCY_LIMIT:
         raise InvalidArgumentError(
@@ -144,7 +147,10 @@ def _check_search(config: config_pb2.ExperimentConfig) -> None:
 
 
 def _check_paths(config: config_pb2.ExperimentConfig) -> None:
-    for name in ("trial_code_directory", "experiment_working_directory"):
+    names = ["experiment_working_directory"]
+    if not config.HasField("callers"):
+        names.insert(0, "trial_code_directory")
+    for name in names:
         path: str = getattr(config, name)
         if not PurePosixPath(path).is_absolute() or "\0" in path:
             raise InvalidArgumentError(name, "must be an absolute path", path[:200])

@@ -15,6 +15,7 @@ from svc_common.experiment_events.causes import (
     WaitReason,
 )
 from svc_manager.domain import events, inputs
+from svc_manager.domain.callers import Answer, Callers
 from svc_manager.domain.decide import decide_notification, decide_recorded
 from svc_manager.domain.decision_round import Round
 from svc_manager.domain.effects import Effect
@@ -110,6 +111,9 @@ class Lab:
         self.log: list[tuple[int, events.Event]] = []
         self.effects: list[Effect] = []
         self.last: list[events.Event] = []
+        self.callers = Callers()
+        self.answers: dict[str, Answer] = {}
+        """Answers to the asks of the last round."""
         self.command(inputs.Create(created(budget, settings), 0, ""))
         if started:
             self.notification(
@@ -123,6 +127,13 @@ class Lab:
         decide_recorded(round_, inputs.RecordedCommand(command, request_id, "Test"))
         return self._end(round_)
 
+    def commands(self, *commands: inputs.Command) -> list[events.Event]:
+        """Decide on several commands in one round."""
+        round_ = self._round()
+        for command in commands:
+            decide_recorded(round_, inputs.RecordedCommand(command, "", "Test"))
+        return self._end(round_)
+
     def notification(self, *notifications: inputs.Notification) -> list[events.Event]:
         round_ = self._round()
         for notification in notifications:
@@ -130,13 +141,14 @@ class Lab:
         return self._end(round_)
 
     def _round(self) -> Round:
-        return Round(self.experiment, self.now_ms, self.ids)
+        return Round(self.experiment, self.now_ms, self.ids, self.callers)
 
     def _end(self, round_: Round) -> list[events.Event]:
         settle(round_)
         self.log.extend((self.now_ms, event) for event in round_.events)
         self.effects = round_.effects
         self.last = round_.events
+        self.answers = round_.answers
         return round_.events
 
     def refolded(self) -> Experiment:

@@ -62,6 +62,7 @@ def test_the_services_are_those_of_the_contract() -> None:
         "nni_proto.bytes.v1.ByteService",
         "nni_proto.experiment.v1.ExperimentService",
         "nni_proto.experiment.v1.HistoryService",
+        "nni_proto.experiment.v1.StudyService",
         "nni_proto.runner.v1.InvitationService",
         "nni_proto.runner.v1.PoolService",
         "nni_proto.trial.v1.TrialService",

@@ -275,6 +275,34 @@ class StoppingConfig(_message.Message):
 Global___StoppingConfig: _TypeAlias = StoppingConfig  # noqa: Y015
 
 @_typing.final
+class Callers(_message.Message):
+    """Trials are run by callers of StudyService instead of agents: no platform, command, concurrency,
+    code, assessor, advisor, compression or nas.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lease(self) -> _duration_pb2.Duration:
+        """Time after which an attempt is lost whose caller has not renewed its lease; 1 s to 1 h. Unset:
+        60 s.
+        """
+
+    def __init__(
+        self,
+        *,
+        lease: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Callers: _TypeAlias = Callers  # noqa: Y015
+
+@_typing.final
 class ExperimentConfig(_message.Message):
     """Configuration of an experiment. Paths are absolute."""
 
@@ -330,6 +358,7 @@ class ExperimentConfig(_message.Message):
     SEARCH_FIELD_NUMBER: _builtins.int
     COMPRESSION_FIELD_NUMBER: _builtins.int
     NAS_FIELD_NUMBER: _builtins.int
+    CALLERS_FIELD_NUMBER: _builtins.int
     experiment_name: _builtins.str
     trial_command: _builtins.str
     trial_code_directory: _builtins.str
@@ -412,6 +441,10 @@ class ExperimentConfig(_message.Message):
         `trial_concurrency` may be changed to 0, which pauses it.
         """
 
+    @_builtins.property
+    def callers(self) -> Global___Callers:
+        """Set: callers run the trials. Unset `max_trial_retries` is then 0."""
+
     def __init__(
         self,
         *,
@@ -445,10 +478,11 @@ class ExperimentConfig(_message.Message):
         search: Global___SearchConfig | None = ...,
         compression: Global___CompressionConfig | None = ...,
         nas: Global___NasConfig | None = ...,
+        callers: Global___Callers | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "search", b"search", "search_space", b"search_space", "seed", b"seed", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number", "_max_trial_retries", b"_max_trial_retries", "_seed", b"_seed", "_trial_gpu_number", b"_trial_gpu_number", "advisor", b"advisor", "assessor", b"assessor", "callers", b"callers", "code_archive", b"code_archive", "compression", b"compression", "constraints", b"constraints", "debug", b"debug", "experiment_name", b"experiment_name", "experiment_working_directory", b"experiment_working_directory", "include_intermediate_results", b"include_intermediate_results", "log_level", b"log_level", "max_experiment_duration", b"max_experiment_duration", "max_trial_duration", b"max_trial_duration", "max_trial_number", b"max_trial_number", "max_trial_retries", b"max_trial_retries", "nas", b"nas", "nni_manager_ip", b"nni_manager_ip", "objectives", b"objectives", "retry_failed_trials", b"retry_failed_trials", "search", b"search", "search_space", b"search_space", "seed", b"seed", "tags", b"tags", "training_services", b"training_services", "trial_code_directory", b"trial_code_directory", "trial_command", b"trial_command", "trial_concurrency", b"trial_concurrency", "trial_gpu_number", b"trial_gpu_number", "tuner", b"tuner", "tuner_gpu_indices", b"tuner_gpu_indices", "use_annotation", b"use_annotation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_trial_number: _TypeAlias = _typing.Literal["max_trial_number"]  # noqa: Y015
     _WhichOneofArgType__max_trial_number: _TypeAlias = _typing.Literal["_max_trial_number", b"_max_trial_number"]  # noqa: Y015

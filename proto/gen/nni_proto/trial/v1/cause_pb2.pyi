@@ -29,7 +29,9 @@ class _EndCause:
 class _EndCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndCause.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     END_CAUSE_UNSPECIFIED: _EndCause.ValueType  # 0
-    """Written before causes existed: only the text of the event tells."""
+    """Written before causes existed: only the text of the event tells. Or the caller of a shared study
+    reported that it failed or was stopped early: `detail` has its words.
+    """
     END_CAUSE_SUCCEEDED: _EndCause.ValueType  # 1
     """The command ended with exit code 0."""
     END_CAUSE_EXIT_CODE: _EndCause.ValueType  # 2
@@ -53,7 +55,9 @@ class EndCause(_EndCause, metaclass=_EndCauseEnumTypeWrapper):
     """Why a trial is over."""
 
 END_CAUSE_UNSPECIFIED: EndCause.ValueType  # 0
-"""Written before causes existed: only the text of the event tells."""
+"""Written before causes existed: only the text of the event tells. Or the caller of a shared study
+reported that it failed or was stopped early: `detail` has its words.
+"""
 END_CAUSE_SUCCEEDED: EndCause.ValueType  # 1
 """The command ended with exit code 0."""
 END_CAUSE_EXIT_CODE: EndCause.ValueType  # 2
@@ -133,6 +137,8 @@ class _LossCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LossCause.V
     """
     LOSS_CAUSE_REPORTS_MISSING: _LossCause.ValueType  # 12
     """Reports of the attempt were lost with data of the bus: later ones came without them."""
+    LOSS_CAUSE_LEASE_LAPSED: _LossCause.ValueType  # 13
+    """The caller that ran it did not renew its lease for `silence`."""
 
 class LossCause(_LossCause, metaclass=_LossCauseEnumTypeWrapper):
     """Why an attempt is gone."""
@@ -164,6 +170,8 @@ folder, `environment.json`, code or interpreter; `detail` says which. It counts 
 """
 LOSS_CAUSE_REPORTS_MISSING: LossCause.ValueType  # 12
 """Reports of the attempt were lost with data of the bus: later ones came without them."""
+LOSS_CAUSE_LEASE_LAPSED: LossCause.ValueType  # 13
+"""The caller that ran it did not renew its lease for `silence`."""
 Global___LossCause: _TypeAlias = LossCause  # noqa: Y015
 
 class _WaitCause:
@@ -250,7 +258,9 @@ class EndReason(_message.Message):
     stderr_tail: _builtins.str
     """Last lines of stderr, at most 4 kB; may be set for every cause of a command that ran."""
     detail: _builtins.str
-    """Message of the operating system or of a library, for NOT_STARTED."""
+    """Message of the operating system or of a library, for NOT_STARTED; the words of a caller, for
+    UNSPECIFIED.
+    """
     lost_count: _builtins.int
     """Lost attempts, the last one included, for LOST and NEVER_STARTED."""
     @_builtins.property
@@ -321,10 +331,10 @@ class LossReason(_message.Message):
     detail: _builtins.str
     """Message of an error, for AGENT_FAILED."""
     runner_id: _builtins.str
-    """The silent agent, for AGENT_SILENT."""
+    """The silent agent, for AGENT_SILENT; the caller, for LEASE_LAPSED."""
     @_builtins.property
     def silence(self) -> _duration_pb2.Duration:
-        """For AGENT_SILENT and CLAIM_EXPIRED."""
+        """For AGENT_SILENT, CLAIM_EXPIRED and LEASE_LAPSED."""
 
     @_builtins.property
     def end(self) -> Global___EndReason:

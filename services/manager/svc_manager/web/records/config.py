@@ -90,6 +90,8 @@ def config_to_json(config: config_pb2.ExperimentConfig) -> dict[str, Any]:
     }
     if config.HasField("compression"):
         out["compression"] = value_of(config.compression.job)
+    if config.HasField("callers"):
+        out["callers"] = {"lease": duration_text(config.callers.lease)}
     if config.HasField("nas"):
         out["nas"] = _nas_to_json(config.nas)
     if config.HasField("search"):

@@ -61,13 +61,14 @@ def metadata(experiment: experiment_pb2.Experiment, urls: list[str], pid: int) -
         urls: addresses of its page; empty without a listener.
         pid: id of the process that serves it.
     """
-    platforms = [service.platform for service in experiment.config.training_services]
+    config = experiment.config
+    platforms = [service.platform for service in config.training_services]
     return {
         "id": experiment.id,
         "name": experiment.config.experiment_name,
         "port": experiment.port or None,
         "status": experiment_state_name(experiment.state),
-        "platform": ",".join(platforms),
+        "platform": "callers" if config.HasField("callers") else ",".join(platforms),
         "startTime": _ms_or(experiment, "started_at", None),
         "endTime": _ms_or(experiment, "ended_at", NOT_ENDED),
         "tag": [f"{key}={text}" if text else key for key, text in experiment.config.tags.items()],

@@ -1,0 +1,93 @@
+"""Renewal of the leases of the trials that this process runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from nni.experiment.errors import ExperimentError
+
+_logger = logging.getLogger(__name__)
+
+HeldTrial: TypeAlias = tuple[str, int]
+"""Id and attempt of a trial."""
+
+_RENEWALS: Final = 3
+"""Renewals within one lease, so that two of them may fail."""
+_RENEWED_AT_ONCE: Final = 1000
+"""Limit of one call."""
+
+
+class LeaseKeeper:
+    """Daemon thread that renews leases while there are any.
+
+    Call order: `hold` and `release` at any time, from any thread; `close` at the end. A renewal
+    that fails is tried again at the next one.
+
+    Args:
+        renew: renews the leases of trials; returns the ids of those that are lost.
+    """
+
+    def __init__(self, renew: Callable[[Sequence[HeldTrial]], Sequence[str]]) -> None:
+        self._renew = renew
+        self._held: dict[str, int] = {}
+        self._changed = threading.Condition()
+        self._period_s = 0.0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def hold(self, trial_id: str, attempt: int, lease_s: float) -> None:
+        """Renew the lease of a trial from now on, at a third of its length."""
+        with self._changed:
+            self._held[trial_id] = attempt
+            self._period_s = lease_s / _RENEWALS
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="study leases", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def release(self, trial_id: str) -> None:
+        """Renew the lease of a trial no more."""
+        with self._changed:
+            self._held.pop(trial_id, None)
+
+    @property
+    def held(self) -> list[HeldTrial]:
+        """Trials whose leases are renewed."""
+        with self._changed:
+            return list(self._held.items())
+
+    def renew_all(self) -> None:
+        """Renew all leases now; drop the trials that are lost."""
+        held = self.held
+        for start in range(0, len(held), _RENEWED_AT_ONCE):
+            for trial_id in self._renew(held[start : start + _RENEWED_AT_ONCE]):
+                _logger.warning("this process does not hold trial %s any more", trial_id)
+                self.release(trial_id)
+
+    def close(self) -> None:
+        """End the thread; it may be called twice."""
+        with self._changed:
+            self._closed = True
+            self._held.clear()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while self._wait_for_renewal():
+            try:
+                self.renew_all()
+            except (ExperimentError, ValueError) as error:  # of a channel that was closed, too
+                if self._is_closed():
+                    return
+                _logger.warning("leases could not be renewed: %s", error)
+
+    def _wait_for_renewal(self) -> bool:
+        """Wait until a renewal is due; return False at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._held)
+            return not self._changed.wait_for(self._is_closed, self._period_s)
+
+    def _is_closed(self) -> bool:
+        return self._closed

@@ -1,0 +1,96 @@
+"""Renewal of leases in a thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from nni.experiment.errors import UnreachableError
+from nni.experiment.study_leases import HeldTrial, LeaseKeeper
+
+PATIENCE_S = 60.0
+LONG_S = 1e6
+"""A lease of which no third passes in a test."""
+SHORT_S = 0.003
+
+
+class Renewals:
+    """Renewals that a test waits for, and what they return."""
+
+    def __init__(self, lost: Sequence[str] = (), failures: int = 0) -> None:
+        self.seen: list[list[HeldTrial]] = []
+        self.lost = lost
+        self.failures = failures
+        self.enough = threading.Event()
+
+    def __call__(self, held: Sequence[HeldTrial]) -> Sequence[str]:
+        self.seen.append(list(held))
+        if len(self.seen) > self.failures:
+            self.enough.set()
+            return self.lost
+        raise UnreachableError("the manager does not answer")
+
+
+def test_held_trials_are_renewed_together() -> None:
+    renewals = Renewals()
+    keeper = LeaseKeeper(renewals)
+    keeper.hold("trial1", 1, LONG_S)
+    keeper.hold("trial2", 2, LONG_S)
+    keeper.hold("trial3", 1, LONG_S)
+    keeper.release("trial3")
+
+    keeper.renew_all()
+    keeper.close()
+
+    assert renewals.seen == [[("trial1", 1), ("trial2", 2)]]
+
+
+def test_many_trials_are_renewed_in_several_calls() -> None:
+    renewals = Renewals()
+    keeper = LeaseKeeper(renewals)
+    for number in range(1001):
+        keeper.hold(f"trial{number}", 1, LONG_S)
+
+    keeper.renew_all()
+    keeper.close()
+
+    assert [len(held) for held in renewals.seen] == [1000, 1]
+
+
+def test_a_lost_trial_is_renewed_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    keeper = LeaseKeeper(Renewals(lost=["trial1"]))
+    keeper.hold("trial1", 1, LONG_S)
+    keeper.hold("trial2", 1, LONG_S)
+
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_all()
+    held = keeper.held
+    keeper.close()
+
+    assert held == [("trial2", 1)]
+    assert "does not hold trial trial1" in caplog.text
+
+
+def test_the_thread_renews_and_outlives_a_failed_call() -> None:
+    renewals = Renewals(failures=2)
+    keeper = LeaseKeeper(renewals)
+
+    keeper.hold("trial1", 1, SHORT_S)
+
+    assert renewals.enough.wait(PATIENCE_S)
+    keeper.close()
+
+
+def test_nothing_is_renewed_after_the_end() -> None:
+    keeper = LeaseKeeper(Renewals())
+    keeper.hold("trial1", 1, LONG_S)
+
+    keeper.close()
+    keeper.close()
+    keeper.hold("trial2", 1, LONG_S)
+    keeper.close()
+
+    assert keeper.held == []
