@@ -1,4 +1,7 @@
-"""Platform `kubernetes`: agents as Jobs, whose pods reach bus and manager by the TLS front."""
+"""Agents in pods of Kubernetes, which reach bus and manager by the TLS front.
+
+The platform `kubernetes` starts them as Jobs; others start them as objects of an operator.
+"""
 
 import asyncio
 import threading
@@ -33,18 +36,14 @@ from svc_trial_runner.fleet.adapters.kubernetes.checks import cluster_problems
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     PLATFORM_LABEL,
     POOL_LABEL,
-    job_manifest,
     labels_of_installation,
     labels_of_pool,
     owner_patch,
     secret_manifest,
     selector,
 )
-from svc_trial_runner.fleet.adapters.kubernetes.options import (
-    MARGIN_S,
-    option_problems,
-    parse_options,
-)
+from svc_trial_runner.fleet.adapters.kubernetes.options import MARGIN_S
+from svc_trial_runner.fleet.adapters.kubernetes.workloads import JobWorkload, Workload
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
     AgentName,
@@ -57,8 +56,6 @@ from svc_trial_runner.fleet.domain.agents import (
 from svc_trial_runner.fleet.domain.leftovers import Leftover
 from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
-PLATFORM: Final = "kubernetes"
-JOBS: Final = "/apis/batch/v1/namespaces/{namespace}/jobs"
 PODS: Final = "/api/v1/namespaces/{namespace}/pods"
 SECRETS: Final = "/api/v1/namespaces/{namespace}/secrets"
 EVENTS: Final = "/api/v1/namespaces/{namespace}/events"
@@ -71,8 +68,6 @@ PAUSE_S: Final = 5.0
 END_MARGIN_S: Final = 15.0
 """A pod that still exists so long after its grace is on a node that is lost."""
 END_STEP_S: Final = 0.25
-_WITH_PODS: Final = {"propagationPolicy": "Background"}
-"""Query of a deletion that the job's pods follow."""
 _CHECKED: Final = AgentName("00000000", "check", 0)
 """Agent of the job that `check` offers to the server."""
 
@@ -80,16 +75,21 @@ _CHECKED: Final = AgentName("00000000", "check", 0)
 class KubernetesAdapter:
     """Adapter of a Kubernetes cluster for one pool.
 
-    An agent is a Job and a Secret with its name; the Secret belongs to the Job and is removed with
-    it. All calls of the cluster block, and run in threads.
+    An agent is a Job, or an object of an operator, and a Secret with its name; the Secret belongs
+    to that object and is removed with it. All calls of the cluster block, and run in threads.
 
     Args:
         context: of the pool.
+        workload: which objects start the pods of agents; None: Jobs.
     """
 
-    def __init__(self, context: AdapterContext) -> None:
+    def __init__(self, context: AdapterContext, workload: Workload | None = None) -> None:
         self._context = context
-        self._options = parse_options(context.section.options)
+        self._workload = workload or JobWorkload(context.section.options)
+        self._options = self._workload.options
+        self._jobs = self._workload.kind.path
+        # How pods follow the deletion of their object.
+        self._with_pods = {"propagationPolicy": self._workload.kind.propagation}
         self._api = KubernetesApi(self._options)
         self._labels = labels_of_pool(context.installation, context.pool, context.folder.name)
         self._version = environment.text(environment.NNI_VERSION, "unknown")
@@ -104,13 +104,15 @@ class KubernetesAdapter:
     async def check(self) -> list[PlatformProblem]:
         """Return which rules the section breaks: of its own, and of cluster and namespace."""
         given = self._context.section.options
-        problems = option_problems(given)
+        problems = self._workload.problems()
         if problems:
             return problems
         order = AgentOrder(_CHECKED, AgentCredentials("", "", ""), slots=1)
-        job = job_manifest(self._options, order, self._labels, self._version)
+        job = self._workload.manifest(order, self._labels, self._version)
         try:
-            return await asyncio.to_thread(cluster_problems, self._api, self._options, given, job)
+            return await asyncio.to_thread(
+                cluster_problems, self._api, self._options, given, job, self._workload.kind
+            )
         except KubernetesRefusalError as error:
             return [_platform_problem(refused(error), self._options.context)]
         except PlatformError as error:
@@ -118,7 +120,7 @@ class KubernetesAdapter:
 
     async def prepare(self) -> None:
         """Open the front, and read the credentials of the cluster; see `PlatformAdapter`."""
-        for broken in option_problems(self._context.section.options):
+        for broken in self._workload.problems():
             words = f"{broken.field} {broken.rule}, got {broken.value!r}"
             raise PlatformError(words, broken.remedy, permanent=True)
         await asyncio.to_thread(self._api.connect)
@@ -135,7 +137,7 @@ class KubernetesAdapter:
         if not orders:
             return []
         self._front = await self._context.front.open()
-        jobs, _ = await self._list(JOBS)
+        jobs, _ = await self._list(self._jobs)
         known = {object_agent(job): job for job in jobs if not is_leaving(job)}
         results = [await self._launched(order, known.get(order.name)) for order in orders]
         self._changed.set()
@@ -150,7 +152,9 @@ class KubernetesAdapter:
                 await self._replace_secret(order)
                 job = await self._create_job(order)
             # Of a job that a killed fleet has created, this may be missing.
-            await self._request("PATCH", f"{SECRETS}/{name}", owner_patch(job))
+            kind = self._workload.kind
+            patch = owner_patch(job, kind.api_version, kind.kind)
+            await self._request("PATCH", f"{SECRETS}/{name}", patch)
         except KubernetesRefusalError as error:
             if error.refusal.status == NOT_FOUND and job is not None:
                 return None  # it was ended meanwhile
@@ -174,13 +178,14 @@ class KubernetesAdapter:
             await self._request("POST", SECRETS, manifest)
 
     async def _create_job(self, order: AgentOrder) -> Mapping[str, Any]:
-        manifest = job_manifest(self._options, order, self._labels, self._version)
+        manifest = self._workload.manifest(order, self._labels, self._version)
         try:
-            return await self._request("POST", JOBS, manifest)
+            return await self._request("POST", self._jobs, manifest)
         except KubernetesRefusalError as error:
             if error.refusal.status != CONFLICT:
                 raise
-            return await self._request("GET", f"{JOBS}/{order.name}")
+            name = self._workload.object_name(order.name)
+            return await self._request("GET", f"{self._jobs}/{name}")
 
     def _settings(self, order: AgentOrder) -> AgentSettings:
         front = self._front
@@ -190,7 +195,7 @@ class KubernetesAdapter:
         return AgentSettings(
             name=str(order.name),
             pool=order.name.pool,
-            platform=PLATFORM,
+            platform=self._workload.platform,
             home="~/agent",
             connection=ConnectionSettings(
                 ConnectionKind.TLS,
@@ -211,14 +216,14 @@ class KubernetesAdapter:
 
     async def agents(self) -> list[PlatformAgent]:
         """Return the agents that have a job, with what job, pod and events say of them."""
-        jobs, _ = await self._list(JOBS)
+        jobs, _ = await self._list(self._jobs)
         pods, version = await self._list(PODS)
-        latest = latest_pods(pods)
+        latest = latest_pods(pod for pod in pods if self._workload.is_agent_pod(pod))
         own = [job for job in jobs if not is_leaving(job)]
-        found = _agents(own, latest, {})
+        found = self._agents(own, latest, {})
         if any(needs_warnings(agent) for agent in found):
             events, _ = await self._list(EVENTS, {"fieldSelector": "type=Warning"})
-            found = _agents(own, latest, warning_texts(events))
+            found = self._agents(own, latest, warning_texts(events))
         self._pods_version, self._listed = version, found
         return found
 
@@ -226,7 +231,8 @@ class KubernetesAdapter:
         """Delete the jobs and secrets of agents; wait until their pods have ended."""
         own = [name for name in names if self._is_own(name)]
         for name in own:
-            await self._removed(f"{JOBS}/{name}", _WITH_PODS)
+            job = f"{self._jobs}/{self._workload.object_name(name)}"
+            await self._removed(job, self._with_pods)
             await self._removed(f"{SECRETS}/{name}")
         if own:
             await self._pods_gone(set(own))
@@ -234,8 +240,9 @@ class KubernetesAdapter:
 
     async def clean(self) -> None:
         """Delete all jobs, pods and secrets of the pool; wait until the pods have ended."""
-        for path in (JOBS, SECRETS):
-            await self._removed(path, {"labelSelector": selector(self._labels), **_WITH_PODS})
+        for path in (self._jobs, SECRETS):
+            chosen = {"labelSelector": selector(self._labels), **self._with_pods}
+            await self._removed(path, chosen)
         await self._pods_gone(None)
         self._changed.set()
 
@@ -243,7 +250,7 @@ class KubernetesAdapter:
         """Return jobs, pods and secrets of the installation; see `PlatformCleaner`."""
         query = {"labelSelector": selector(labels_of_installation(self._context.installation))}
         found: dict[tuple[str, str], set[str]] = {}
-        for path in (JOBS, PODS, SECRETS):
+        for path in (self._jobs, PODS, SECRETS):
             for item in (await self._list(path, query))[0]:
                 if not is_leaving(item):
                     labels = item["metadata"]["labels"]
@@ -336,25 +343,25 @@ class KubernetesAdapter:
             if error.refusal.status != NOT_FOUND:
                 raise refused(error) from error
 
+    def _agents(
+        self,
+        jobs: Iterable[Mapping[str, Any]],
+        pods: Mapping[AgentName, Mapping[str, Any]],
+        warnings: Mapping[str, Sequence[str]],
+    ) -> list[PlatformAgent]:
+        found = []
+        for job in jobs:
+            name = object_agent(job)
+            pod = None if name is None else pods.get(name)
+            words = [*warnings.get(str(job["metadata"]["name"]), ())]
+            if pod is not None:
+                words = [*warnings.get(str(pod["metadata"]["name"]), ()), *words]
+            agent = platform_agent(job, pod, words, self._workload.end)
+            found += [] if agent is None else [agent]
+        return sorted(found, key=lambda agent: agent.name)
+
     def _is_own(self, name: AgentName) -> bool:
         return (name.installation, name.pool) == (self._context.installation, self._context.pool)
-
-
-def _agents(
-    jobs: Iterable[Mapping[str, Any]],
-    pods: Mapping[AgentName, Mapping[str, Any]],
-    warnings: Mapping[str, Sequence[str]],
-) -> list[PlatformAgent]:
-    found = []
-    for job in jobs:
-        name = object_agent(job)
-        pod = None if name is None else pods.get(name)
-        words = [*warnings.get(str(name), ())]
-        if pod is not None:
-            words = [*warnings.get(str(pod["metadata"]["name"]), ()), *words]
-        agent = platform_agent(job, pod, words)
-        found += [] if agent is None else [agent]
-    return sorted(found, key=lambda agent: agent.name)
 
 
 def _is_live(pod: Mapping[str, Any]) -> bool:

@@ -1,10 +1,12 @@
 """Phases and reasons of agents, from the objects of their jobs, pods and events."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.kubernetes.causes import explained, shortened
-from svc_trial_runner.fleet.adapters.kubernetes.manifests import AGENT_LABEL, CONTAINER
+from svc_trial_runner.fleet.adapters.kubernetes.manifests import AGENT_LABEL
+from svc_trial_runner.fleet.adapters.kubernetes.options import AGENT_CONTAINERS
+from svc_trial_runner.fleet.adapters.kubernetes.workloads import WorkloadEnd, condition_end
 from svc_trial_runner.fleet.domain.agents import (
     AgentName,
     AgentPhase,
@@ -19,6 +21,8 @@ _ORDINARY: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 """Reasons of waiting containers that say nothing."""
 _DISRUPTION: Final = "DisruptionTarget"
 _ERROR: Final = "Error"
+_LOST_POD: Final = "BackoffLimitExceeded"
+"""Reason of a Job without a pod: it has had one."""
 
 
 def object_agent(item: Mapping[str, Any]) -> AgentName | None:
@@ -47,28 +51,37 @@ def _order(pod: Mapping[str, Any]) -> tuple[bool, str]:
     return is_live, str(pod.get("metadata", {}).get("creationTimestamp", ""))
 
 
+def end_of_job(job: Mapping[str, Any]) -> WorkloadEnd | None:
+    """Return how a Job of Kubernetes has ended; None: it has not."""
+    return condition_end(job, "Complete")
+
+
 def platform_agent(
-    job: Mapping[str, Any], pod: Mapping[str, Any] | None, warnings: Sequence[str] = ()
+    job: Mapping[str, Any],
+    pod: Mapping[str, Any] | None,
+    warnings: Sequence[str] = (),
+    end_of: Callable[[Mapping[str, Any]], WorkloadEnd | None] = end_of_job,
 ) -> PlatformAgent | None:
     """Return an agent as its job and pod show it; None: the job is none of a fleet.
 
     Args:
-        job: of the agent.
+        job: of the agent, or another object whose pod the agent's is.
         pod: of the job; None: there is none.
         warnings: messages of events of job and pod, the latest one first.
+        end_of: returns how the object has ended; None: it has not.
     """
     name = object_agent(job)
     if name is None:
         return None
-    condition = _end_of_job(job)
-    if condition is not None:
-        return _ended(name, pod, condition)
+    end = end_of(job)
+    if end is not None:
+        return _ended(name, pod, end)
     if pod is None:
         return PlatformAgent(name, AgentPhase.PENDING, "", _without_pod(job, warnings))
     node = str(pod.get("spec", {}).get("nodeName", ""))
     match pod.get("status", {}).get("phase"):
         case "Succeeded" | "Failed":
-            return _ended(name, pod, {})
+            return _ended(name, pod, WorkloadEnd(failed=False))
         case "Running":
             return _running(name, pod, node)
         case "Unknown":
@@ -83,22 +96,12 @@ def needs_warnings(agent: PlatformAgent) -> bool:
     return agent.phase is AgentPhase.PENDING and agent.reason in {NO_POD, ""}
 
 
-def _end_of_job(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    for condition in job.get("status", {}).get("conditions") or ():
-        if condition.get("status") == "True" and condition.get("type") in {"Complete", "Failed"}:
-            end: Mapping[str, Any] = condition
-            return end
-    return None
-
-
-def _ended(
-    name: AgentName, pod: Mapping[str, Any] | None, condition: Mapping[str, Any]
-) -> PlatformAgent:
+def _ended(name: AgentName, pod: Mapping[str, Any] | None, end: WorkloadEnd) -> PlatformAgent:
     node = str((pod or {}).get("spec", {}).get("nodeName", ""))
     reason = "" if pod is None else pod_end(pod)
-    if not reason and condition.get("type") == "Failed":
-        words = f"{condition.get('reason', '')}: {condition.get('message', '')}"
-        reason = "its pod was deleted" if pod is None else shortened(words)
+    if not reason and end.failed:
+        lost = pod is None and end.words.startswith(_LOST_POD)
+        reason = "its pod was deleted" if lost else shortened(end.words)
     return PlatformAgent(name, AgentPhase.ENDED, node, reason)
 
 
@@ -132,7 +135,8 @@ def _exit_of_containers(status: Mapping[str, Any]) -> str:
 def _without_pod(job: Mapping[str, Any], warnings: Sequence[str]) -> str:
     if warnings:
         return explained(warnings[0])
-    if job.get("spec", {}).get("suspend"):
+    spec = job.get("spec", {})
+    if spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend"):
         queue = job["metadata"].get("labels", {}).get("kueue.x-k8s.io/queue-name")
         return f"Suspended: it waits in the queue {queue}" if queue else "Suspended"
     return NO_POD
@@ -141,7 +145,7 @@ def _without_pod(job: Mapping[str, Any], warnings: Sequence[str]) -> str:
 def _running(name: AgentName, pod: Mapping[str, Any], node: str) -> PlatformAgent:
     status = pod.get("status", {})
     running = any(
-        one.get("name") == CONTAINER and "running" in one.get("state", {})
+        one.get("name") in AGENT_CONTAINERS and "running" in one.get("state", {})
         for one in status.get("containerStatuses") or ()
     )
     phase = AgentPhase.RUNNING if running else AgentPhase.STARTING

@@ -12,16 +12,24 @@ from svc_trial_runner.fleet.adapters.kubernetes.causes import (
 )
 from svc_trial_runner.fleet.adapters.kubernetes.options import KubernetesOptions
 from svc_trial_runner.fleet.adapters.kubernetes.quantities import parse_quantity
+from svc_trial_runner.fleet.adapters.kubernetes.workloads import JOBS, WorkloadKind
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 
+OBJECT_RIGHTS: Final = ("create", "delete", "deletecollection", "list")
+"""Verbs of Jobs, or of the objects of an operator, that the adapter uses."""
 RIGHTS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
-    ("batch", "jobs", ("create", "delete", "deletecollection", "list")),
     ("", "pods", ("list", "watch")),
     ("", "secrets", ("create", "delete", "deletecollection", "list", "patch")),
     ("", "events", ("list",)),
 )
-"""API group, resource and verbs that the adapter uses; docs/platforms/kubernetes.md lists them."""
+"""API group, resource and verbs that it uses besides; docs/platforms/kubernetes.md lists them."""
 _Found = TypeVar("_Found")
+_STORAGE_OBJECTS: Final = (
+    ("azureFile", "secretName", "secretName", "secrets", "Secret of the namespace"),
+    ("persistentVolumeClaim", "claimName", "claimName", "persistentvolumeclaims",
+     "claim of the namespace"),
+)  # fmt: skip
+"""Volumes of `storage` that name an object: source, its field, that of the section, and kind."""
 _KUEUE: Final = "/apis/kueue.x-k8s.io"
 _QUOTA_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpus": ("requests.cpu", "cpu", "limits.cpu"),
@@ -32,7 +40,11 @@ _QUOTA_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def cluster_problems(
-    api: KubernetesApi, options: KubernetesOptions, given: Mapping[str, object], job: dict[str, Any]
+    api: KubernetesApi,
+    options: KubernetesOptions,
+    given: Mapping[str, object],
+    job: dict[str, Any],
+    kind: WorkloadKind = JOBS,
 ) -> list[PlatformProblem]:
     """Return which rules a section breaks on its cluster; start nothing. Blocks.
 
@@ -41,6 +53,7 @@ def cluster_problems(
         options: of the section.
         given: options as they were written, for the values in messages.
         job: of an agent of this section, which is offered to the server without effect.
+        kind: of that object.
 
     Raises:
         PlatformError: the cluster cannot be reached.
@@ -49,15 +62,17 @@ def cluster_problems(
     namespace = api.connect()
     api.request("GET", "/version")
     missing = _missing_namespace(api, namespace)
+    if missing is None and kind.operator:
+        missing = _missing_operator(api, kind)
     if missing:
         return [missing]
-    denied = list(_missing_rights(api, namespace))
+    denied = list(_missing_rights(api, namespace, kind))
     if denied:
         return denied
     problems = [*_missing_objects(api, options), *_queue_problems(api, options)]
     quotas = _found(lambda: api.list("/api/v1/namespaces/{namespace}/resourcequotas")[0]) or []
     problems += broken_quotas(options, quotas)
-    return problems or _dry_run(api, given, job)
+    return problems or _dry_run(api, given, job, kind)
 
 
 def _missing_namespace(api: KubernetesApi, namespace: str) -> PlatformProblem | None:
@@ -73,8 +88,25 @@ def _missing_namespace(api: KubernetesApi, namespace: str) -> PlatformProblem | 
     return None
 
 
-def _missing_rights(api: KubernetesApi, namespace: str) -> Iterator[PlatformProblem]:
-    for group, resource, verbs in RIGHTS:
+def _missing_operator(api: KubernetesApi, kind: WorkloadKind) -> PlatformProblem | None:
+    """Return a problem if the cluster does not have the kind of object."""
+    found = _found(lambda: api.request("GET", f"/apis/{kind.api_version}"))
+    names = [one.get("name") for one in (found or {}).get("resources") or ()]
+    if kind.plural in names:
+        return None
+    return PlatformProblem(
+        "platform",
+        f"needs {kind.operator} in the cluster, which has no {kind.plural}.{kind.group}",
+        kind.version,
+        f"install {kind.operator}, or use the platform kubernetes, which needs no operator",
+        permanent=False,
+    )
+
+
+def _missing_rights(
+    api: KubernetesApi, namespace: str, kind: WorkloadKind
+) -> Iterator[PlatformProblem]:
+    for group, resource, verbs in ((kind.group, kind.plural, OBJECT_RIGHTS), *RIGHTS):
         denied = [verb for verb in verbs if not _may(api, namespace, group, resource, verb)]
         if denied:
             yield PlatformProblem(
@@ -111,6 +143,9 @@ def _missing_objects(api: KubernetesApi, options: KubernetesOptions) -> Iterator
         *((f"volumes[{i}].configMap.name", f"{core}/configmaps",
            str(one["configMap"].get("name", "")), "ConfigMap of the namespace")
           for i, one in enumerate(options.volumes) if "configMap" in one),
+        *((f"storage.{field}", f"{core}/{resource}", str(volume[source][name]), kind)
+          for source, name, field, resource, kind in _STORAGE_OBJECTS
+          for volume, _ in options.more_volumes if source in volume),
         ("serviceAccount", f"{core}/serviceaccounts", options.service_account,
          "service account of the namespace"),
         ("priorityClass", "/apis/scheduling.k8s.io/v1/priorityclasses", options.priority_class,
@@ -202,12 +237,11 @@ def _over(field: str, value: str, limit: str, quota: Mapping[str, Any]) -> Platf
 
 
 def _dry_run(
-    api: KubernetesApi, given: Mapping[str, object], job: dict[str, Any]
+    api: KubernetesApi, given: Mapping[str, object], job: dict[str, Any], kind: WorkloadKind
 ) -> list[PlatformProblem]:
     """Return what the server refuses of a job that it does not keep."""
-    path = "/apis/batch/v1/namespaces/{namespace}/jobs"
     try:
-        api.request("POST", path, job, {"dryRun": "All"})
+        api.request("POST", kind.path, job, {"dryRun": "All"})
     except KubernetesRefusalError as error:
         return [refused_object(error.refusal, given)]
     return []

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
@@ -16,7 +17,11 @@ POOL_LABEL: Final = "nni-pool"
 PLATFORM_LABEL: Final = "nni-platform"
 AGENT_LABEL: Final = "nni-agent"
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
-CONTAINER: Final = "agent"
+ROLE_LABEL: Final = "nni-role"
+AGENT_ROLE: Final = "agent"
+"""Value of that label of the pod in which the agent runs; other pods have that of their role."""
+SETTINGS_NAME: Final = "settings"
+"""Name of the first container, which copies the settings."""
 SETTINGS_KEY: Final = "settings.json"
 HOME_PATH: Final = "/nni/home"
 """Home of the container's user: folder of the agent and of its trials."""
@@ -37,6 +42,15 @@ if command -v tini >/dev/null 2>&1; then exec tini -- "$@"; fi
 exec "$@"
 """
 """Script of the agent's container: process 1 has to reap what trials leave behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCommand:
+    """What the pods of a role run that has no agent."""
+
+    name: str
+    command: str
+    """Line of the shell."""
 
 
 def labels_of_pool(installation: str, pool: str, key: str) -> dict[str, str]:
@@ -79,11 +93,13 @@ def secret_manifest(
     }
 
 
-def owner_patch(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch after which a secret is removed together with a job."""
+def owner_patch(
+    job: Mapping[str, Any], api_version: str = "batch/v1", kind: str = "Job"
+) -> dict[str, Any]:
+    """Return the patch after which a secret is removed together with its agent's object."""
     reference = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
+        "apiVersion": api_version,
+        "kind": kind,
         "name": job["metadata"]["name"],
         "uid": job["metadata"]["uid"],
     }
@@ -101,8 +117,33 @@ def job_manifest(
         pool_labels: see `labels_of_pool`.
         version: of NNI, the tag of the image if none is given.
     """
-    name = str(order.name)
-    labels = {**options.labels, **pool_labels, AGENT_LABEL: name}
+    spec: dict[str, Any] = {
+        "backoffLimit": 0,
+        "completions": 1,
+        "parallelism": 1,
+        "ttlSecondsAfterFinished": options.ttl_seconds_after_finished,
+        "template": agent_template(options, order, pool_labels, version),
+    }
+    if options.queue:
+        spec["suspend"] = True  # Kueue starts it
+    metadata = object_metadata(options, order, pool_labels, str(order.name))
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def object_metadata(
+    options: KubernetesOptions, order: AgentOrder, pool_labels: Mapping[str, str], name: str
+) -> dict[str, Any]:
+    """Return the metadata of an agent's object, in the queue of its section."""
+    labels = {**options.labels, **pool_labels, AGENT_LABEL: str(order.name)}
+    if options.queue:
+        labels[QUEUE_LABEL] = options.queue
+    return {"name": name, "labels": labels, "annotations": dict(options.annotations)}
+
+
+def agent_template(
+    options: KubernetesOptions, order: AgentOrder, pool_labels: Mapping[str, str], version: str
+) -> dict[str, Any]:
+    """Return the template of the pod in which the agent runs; see `job_manifest`."""
     template = merged(
         {
             "metadata": {"labels": {}, "annotations": dict(options.annotations)},
@@ -110,19 +151,39 @@ def job_manifest(
         },
         options.pod_template,
     )
-    template["metadata"]["labels"] |= labels
-    spec: dict[str, Any] = {
-        "backoffLimit": 0,
-        "completions": 1,
-        "parallelism": 1,
-        "ttlSecondsAfterFinished": options.ttl_seconds_after_finished,
-        "template": template,
-    }
-    if options.queue:
-        labels = {**labels, QUEUE_LABEL: options.queue}
-        spec["suspend"] = True  # Kueue starts it
-    metadata = {"name": name, "labels": labels, "annotations": dict(options.annotations)}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    own = {AGENT_LABEL: str(order.name)}
+    template["metadata"]["labels"] |= {**options.labels, **pool_labels, **own}
+    return template
+
+
+def role_template(
+    options: KubernetesOptions,
+    order: AgentOrder,
+    pool_labels: Mapping[str, str],
+    version: str,
+    role: RoleCommand,
+) -> dict[str, Any]:
+    """Return the template of a pod that works beside the one of the agent, without its settings.
+
+    Args:
+        options: of the role's pods.
+        order: of the agent.
+        pool_labels: see `labels_of_pool`.
+        version: of NNI, the tag of the image if none is given.
+        role: whose command the pod runs.
+    """
+    template = agent_template(options, order, pool_labels, version)
+    template["metadata"]["labels"][ROLE_LABEL] = role.name
+    spec = template["spec"]
+    spec["initContainers"] = [one for one in spec["initContainers"] if one["name"] != SETTINGS_NAME]
+    settings = {"nni-secret", "nni-settings"}
+    spec["volumes"] = [one for one in spec["volumes"] if one["name"] not in settings]
+    for container in spec["containers"]:
+        if container["name"] == options.container:
+            mounts = container["volumeMounts"]
+            container["volumeMounts"] = [one for one in mounts if one["name"] not in settings]
+            container["command"] = ["/bin/sh", "-c", role.command]
+    return template
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,6 +226,8 @@ def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> di
         {"name": "nni-settings", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         {"name": "nni-secret", "secret": {"secretName": str(order.name), "defaultMode": 0o400}},
     ]
+    more = [dict(volume) for volume, _ in options.more_volumes]
+    mounts = [*mounts, *(dict(mount) for _, mount in options.more_volumes)]
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -172,7 +235,7 @@ def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> di
         "terminationGracePeriodSeconds": options.grace_seconds,
         "initContainers": [_first_container(options, order, version)],
         "containers": [_agent_container(options, order, version, mounts)],
-        "volumes": [*own, *volumes],
+        "volumes": [*own, *volumes, *more],
         **_pod_security(options),
         **_scheduling(options),
     }
@@ -188,7 +251,7 @@ def _first_container(options: KubernetesOptions, order: AgentOrder, version: str
     secret = {"name": "nni-secret", "mountPath": SECRET_PATH, "readOnly": True}
     return {
         **_container(options, version),
-        "name": "settings",
+        "name": SETTINGS_NAME,
         "volumeMounts": [*_OWN_MOUNTS, secret],
         "command": [
             "/bin/sh", "-c", COPY_SETTINGS, "settings",
@@ -205,7 +268,7 @@ def _agent_container(
     common = _container(options, version)
     return {
         **common,
-        "name": CONTAINER,
+        "name": options.container,
         "volumeMounts": [*_OWN_MOUNTS, *mounts],
         "command": [
             "/bin/sh", "-c", RUN_AGENT, "agent",

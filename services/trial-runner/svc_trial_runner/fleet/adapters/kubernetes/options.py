@@ -14,6 +14,9 @@ IMAGE: Final = "nni/trial-runner"
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 RESTRICTED: Final = "restricted"
 UNRESTRICTED: Final = "none"
+CONTAINER: Final = "agent"
+AGENT_CONTAINERS: Final = frozenset({CONTAINER, "tensorflow", "pytorch"})
+"""Names that the agent's container has: operators of Kubeflow ask for theirs."""
 GRACE_S: Final = 30
 """Time from TERM to KILL of a pod, so that its trials can be handed over."""
 LONGEST_GRACE_S: Final = 120
@@ -90,6 +93,10 @@ class KubernetesOptions:
     setup_lines: tuple[str, ...] = ()
     reuse_mode: bool = True
     """False: an agent ends after one trial."""
+    container: str = CONTAINER
+    """Name of the agent's container; operators ask for their own."""
+    more_volumes: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+    """Volumes and their mounts that are none of the section's `volumes`."""
 
 
 def _text(value: object) -> str | None:
@@ -190,14 +197,18 @@ def option_problems(options: Mapping[str, object]) -> list[PlatformProblem]:
         if options.get(key) is not None and reader(options[key]) is None
     ]
     parsed = parse_options(options)
+    return [*problems, *parsed_problems(parsed)]
+
+
+def parsed_problems(options: KubernetesOptions) -> list[PlatformProblem]:
+    """Return which rules options of the right types break."""
     return [
-        *problems,
-        *_name_problems(parsed),
-        *_choice_problems(parsed),
-        *_quantity_problems(parsed),
-        *_volume_problems(parsed),
-        *_secret_problems(parsed),
-        *_template_problems(parsed),
+        *_name_problems(options),
+        *_choice_problems(options),
+        *_quantity_problems(options),
+        *_volume_problems(options),
+        *_secret_problems(options),
+        *_template_problems(options),
     ]
 
 
@@ -330,8 +341,8 @@ def _template_problems(options: KubernetesOptions) -> Iterator[PlatformProblem]:
     for index, container in enumerate(containers):
         place = f"podTemplate.spec.containers[{index}]"
         if not isinstance(container, Mapping) or not container.get("name"):
-            rule = "must be a mapping with a name; that of the agent is `agent`"
+            rule = f"must be a mapping with a name; that of the agent is `{options.container}`"
             yield PlatformProblem(place, rule)
-        elif container["name"] == "agent" and {"command", "args"} & set(container):
+        elif container["name"] == options.container and {"command", "args"} & set(container):
             rule = "must not have command or args: they are the agent's"
-            yield PlatformProblem(place, rule, "agent", "use setupLines")
+            yield PlatformProblem(place, rule, options.container, "use setupLines")
