@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,22 +39,27 @@ class KubernetesCluster:
         self, pool: str, installation: str, key: str = "kubernetes", **options: object
     ) -> KubernetesAdapter:
         """Return a new adapter of a platform of a pool, with further options."""
-        section = {
-            "kubeconfig": str(self.kubeconfig),
-            "image": IMAGE,
-            "graceSeconds": 4,
-            **options,
-        }
-        return KubernetesAdapter(
-            AdapterContext(
-                installation,
-                pool,
-                PlatformSection("kubernetes", section),
-                ENDPOINTS,
-                NoBundles(),
-                self.folder / key,
-                OpenFront(),
-            )
+        section = {"image": IMAGE, **options}
+        return KubernetesAdapter(self.context(pool, installation, key, "kubernetes", section))
+
+    def context(
+        self,
+        pool: str,
+        installation: str,
+        key: str,
+        platform: str,
+        section: Mapping[str, object],
+    ) -> AdapterContext:
+        """Return the context of a platform whose section leads to this cluster."""
+        access = {"kubeconfig": str(self.kubeconfig), "graceSeconds": 4}
+        return AdapterContext(
+            installation,
+            pool,
+            PlatformSection(platform, {**access, **section}),
+            ENDPOINTS,
+            NoBundles(),
+            self.folder / key,
+            OpenFront(),
         )
 
 

@@ -15,8 +15,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.kubernetes.objects import NAMESPACE, ClusterObjects, RefusedError, missing
+from tests.support.kubernetes.operators import OPERATORS
 
 TOKEN = "token-of-the-user"
+_GROUP_PARTS = 3
+"""Parts of the path of an API group in a version."""
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -40,6 +43,7 @@ class ApiServer(ThreadingHTTPServer):
         broken: status that every request gets instead of an answer; 0: none.
         forgets_pages: whether each second page of a list is refused with 410.
         invalid: path and message of a field that makes each job invalid; None: all are valid.
+        operators: API groups of the operators that are installed.
     """
 
     daemon_threads = True
@@ -52,6 +56,7 @@ class ApiServer(ThreadingHTTPServer):
         self.broken = 0
         self.forgets_pages = False
         self.invalid: tuple[str, str] | None = None
+        self.operators = {one.group for one in OPERATORS}
 
     @property
     def port(self) -> int:
@@ -168,6 +173,11 @@ def _answer(
         asked = body["spec"]["resourceAttributes"]
         allowed = (asked["verb"], asked["resource"]) not in server.denied
         return {**body, "status": {"allowed": allowed}}
+    found = [one for one in OPERATORS if parts[:2] == ["apis", one.group]]
+    if found and found[0].group in server.operators and len(parts) == _GROUP_PARTS:
+        return {"kind": "APIResourceList", "resources": [{"name": one.plural} for one in found]}
+    if found and found[0].group not in server.operators:
+        raise RefusedError(404, "NotFound", "the server could not find the requested resource")
     if parts[:2] == ["apis", "scheduling.k8s.io"]:
         return server.objects.get("priorityclasses", parts[-1])
     if "namespaces" not in parts:

@@ -10,6 +10,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.support.kubernetes.operators import (
+    OPERATORS,
+    broken_rule,
+    operator_pods,
+    operator_status,
+)
+
 NAMESPACE = "tuning"
 _KINDS = {
     "jobs": ("batch/v1", "Job", "jobs.batch"),
@@ -22,6 +29,10 @@ _KINDS = {
     "serviceaccounts": ("v1", "ServiceAccount", "serviceaccounts"),
     "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses.scheduling"),
+}
+_OPERATED = {one.plural for one in OPERATORS}
+_KINDS |= {
+    one.plural: (one.api_version, one.kind, f"{one.plural}.{one.group}") for one in OPERATORS
 }
 OVER = {"Succeeded", "Failed"}
 
@@ -81,6 +92,10 @@ class ClusterObjects:
             if (resource, name) in self._objects:
                 words = f'{_KINDS[resource][2]} "{name}" already exists'
                 raise RefusedError(409, "AlreadyExists", words)
+            broken = broken_rule(resource, item)
+            if broken:
+                words = f'{_KINDS[resource][1]} "{name}" is invalid: {broken}'
+                raise RefusedError(422, "Invalid", words)
             item["apiVersion"], item["kind"], _ = _KINDS[resource]
             metadata |= {
                 "namespace": NAMESPACE,
@@ -89,7 +104,7 @@ class ClusterObjects:
             }
             if resource == "pods":
                 item.setdefault("status", {"phase": "Pending"})
-            if resource == "jobs":
+            if resource == "jobs" or resource in _OPERATED:
                 item.setdefault("status", {})
             self._store("ADDED", resource, name, item)
             self._reconcile()
@@ -189,6 +204,8 @@ class ClusterObjects:
             is_present = self._objects.get((resource, name)) is job  # not after an inner change
             if resource == "jobs" and is_present and not job["spec"].get("suspend"):
                 self._reconcile_job(name, job)
+            if resource in _OPERATED and is_present:
+                self._reconcile_operated(resource, name, job)
 
     def _collect_garbage(self) -> None:
         known = {item["metadata"]["uid"] for item in self._objects.values()}
@@ -213,6 +230,24 @@ class ClusterObjects:
             self._end(name, job, "Failed", "BackoffLimitExceeded", words)
         elif not pods:
             self._create_pod(name, job)
+
+    def _reconcile_operated(self, resource: str, name: str, item: dict[str, Any]) -> None:
+        """Do what the operator of a kind of object does."""
+        pods = [one for kind, one in list(self._objects.items()) if _owns(item, kind[0], one)]
+        if not pods and not item["status"].get("startTime"):
+            item["status"]["startTime"] = _now()
+            owner = {"apiVersion": item["apiVersion"], "kind": item["kind"], "name": name}
+            owner |= {"uid": item["metadata"]["uid"], "controller": True}
+            for pod in operator_pods(resource, item):
+                pod["metadata"]["ownerReferences"] = [owner]
+                self.create("pods", pod)
+            return
+        status = operator_status(resource, item, pods)
+        if status is not None:
+            self.patch(resource, name, {"status": status})
+            for pod in pods:
+                if pod["status"].get("phase") not in OVER:
+                    self.delete("pods", pod["metadata"]["name"])
 
     def _end(self, name: str, job: dict[str, Any], kind: str, reason: str, words: str) -> None:
         condition = {"type": kind, "status": "True", "reason": reason, "message": words}

@@ -1,0 +1,1 @@
+"""Platforms whose agents are objects of an operator of Kubernetes."""

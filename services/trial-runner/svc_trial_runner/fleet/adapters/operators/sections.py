@@ -1,0 +1,207 @@
+"""Fields that the sections of operators share: roles with their resources, and the storage."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Final
+
+from svc_trial_runner.fleet.adapters.kubernetes.options import (
+    KubernetesOptions,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+
+STORAGE_PATH: Final = "/mnt/nni"
+"""Folder in the containers at which the storage is mounted, unless the section says another."""
+STORAGE_TYPES: Final = ("nfs", "azureStorage", "pvc")
+ROLE_OPTIONS: Final = ("image", "cpus", "memory", "gpus")
+"""Options of `kubernetes` that the roles of operators have instead."""
+_PREDECESSOR: Final = re.compile(r"(docker\.io/)?msranni/nni(:|@|\Z)")
+"""Image of NNI 3.0 and earlier, which has another agent."""
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]b)?\Z", re.IGNORECASE)
+_MEBIBYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class PodRole:
+    """Pods of one kind of a job."""
+
+    field: str
+    """Path within the section: `worker`, `taskRoles[0]`."""
+    name: str
+    count: int
+    command: str
+    """Line of the shell; that of the agent's role is not used: trials have their own."""
+    image: str
+    cpus: str
+    memory: str
+    gpus: int | None
+
+
+def parse_role(field: str, given: Mapping[str, Any], count_field: str = "replicas") -> PodRole:
+    """Return a role of a section; `role_problems` reports values of a wrong type.
+
+    Args:
+        field: path of the role within the section.
+        given: its fields.
+        count_field: name of the field with the number of pods.
+    """
+    gpus = given.get("gpuNumber")
+    return PodRole(
+        field=field,
+        name=_text(given.get("name")) or field,
+        count=_count(given.get(count_field)) or 1,
+        command=_text(given.get("command")),
+        image=_text(given.get("dockerImage")),
+        cpus=_amount(given.get("cpuNumber")),
+        memory=_memory(given.get("memorySize")),
+        gpus=int(gpus) if isinstance(gpus, int | float) and not isinstance(gpus, bool) else None,
+    )
+
+
+def role_problems(
+    field: str, given: Mapping[str, Any], count_field: str = "replicas"
+) -> Iterator[PlatformProblem]:
+    """Yield which rules a role breaks; see `parse_role`."""
+    count = given.get(count_field)
+    if count is not None and not _count(count):
+        rule = "must be a whole number of at least 1"
+        yield PlatformProblem(f"{field}.{count_field}", rule, repr(count)[:80])
+    size = given.get("memorySize")
+    if size is not None and not _memory(size):
+        rule = "must be megabytes, or a number followed by kb, mb, gb or tb, such as 8gb"
+        yield PlatformProblem(f"{field}.memorySize", rule, repr(size)[:80])
+    for name in ("cpuNumber", "gpuNumber"):
+        value = given.get(name)
+        if value is not None and not _amount(value):
+            rule = "must be a number of at least 0"
+            yield PlatformProblem(f"{field}.{name}", rule, repr(value)[:80])
+    if _PREDECESSOR.match(_text(given.get("dockerImage"))):
+        yield image_problem(f"{field}.dockerImage", str(given["dockerImage"]))
+
+
+def image_problem(field: str, image: str) -> PlatformProblem:
+    """Return the problem of an image with the agent of an earlier NNI."""
+    rule = "must be an image with the agent of this NNI: msranni/nni has that of NNI 3.0"
+    remedy = "derive your image from that of NNI's trial-runner; docs/platforms says how"
+    return PlatformProblem(field, rule, image[:80], remedy)
+
+
+def is_of_predecessor(image: str) -> bool:
+    """Return whether an image is that of NNI 3.0 or earlier."""
+    return _PREDECESSOR.match(image) is not None
+
+
+def role_options(base: KubernetesOptions, role: PodRole) -> KubernetesOptions:
+    """Return the options of the pods of a role."""
+    return replace(
+        base,
+        image=role.image or base.image,
+        cpus=role.cpus,
+        memory=role.memory,
+        gpus=role.gpus,
+    )
+
+
+def base_options(section: Mapping[str, object]) -> KubernetesOptions:
+    """Return the options that all roles of a section share, its storage among the volumes."""
+    own = {name: value for name, value in section.items() if name not in ROLE_OPTIONS}
+    options = parse_options(own)
+    volume = storage_volume(section.get("storage"))
+    return options if volume is None else replace(options, more_volumes=(volume,))
+
+
+def base_problems(section: Mapping[str, object]) -> list[PlatformProblem]:
+    """Return which rules the shared options and the storage of a section break."""
+    own = {name: value for name, value in section.items() if name not in ROLE_OPTIONS}
+    return [*option_problems(own), *storage_problems(section.get("storage"))]
+
+
+def storage_volume(given: object) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the volume of a storage and its mount; None: it has none that is mounted.
+
+    Args:
+        given: section `storage`: `storageType` with its fields, and optionally `mountPath`.
+    """
+    if not isinstance(given, Mapping):
+        return None
+    source = _source(given)
+    if source is None:
+        return None
+    claimed = given.get("storageType") == "pvc"
+    path = _text(given.get("mountPath")) or (_text(given.get("path")) if claimed else "")
+    volume = {"name": "nni-storage", **source}
+    return volume, {"name": "nni-storage", "mountPath": path or STORAGE_PATH}
+
+
+def _source(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    match given.get("storageType"):
+        case "nfs":
+            return {"nfs": {"server": given.get("server"), "path": given.get("path")}}
+        case "azureStorage":
+            share = {"secretName": given.get("secretName"), "shareName": given.get("azureShare")}
+            return {"azureFile": share} if given.get("secretName") else None
+        case "pvc":
+            claim = given.get("claimName")
+            return {"persistentVolumeClaim": {"claimName": claim}} if claim else None
+        case _:
+            return None
+
+
+def storage_problems(given: object) -> list[PlatformProblem]:
+    """Return which rules the section `storage` breaks."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        return [PlatformProblem("storage", "must be a mapping with storageType")]
+    kind = given.get("storageType")
+    if kind not in STORAGE_TYPES:
+        rule = f"must be one of {', '.join(STORAGE_TYPES)}"
+        return [PlatformProblem("storage.storageType", rule, repr(kind)[:80])]
+    wanted: Sequence[str] = {
+        "nfs": ("server", "path"),
+        "azureStorage": ("azureShare", "secretName"),
+        "pvc": ("path",),
+    }[kind]
+    remedies = {
+        "secretName": "name a Secret of the namespace with azurestorageaccountname and "
+        "azurestorageaccountkey; NNI does not log in to key vaults",
+    }
+    return [
+        PlatformProblem(f"storage.{name}", f"must be given with {kind}", "", remedies.get(name, ""))
+        for name in wanted
+        if not _text(given.get(name))
+    ]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if value >= 1 and value == int(value) else 0
+
+
+def _amount(value: object) -> str:
+    """Return a number as a quantity of Kubernetes; empty: it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return ""
+    return f"{value:g}"
+
+
+def _memory(value: object) -> str:
+    """Return a size as a quantity of Kubernetes; empty: it is none.
+
+    A number without unit is megabytes, as in schema v1; units are powers of 1024.
+    """
+    text = f"{value:.15g}" if isinstance(value, int | float) else _text(value)
+    match = _SIZE.match(text)
+    if match is None or isinstance(value, bool):
+        return ""
+    number, unit = match.groups()
+    mebibytes = ceil(float(number) * _MEBIBYTES[(unit or "mb").lower()])
+    return f"{mebibytes}Mi" if mebibytes else ""

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
+
+from svc_trial_runner.fleet.adapters.kubernetes.manifests import labels_of_pool
+from svc_trial_runner.fleet.adapters.operators.adaptdl import CHECKPOINT_PATH, AdaptDlWorkload
+from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+
+LABELS = labels_of_pool(INSTALLATION, POOL, "adl")
+SECTION: dict[str, Any] = {
+    "dockerImage": "team/trials:1",
+    "trialCpuNumber": "1",
+    "trialMemorySize": "8Gi",
+    "imagePullSecrets": ["registry"],
+    "storage": {"server": "nas", "path": "/", "containerMountPath": "/nfs"},
+    "checkpoint": {"storageClass": "dfs", "storageSize": "1Gi"},
+}
+
+
+def job(section: dict[str, Any]) -> dict[str, Any]:
+    return AdaptDlWorkload(section).manifest(agent_order(agent_name(1)), LABELS, "4.0")
+
+
+@pytest.mark.claim("platform", 82)
+def test_job_has_the_documented_fields() -> None:
+    found = job(SECTION)
+    pod = found["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+
+    assert (found["apiVersion"], found["kind"]) == ("adaptdl.petuum.com/v1", "AdaptDLJob")
+    assert container["image"] == "team/trials:1"
+    assert container["resources"]["limits"] == {"cpu": "1", "memory": "8Gi"}
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert {"name": "nni-storage", "nfs": {"server": "nas", "path": "/"}} in pod["volumes"]
+    assert {"name": "nni-storage", "mountPath": "/nfs"} in container["volumeMounts"]
+    assert {"name": "nni-checkpoint", "mountPath": CHECKPOINT_PATH} in container["volumeMounts"]
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_job_has_one_pod_that_may_be_moved_if_it_is_adaptive(adaptive: bool) -> None:
+    spec = job({**SECTION, "adaptive": adaptive})["spec"]
+
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 1)
+    assert spec["preemptible"] is adaptive
+
+
+def test_namespace_is_the_documented_default() -> None:
+    assert AdaptDlWorkload({}).options.namespace == "default"
+    assert AdaptDlWorkload({"namespace": "tuning"}).options.namespace == "tuning"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"trialMemorySize": "8gb"}, "trialMemorySize"),
+        ({"adaptive": "yes"}, "adaptive"),
+        ({"dockerImage": "msranni/nni"}, "dockerImage"),
+        ({"storage": {"server": "nas", "path": "/"}}, "storage.containerMountPath"),
+        (
+            {"storage": {"server": "nas", "path": "/", "containerMountPath": "nfs"}},
+            "storage.containerMountPath",
+        ),
+        ({"checkpoint": {"storageSize": "1Gi"}}, "checkpoint.storageClass"),
+        ({"checkpoint": "dfs"}, "checkpoint"),
+    ],
+)
+def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
+    (problem,) = AdaptDlWorkload({**SECTION, **changes}).problems()
+
+    assert problem.field == field
+
+
+def test_phase_of_a_job_is_its_end() -> None:
+    workload = AdaptDlWorkload(SECTION)
+    failed = {"phase": "Failed", "reason": "PodFailure", "message": "p-0-0 Failed"}
+
+    end = workload.end({"status": failed})
+
+    assert end is not None
+    assert (end.failed, end.words) == (True, "PodFailure: p-0-0 Failed")
+    assert workload.end({"status": {"phase": "Running"}}) is None
+    succeeded = workload.end({"status": {"phase": "Succeeded"}})
+    assert succeeded is not None
+    assert not succeeded.failed

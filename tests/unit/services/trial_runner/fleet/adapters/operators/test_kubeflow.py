@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
+
+from svc_trial_runner.fleet.adapters.kubernetes.manifests import labels_of_pool
+from svc_trial_runner.fleet.adapters.operators.kubeflow import KubeflowWorkload, kubeflow_adapter
+from svc_trial_runner.fleet.testing import INSTALLATION, POOL, agent_name, agent_order
+from tests.support.kubernetes.agents import IMAGE, KubernetesCluster, sleeping_cluster
+from tests.support.kubernetes.objects import OVER
+
+LABELS = labels_of_pool(INSTALLATION, POOL, "kubeflow")
+ROLE = {"replicas": 2, "command": "python3 /app/train.py", "dockerImage": IMAGE, "gpuNumber": 1}
+SERVERS = {**ROLE, "command": "python3 /app/serve.py", "gpuNumber": 0, "memorySize": 4096}
+TENSORFLOW: dict[str, Any] = {"operator": "tf-operator", "worker": ROLE, "ps": SERVERS}
+PYTORCH: dict[str, Any] = {"operator": "pytorch-operator", "worker": ROLE, "master": {}}
+
+
+def job(section: dict[str, Any]) -> dict[str, Any]:
+    return KubeflowWorkload(section).manifest(agent_order(agent_name(1)), LABELS, "4.0")
+
+
+def replicas(section: dict[str, Any]) -> dict[str, Any]:
+    spec = job(section)["spec"]
+    found: dict[str, Any] = spec.get("tfReplicaSpecs") or spec["pytorchReplicaSpecs"]
+    return found
+
+
+def container(replica: dict[str, Any]) -> dict[str, Any]:
+    (found,) = replica["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[KubernetesCluster]:
+    with sleeping_cluster(tmp_path) as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "chief", "name"),
+    [
+        (TENSORFLOW, "TFJob", "Chief", "tensorflow"),
+        (PYTORCH, "PyTorchJob", "Master", "pytorch"),
+    ],
+)
+def test_agent_is_the_only_pod_of_a_reused_job(
+    section: dict[str, Any], kind: str, chief: str, name: str
+) -> None:
+    found = replicas(section)
+
+    assert job(section)["kind"] == kind
+    assert list(found) == [chief]
+    assert found[chief]["replicas"] == 1
+    assert container(found[chief])["name"] == name
+    assert "svc_trial_runner" in container(found[chief])["command"]
+
+
+@pytest.mark.claim("platform", 82)
+def test_job_of_one_trial_has_the_documented_roles() -> None:
+    found = replicas({**TENSORFLOW, "reuseMode": False})
+
+    assert {kind: one["replicas"] for kind, one in found.items()} == {
+        "Chief": 1, "Worker": 1, "PS": 2
+    }  # fmt: skip
+    assert container(found["PS"])["command"] == ["/bin/sh", "-c", "python3 /app/serve.py"]
+    assert container(found["PS"])["resources"]["limits"]["memory"] == "4096Mi"
+    assert container(found["Worker"])["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_master_is_not_one_of_the_workers() -> None:
+    found = replicas({**PYTORCH, "reuseMode": False})
+
+    assert {kind: one["replicas"] for kind, one in found.items()} == {"Master": 1, "Worker": 2}
+
+
+def test_other_roles_do_not_get_the_settings_of_the_agent() -> None:
+    found = replicas({**TENSORFLOW, "reuseMode": False})
+
+    for kind in ("Worker", "PS"):
+        spec = found[kind]["template"]["spec"]
+        assert spec["initContainers"] == []
+        assert [one["name"] for one in spec["volumes"]] == ["nni-home"]
+        assert [one["name"] for one in container(found[kind])["volumeMounts"]] == ["nni-home"]
+
+
+def test_failed_job_is_not_tried_again() -> None:
+    spec = job(TENSORFLOW)["spec"]
+
+    assert spec["runPolicy"]["backoffLimit"] == 0
+    assert spec["tfReplicaSpecs"]["Chief"]["restartPolicy"] == "Never"
+
+
+def test_queue_of_kueue_starts_the_job() -> None:
+    found = job({**TENSORFLOW, "queue": "team"})
+
+    assert found["spec"]["runPolicy"]["suspend"] is True
+    assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"operator": "mpi-operator"}, "operator"),
+        ({"apiVersion": "v1alpha2"}, "apiVersion"),
+        ({"worker": None}, "worker"),
+        ({"master": {}}, "master"),
+        ({"worker": {"replicas": "two"}}, "worker.replicas"),
+        ({"ps": {"command": " "}, "reuseMode": False}, "ps.command"),
+        ({"podTemplate": {"spec": {"containers": [{"name": "tensorflow", "args": ["a"]}]}}},
+         "podTemplate.spec.containers[0]"),
+        ({"worker": {"dockerImage": "Not An Image"}}, "image"),
+    ],
+)  # fmt: skip
+def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
+    (problem,) = KubeflowWorkload({**TENSORFLOW, **changes}).problems()
+
+    assert problem.field == field
+
+
+def test_usable_sections_have_no_problem() -> None:
+    assert KubeflowWorkload({**TENSORFLOW, "reuseMode": False}).problems() == []
+    assert KubeflowWorkload({**PYTORCH, "reuseMode": False}).problems() == []
+
+
+def test_last_condition_of_a_job_is_its_end() -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "PodFailed", "message": "exit code 1"}
+    workload = KubeflowWorkload(TENSORFLOW)
+
+    end = workload.end({"status": {"conditions": [failed]}})
+
+    assert end is not None
+    assert (end.failed, end.words) == (True, "PodFailed: exit code 1")
+    assert workload.end({"status": {"conditions": [{"type": "Running", "status": "True"}]}}) is None
+
+
+async def test_operator_that_is_not_installed_is_named(cluster: KubernetesCluster) -> None:
+    cluster.server.operators.discard("kubeflow.org")
+    adapter = kubeflow_adapter(
+        cluster.context(POOL, INSTALLATION, "kubeflow", "kubeflow", TENSORFLOW)
+    )
+
+    (problem,) = await adapter.check()
+    await adapter.aclose()
+
+    assert problem.field == "platform"
+    assert "training operator" in problem.rule
+    assert not problem.permanent
+
+
+async def test_missing_claim_of_the_storage_is_named(cluster: KubernetesCluster) -> None:
+    storage = {"storageType": "pvc", "path": "/data", "claimName": "datasets"}
+    section = {**TENSORFLOW, "storage": storage}
+    adapter = kubeflow_adapter(cluster.context(POOL, INSTALLATION, "kubeflow", "kubeflow", section))
+
+    (problem,) = await adapter.check()
+    await adapter.aclose()
+
+    assert (problem.field, problem.value) == ("storage.claimName", "datasets")
+
+
+async def test_other_roles_of_an_agent_end_with_it(cluster: KubernetesCluster) -> None:
+    section = {**TENSORFLOW, "reuseMode": False, "ps": {**SERVERS, "command": "exec sleep 1000"}}
+    section["worker"] = {**ROLE, "command": "exec sleep 1000"}
+    context = cluster.context(POOL, INSTALLATION, "kubeflow", "kubeflow", section)
+    adapter = kubeflow_adapter(context)
+    await adapter.prepare()
+    assert await adapter.launch([agent_order(agent_name(1))]) == []
+    started = cluster.server.objects.list("pods")[0]
+
+    await adapter.terminate([agent_name(1)])
+    await adapter.aclose()
+
+    left = cluster.server.objects.list("pods")[0]
+    assert len(started) == 4
+    assert [one for one in left if one["status"]["phase"] not in OVER] == []

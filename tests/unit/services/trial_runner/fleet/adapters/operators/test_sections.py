@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.operators.sections import (
+    base_options,
+    base_problems,
+    parse_role,
+    role_options,
+    role_problems,
+    storage_problems,
+    storage_volume,
+)
+
+NFS = {"storageType": "nfs", "server": "nas", "path": "/export"}
+
+
+@pytest.mark.parametrize(
+    ("size", "quantity"),
+    [(8192, "8192Mi"), (8192.0, "8192Mi"), ("8gb", "8192Mi"), ("8GB", "8192Mi"), ("1kb", "1Mi")],
+)
+def test_memory_is_megabytes_or_has_a_unit(size: object, quantity: str) -> None:
+    assert parse_role("worker", {"memorySize": size}).memory == quantity
+
+
+def test_numbers_of_a_message_are_floats() -> None:
+    role = parse_role("worker", {"replicas": 2.0, "cpuNumber": 4.0, "gpuNumber": 1.0})
+
+    assert (role.count, role.cpus, role.gpus) == (2, "4", 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"replicas": 0}, "worker.replicas"),
+        ({"replicas": 1.5}, "worker.replicas"),
+        ({"memorySize": "8Gi"}, "worker.memorySize"),
+        ({"memorySize": True}, "worker.memorySize"),
+        ({"cpuNumber": -1}, "worker.cpuNumber"),
+        ({"gpuNumber": "one"}, "worker.gpuNumber"),
+        ({"dockerImage": "msranni/nni:latest"}, "worker.dockerImage"),
+    ],
+)
+def test_broken_field_of_a_role_is_named(given: dict[str, Any], field: str) -> None:
+    (problem,) = role_problems("worker", given)
+
+    assert problem.field == field
+
+
+def test_pods_of_a_role_have_its_image_and_resources() -> None:
+    role = parse_role("ps", {"dockerImage": "team/ps", "cpuNumber": 2, "memorySize": "1gb"})
+
+    options = role_options(base_options({"image": "other", "namespace": "tuning"}), role)
+
+    assert (options.image, options.cpus, options.memory) == ("team/ps", "2", "1024Mi")
+    assert options.namespace == "tuning"
+
+
+@pytest.mark.parametrize(
+    ("storage", "source"),
+    [
+        (NFS, {"nfs": {"server": "nas", "path": "/export"}}),
+        (
+            {"storageType": "azureStorage", "azureShare": "share", "secretName": "key"},
+            {"azureFile": {"secretName": "key", "shareName": "share"}},
+        ),
+        (
+            {"storageType": "pvc", "path": "/data", "claimName": "c"},
+            {"persistentVolumeClaim": {"claimName": "c"}},
+        ),
+    ],
+)
+def test_storage_is_a_volume_of_the_pods(storage: dict[str, str], source: dict[str, Any]) -> None:
+    found = storage_volume(storage)
+
+    assert found is not None
+    assert found[0] == {"name": "nni-storage", **source}
+    assert found[1]["mountPath"] == storage.get(
+        "path" if "claimName" in storage else "", "/mnt/nni"
+    )
+
+
+def test_claim_of_a_template_is_mounted_by_the_template() -> None:
+    assert storage_volume({"storageType": "pvc", "path": "/data"}) is None
+
+
+@pytest.mark.parametrize(
+    ("storage", "field"),
+    [
+        ({"storageType": "hdfs"}, "storage.storageType"),
+        ({"storageType": "nfs", "server": "nas"}, "storage.path"),
+        ({"storageType": "azureStorage", "azureShare": "s"}, "storage.secretName"),
+        ("nfs", "storage"),
+    ],
+)
+def test_broken_storage_is_named(storage: object, field: str) -> None:
+    (problem,) = storage_problems(storage)
+
+    assert problem.field == field
+
+
+def test_options_of_the_cluster_are_checked_too() -> None:
+    (problem,) = base_problems({"podSecurity": "some", "storage": NFS})
+
+    assert problem.field == "podSecurity"
