@@ -1,0 +1,1 @@
+"""Platform `openpai`: agents as jobs of an OpenPAI cluster."""

@@ -1,0 +1,265 @@
+"""Platform `openpai`: agents as jobs of OpenPAI, which reach bus and manager by the TLS front."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from svc_common import environment
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    write_agent_settings,
+)
+from svc_trial_runner.fleet.adapters.openpai.api import (
+    CONFLICT,
+    NOT_FOUND,
+    OpenpaiApi,
+    OpenpaiRefusalError,
+)
+from svc_trial_runner.fleet.adapters.openpai.job_protocol import job_of
+from svc_trial_runner.fleet.adapters.openpai.options import (
+    TOKEN,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.domain.agents import (
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    parse_agent_name,
+)
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+
+PLATFORM: Final = "openpai"
+GRACE_S: Final = 20.0
+"""Part of OpenPAI's grace, 30 s, in which an agent hands its trials over."""
+END_LIMIT_S: Final = 60.0
+"""Longest wait for the end of stopped jobs."""
+_WORDS: Final = 400
+_STOP: Final = "STOP"
+_PHASES: Final = {
+    "WAITING": AgentPhase.PENDING,
+    "RUNNING": AgentPhase.RUNNING,
+    "STOPPING": AgentPhase.RUNNING,
+    "STOPPED": AgentPhase.ENDED,
+    "SUCCEEDED": AgentPhase.ENDED,
+    "FAILED": AgentPhase.ENDED,
+}
+
+
+class OpenpaiAdapter:
+    """Adapter of an OpenPAI cluster for one pool.
+
+    OpenPAI keeps its jobs for ever. A job that was stopped, also after its end, is one that the
+    fleet has forgotten; its execution type says so.
+
+    Args:
+        context: of the pool.
+    """
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._options = parse_options(context.section.options)
+        self._api = OpenpaiApi(self._options, context.section.secrets.get(TOKEN, ""))
+        self._version = environment.text(environment.NNI_VERSION, "unknown")
+        self._front: FrontEndpoint | None = None
+        self._forgotten: set[AgentName] = set()
+        """Ended agents whose jobs OpenPAI's controller has no more, so that they cannot be
+        stopped."""
+        self._changed = asyncio.Event()
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks: of its own, and of cluster and user."""
+        problems = self._own_problems()
+        if problems:
+            return problems
+        try:
+            return await asyncio.to_thread(lambda: list(self._cluster_problems()))
+        except PlatformError as error:
+            field = TOKEN if getattr(error, "status", 0) in {401, 403} else "host"
+            value = self._options.host if field == "host" else ""
+            return [
+                PlatformProblem(field, str(error), value, error.remedy, permanent=error.permanent)
+            ]
+
+    def _own_problems(self) -> list[PlatformProblem]:
+        section = self._context.section
+        return option_problems(section.options, section.secrets)
+
+    def _cluster_problems(self) -> Iterator[PlatformProblem]:
+        self._api.jobs(self._context.installation)
+        cluster = self._options.virtual_cluster
+        if cluster:
+            try:
+                self._api.virtual_cluster(cluster)
+            except OpenpaiRefusalError as error:
+                if error.status != NOT_FOUND:
+                    raise
+                rule = "must be a virtual cluster of OpenPAI"
+                yield PlatformProblem("virtualCluster", rule, cluster)
+        storage = self._options.storage
+        if storage and storage not in (known := self._api.storages()):
+            rule = f"must be a storage that you may mount: {', '.join(known)[:200] or 'none'}"
+            yield PlatformProblem("storageConfigName", rule, storage)
+
+    async def prepare(self) -> None:
+        """Open the front; see `PlatformAdapter`."""
+        for broken in self._own_problems():
+            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+            raise PlatformError(words, broken.remedy, permanent=True)
+        self._front = await self._context.front.open()
+
+    async def capacity(self) -> int | None:
+        """Return None: OpenPAI's queue takes what comes."""
+        return None
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Submit a job for each order; see `PlatformAdapter`."""
+        if not orders:
+            return []
+        self._front = await self._context.front.open()
+        known = {name for name, _ in await self._jobs()}
+        failures = []
+        for order in orders:
+            if order.name in known:
+                continue
+            settings = write_agent_settings(self._settings(order, self._front))
+            job = job_of(self._options, order, settings, self._version)
+            try:
+                await asyncio.to_thread(self._api.submit, job)
+            except OpenpaiRefusalError as error:
+                if error.status == CONFLICT:
+                    continue  # it was taken before an answer was lost
+                if not error.permanent:
+                    raise
+                failure = LaunchFailure(order.name, str(error), error.remedy, error.permanent)
+                failures.append(failure)
+        self._changed.set()
+        return failures
+
+    def _settings(self, order: AgentOrder, front: FrontEndpoint) -> AgentSettings:
+        reuses = self._options.reuse_mode
+        return AgentSettings(
+            name=str(order.name),
+            pool=order.name.pool,
+            platform=PLATFORM,
+            home="~/agent",
+            connection=ConnectionSettings(
+                ConnectionKind.TLS,
+                bus=f"tls://{front.address}",
+                manager=front.address,
+                authority=front.authority,
+            ),
+            bus_user=order.credentials.bus_user,
+            bus_password=order.credentials.bus_password,
+            manager_token=order.credentials.manager_token,
+            slots=order.slots if reuses else 1,
+            max_trials=order.max_trials if reuses else 1,
+            grace_s=GRACE_S,
+            setup_lines=self._options.setup_lines,
+            python_path=self._options.python_path,
+            version=self._version,
+        )
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents that have a job which was not stopped, with OpenPAI's words."""
+        found = []
+        for name, job in await self._jobs():
+            if job.get("executionType") != _STOP and name not in self._forgotten:
+                found.append(await self._agent(name, job))
+        return sorted(found, key=lambda agent: agent.name)
+
+    async def _agent(self, name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
+        state = str(job.get("state", ""))
+        phase = _PHASES.get(state, AgentPhase.RUNNING)
+        if state == "WAITING" and job.get("subState") == "AttemptPreparing":
+            phase = AgentPhase.STARTING
+        reason = "" if state in _PHASES else f"OpenPAI says {state or 'nothing'}"
+        if state == "FAILED":
+            reason = _end_words(await self._details(name))
+        elif phase is AgentPhase.PENDING:
+            reason = f"WAITING in the virtual cluster {job.get('virtualCluster') or 'default'}"
+        return PlatformAgent(name, phase, "", reason)
+
+    async def _details(self, name: AgentName) -> Mapping[str, Any]:
+        try:
+            return await asyncio.to_thread(self._api.job, str(name))
+        except OpenpaiRefusalError:
+            return {}
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """Stop the jobs of agents, and wait until they have ended."""
+        own = {name for name in names if self._is_own(name)}
+        await self._stop({name: job for name, job in await self._jobs() if name in own})
+
+    async def clean(self) -> None:
+        """Stop all jobs of the pool, and wait until they have ended."""
+        await self._stop(dict(await self._jobs()))
+
+    async def _stop(self, jobs: Mapping[AgentName, Mapping[str, Any]]) -> None:
+        for name, job in jobs.items():
+            if job.get("executionType") != _STOP:
+                await asyncio.to_thread(self._api.stop, str(name))
+        deadline_s = time.monotonic() + END_LIMIT_S
+        while jobs:
+            left = {name: job for name, job in await self._jobs() if name in jobs}
+            self._forgotten |= {name for name, job in left.items() if _is_over(job)}
+            if all(map(_is_over, left.values())) or time.monotonic() > deadline_s:
+                break
+            await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
+        self._changed.set()
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return the jobs of the installation that have not ended; see `PlatformCleaner`."""
+        installation = self._context.installation
+        jobs = await asyncio.to_thread(self._api.jobs, installation)
+        names = {str(job["name"]) for job in jobs if not _is_over(job)}
+        return leftovers_of(names, installation)
+
+    async def clean_rest(self) -> None:
+        """Do nothing: all jobs are of a pool, and the image has the agent."""
+
+    async def wait_changed(self) -> None:
+        """Wait for the interval of looks, or until agents were launched or ended."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(self._options.poll_interval_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def aclose(self) -> None:
+        """Do nothing: connections are closed after each request, and jobs go on."""
+
+    async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
+        """Return the jobs of the pool by the names of their agents."""
+        jobs = await asyncio.to_thread(self._api.jobs, self._context.installation)
+        named = ((parse_agent_name(str(job["name"])), job) for job in jobs)
+        return [(name, job) for name, job in named if name is not None and self._is_own(name)]
+
+    def _is_own(self, name: AgentName) -> bool:
+        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+
+
+def _is_over(job: Mapping[str, Any]) -> bool:
+    return _PHASES.get(str(job.get("state", ""))) is AgentPhase.ENDED
+
+
+def _end_words(details: Mapping[str, Any]) -> str:
+    """Return why a job has failed, as OpenPAI tells it."""
+    status = details.get("jobStatus") or {}
+    specification = status.get("appExitSpec") or {}
+    words = [
+        str(specification.get("phrase") or ""),
+        str(status.get("appExitTriggerMessage") or ""),
+        str(status.get("appExitDiagnostics") or ""),
+    ]
+    text = ": ".join(" ".join(one.split()) for one in words if one)
+    code = status.get("appExitCode")
+    return (text or f"exit code {code}")[:_WORDS]

@@ -1,0 +1,177 @@
+"""Requests to the REST API (v2) of an OpenPAI cluster."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import yaml
+
+from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
+from svc_trial_runner.fleet.ports import PlatformError
+
+LIMIT_S: Final = 30.0
+ANSWER_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Longest answer: a list of tens of thousands of jobs."""
+CONFLICT: Final = 409
+NOT_FOUND: Final = 404
+_UNAUTHORIZED: Final = 401
+_TOO_MANY: Final = 429
+_ERRORS: Final = 400
+_REDIRECTIONS: Final = 300
+_SERVER_ERRORS: Final = 500
+_WORDS: Final = 400
+
+
+class OpenpaiRefusalError(PlatformError):
+    """Error of a request that OpenPAI has refused.
+
+    Attributes:
+        status: of HTTP.
+        code: of OpenPAI: `NoJobError`, `NoVirtualClusterError`; empty: none.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        remedy, permanent = "", _REDIRECTIONS <= status < _SERVER_ERRORS and status != _TOO_MANY
+        if status == _UNAUTHORIZED:
+            remedy = "give a new token, from My profile of OpenPAI's portal"
+            permanent = False  # tokens expire, and can be renewed while the experiment waits
+        super().__init__(message, remedy, permanent=permanent)
+        self.status = status
+        self.code = code
+
+
+class OpenpaiApi:
+    """Blocking connection to one cluster; each call runs in a thread, on a connection of its own.
+
+    Redirections are refused: the token goes to the host of the section only.
+
+    Args:
+        options: of the section.
+        token: of the user.
+    """
+
+    def __init__(self, options: OpenpaiOptions, token: str) -> None:
+        self._options = options
+        self._token = token
+
+    def jobs(self, installation: str) -> list[dict[str, Any]]:
+        """Return the summaries of the user's jobs that an installation has submitted.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        prefix = f"nni-{installation}-"
+        query = {"username": self._options.username, "keyword": prefix}
+        answer = self._request("GET", f"/jobs?{urlencode(query)}")
+        found = answer.get("data") if isinstance(answer, dict) else answer
+        return [
+            one
+            for one in (found if isinstance(found, list) else ())
+            if isinstance(one, dict)
+            and str(one.get("name", "")).startswith(prefix)
+            and one.get("username") in {None, self._options.username}
+        ]
+
+    def job(self, name: str) -> dict[str, Any]:
+        """Return the details of a job.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        answer = self._request("GET", self._path(name))
+        return answer if isinstance(answer, dict) else {}
+
+    def submit(self, job: Mapping[str, Any]) -> None:
+        """Submit a job.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        text = yaml.safe_dump(dict(job), sort_keys=False)
+        self._request("POST", "/jobs", text.encode(), "text/yaml")
+
+    def stop(self, name: str) -> None:
+        """Stop a job; do nothing if there is none.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        body = json.dumps({"value": "STOP"}).encode()
+        try:
+            self._request("PUT", f"{self._path(name)}/executionType", body, "application/json")
+        except OpenpaiRefusalError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def virtual_cluster(self, name: str) -> dict[str, Any]:
+        """Return a virtual cluster.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        answer = self._request("GET", f"/virtual-clusters/{quote(name, safe='')}")
+        return answer if isinstance(answer, dict) else {}
+
+    def storages(self) -> list[str]:
+        """Return the names of the storages that the user may mount.
+
+        Raises:
+            PlatformError: the cluster cannot be reached, or refuses.
+        """
+        answer = self._request("GET", "/storages")
+        found = answer.get("storages") if isinstance(answer, dict) else None
+        return [str(one.get("name", "")) for one in found or ()]
+
+    def _path(self, job: str) -> str:
+        user = quote(self._options.username, safe="")
+        return f"/jobs/{user}~{quote(job, safe='')}"
+
+    def _request(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> object:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        if kind:
+            headers["Content-Type"] = kind
+        connection = self._connection()
+        try:
+            connection.request(method, f"/rest-server/api/v2{path}", body, headers)
+            response = connection.getresponse()
+            content = response.read(ANSWER_LIMIT_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise PlatformError(
+                f"OpenPAI at {self._options.host} cannot be reached: {str(error)[:300]}",
+                "is host the address of the portal? http:// has to be written if it has no TLS",
+            ) from error
+        finally:
+            connection.close()
+        answer = _parsed(content)
+        if response.status >= _REDIRECTIONS:
+            raise _refusal(response.status, answer, content)
+        return answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self._options.host)
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, parts.port, timeout=LIMIT_S)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=LIMIT_S, context=context)
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        answer: object = json.loads(content)
+    except ValueError:
+        return None
+    return answer
+
+
+def _refusal(status: int, answer: object, content: bytes) -> OpenpaiRefusalError:
+    if status < _ERRORS:
+        return OpenpaiRefusalError(status, "", "OpenPAI redirects to another address; give that")
+    if isinstance(answer, dict) and answer.get("message"):
+        words = " ".join(str(answer["message"]).split())[:_WORDS]
+        return OpenpaiRefusalError(status, str(answer.get("code", "")), words)
+    words = " ".join(content.decode("utf-8", "replace").split())[:_WORDS] or "no message"
+    return OpenpaiRefusalError(status, "", f"HTTP status {status}: {words}")

@@ -1,0 +1,160 @@
+"""Options of the section `openpai`, read once."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from svc_trial_runner.fleet.domain.agents import PlatformProblem
+
+POLL_S: Final = 10.0
+LEAST_POLL_S: Final = 0.05
+TOKEN: Final = "token"  # noqa: S105 - the name of a field
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]b)\Z", re.IGNORECASE)
+_MEGABYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
+_PREDECESSOR: Final = re.compile(r"(docker\.io/)?(msranni|nnimsra)/nni(:|@|\Z)")
+"""Image of NNI 3.0 and earlier, which has another agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenpaiOptions:
+    """Options of one platform `openpai`; empty texts are not given to OpenPAI."""
+
+    host: str = ""
+    """`scheme://host:port` of the cluster, without a path."""
+    username: str = ""
+    cpus: int | None = None
+    memory_mb: int | None = None
+    """CPUs and memory of a trial."""
+    image: str = ""
+    """Empty: the image of NNI's trial-runner of this version."""
+    virtual_cluster: str = ""
+    storage: str = ""
+    """Name of a storage that the containers mount."""
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    """Job in OpenPAI's own form; empty: none."""
+    python: str = "python3"
+    python_path: str = ""
+    setup_lines: tuple[str, ...] = ()
+    poll_interval_s: float = POLL_S
+    reuse_mode: bool = True
+
+
+def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
+    """Return the options of a section; `option_problems` reports what is wrong with them."""
+    poll = _number(section.get("pollIntervalSeconds"))
+    lines = section.get("setupLines")
+    protocol = section.get("openpaiConfig")
+    return OpenpaiOptions(
+        host=_host(_text(section.get("host"))),
+        username=_text(section.get("username")),
+        cpus=_count(section.get("trialCpuNumber")),
+        memory_mb=_megabytes(_text(section.get("trialMemorySize"))),
+        image=_text(section.get("dockerImage")),
+        virtual_cluster=_text(section.get("virtualCluster")),
+        storage=_text(section.get("storageConfigName")),
+        protocol=protocol if isinstance(protocol, Mapping) else {},
+        python=_text(section.get("python")) or "python3",
+        python_path=_text(section.get("pythonPath")),
+        setup_lines=tuple(map(str, lines)) if isinstance(lines, list | tuple) else (),
+        poll_interval_s=POLL_S if poll is None else poll,
+        reuse_mode=section.get("reuseMode") is not False,
+    )
+
+
+def option_problems(
+    section: Mapping[str, object], secrets: Mapping[str, str]
+) -> list[PlatformProblem]:
+    """Return which rules a section breaks without a look at the cluster.
+
+    Args:
+        section: options without secret values.
+        secrets: secret values by the path of their field.
+    """
+    options = parse_options(section)
+    problems = [*_login_problems(section, options, secrets), *_protocol_problems(options)]
+    if _PREDECESSOR.match(options.image):
+        rule = "must be an image with the agent of this NNI: msranni/nni has that of NNI 3.0"
+        remedy = "derive your image from that of NNI's trial-runner"
+        problems.append(PlatformProblem("dockerImage", rule, options.image[:80], remedy))
+    if options.poll_interval_s < LEAST_POLL_S:
+        rule = f"must be >= {LEAST_POLL_S:g}"
+        value = f"{options.poll_interval_s:g}"
+        problems.append(PlatformProblem("pollIntervalSeconds", rule, value))
+    if not options.protocol:
+        needed = (
+            ("trialCpuNumber", options.cpus, "a number of at least 1"),
+            ("trialMemorySize", options.memory_mb, "a size such as 8gb"),
+        )
+        problems += [
+            PlatformProblem(name, f"must be given, or openpaiConfig: {rule}")
+            for name, value, rule in needed
+            if not value
+        ]
+    return problems
+
+
+def _login_problems(
+    section: Mapping[str, object], options: OpenpaiOptions, secrets: Mapping[str, str]
+) -> Iterator[PlatformProblem]:
+    if not options.host:
+        rule = "must be the address of the cluster, such as https://pai.example.org"
+        yield PlatformProblem("host", rule, _text(section.get("host"))[:80])
+    if not options.username:
+        yield PlatformProblem("username", "must be given")
+    if not secrets.get(TOKEN):
+        remedy = "copy it from My profile of OpenPAI's portal"
+        yield PlatformProblem(TOKEN, "must be given", "", remedy)
+
+
+def _protocol_problems(options: OpenpaiOptions) -> Iterator[PlatformProblem]:
+    protocol = options.protocol
+    if not protocol:
+        return
+    roles = protocol.get("taskRoles")
+    if not isinstance(roles, Mapping) or not roles:
+        yield PlatformProblem("openpaiConfig.taskRoles", "must be given")
+        return
+    for name, role in roles.items():
+        if not isinstance(role, Mapping):
+            yield PlatformProblem(f"openpaiConfig.taskRoles.{name}", "must be a mapping")
+    images = protocol.get("prerequisites", [])
+    if not isinstance(images, list) or not all(isinstance(one, Mapping) for one in images):
+        yield PlatformProblem("openpaiConfig.prerequisites", "must be a list of mappings")
+    for part in ("secrets", "extras", "defaults"):
+        if not isinstance(protocol.get(part, {}), Mapping):
+            yield PlatformProblem(f"openpaiConfig.{part}", "must be a mapping")
+
+
+def _host(text: str) -> str:
+    """Return scheme, host and port of an address; empty: it is none. HTTPS is the default."""
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return ""
+    known = parts.scheme in {"http", "https"} and parts.hostname
+    return f"{parts.scheme}://{parts.hostname}{port}" if known else ""
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def _count(value: object) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number >= 1 else None
+
+
+def _megabytes(size: str) -> int | None:
+    match = _SIZE.match(size)
+    if match is None:
+        return None
+    return int(float(match[1]) * _MEGABYTES[match[2].lower()]) or None

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.openpai.api import OpenpaiApi, OpenpaiRefusalError
+from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
+from svc_trial_runner.fleet.ports import PlatformError
+from tests.support.openpai_server import TOKEN, USER, openpai_server
+
+
+class _Redirector(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def redirector() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Redirector)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_redirection_is_refused_and_gets_no_token(redirector: str) -> None:
+    api = OpenpaiApi(OpenpaiOptions(host=redirector, username=USER), TOKEN)
+
+    with pytest.raises(OpenpaiRefusalError, match="redirects to another address") as caught:
+        api.jobs("0123abcd")
+
+    assert caught.value.permanent
+
+
+def test_address_where_nothing_listens_is_named() -> None:
+    api = OpenpaiApi(OpenpaiOptions(host="http://127.0.0.1:1", username=USER), TOKEN)
+
+    with pytest.raises(PlatformError, match=r"OpenPAI at http://127\.0\.0\.1:1 cannot be reached"):
+        api.jobs("0123abcd")
+
+
+def test_missing_job_has_a_code() -> None:
+    with openpai_server() as server:
+        api = OpenpaiApi(OpenpaiOptions(host=server.address, username=USER), TOKEN)
+
+        with pytest.raises(OpenpaiRefusalError, match="is not found") as caught:
+            api.job("nothing")
+        api.stop("nothing")
+
+    assert (caught.value.status, caught.value.code) == (404, "NoJobError")

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.openpai.job_protocol import SETTINGS_SECRET, job_of
+from svc_trial_runner.fleet.adapters.openpai.options import parse_options
+from svc_trial_runner.fleet.domain.agents import AgentCredentials, AgentOrder
+from svc_trial_runner.fleet.testing import agent_name
+
+SETTINGS = b'{"bus_password": "hidden"}'
+SECTION: dict[str, Any] = {"trialCpuNumber": 2, "trialMemorySize": "8gb"}
+PROTOCOL: dict[str, Any] = {
+    "name": "mine",
+    "prerequisites": [{"name": "own", "type": "dockerimage", "uri": "team/trials:1"}],
+    "taskRoles": {
+        "worker": {
+            "instances": 2,
+            "dockerImage": "own",
+            "resourcePerInstance": {"cpu": 8, "memoryMB": 1024, "gpu": 4},
+            "commands": ["python3 train.py"],
+        },
+        "ps": {"dockerImage": "own", "commands": ["python3 serve.py"]},
+    },
+    "extras": {"hivedScheduler": {}},
+}
+
+
+def job(*, gpus: int | None = None, slots: int = 1, **changes: Any) -> dict[str, Any]:
+    credentials = AgentCredentials("user", "hidden", "token")
+    order = AgentOrder(agent_name(1), credentials, slots, None, gpus)
+    return job_of(parse_options({**SECTION, **changes}), order, SETTINGS, "4.0")
+
+
+@pytest.mark.claim("platform", 82)
+def test_job_has_name_image_resources_and_storage_of_the_section() -> None:
+    found = job(gpus=1, slots=2, dockerImage="team/trials:2", storageConfigName="datasets")
+
+    (role,) = found["taskRoles"].values()
+    assert found["name"] == str(agent_name(1))
+    assert found["prerequisites"][0]["uri"] == "team/trials:2"
+    assert role["resourcePerInstance"] == {"cpu": 4, "memoryMB": 16384, "gpu": 2}
+    assert found["extras"]["com.microsoft.pai.runtimeplugin"] == [
+        {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["datasets"]}}
+    ]
+
+
+def test_settings_of_the_agent_are_a_secret_and_in_no_command() -> None:
+    found = job()
+
+    assert base64.b64decode(found["secrets"][SETTINGS_SECRET]) == SETTINGS
+    assert "hidden" not in str(found["taskRoles"])
+    assert f"$secrets.{SETTINGS_SECRET}" in found["taskRoles"]["agent"]["commands"][1]
+
+
+def test_job_is_not_tried_again() -> None:
+    found = job()
+
+    assert found["jobRetryCount"] == 0
+    assert found["taskRoles"]["agent"]["taskRetryCount"] == 0
+
+
+def test_image_is_that_of_the_version_by_default() -> None:
+    assert job()["prerequisites"][0]["uri"] == "nni/trial-runner:4.0"
+
+
+def test_agent_takes_the_first_role_of_a_given_job() -> None:
+    section: dict[str, Any] = {"trialCpuNumber": None, "trialMemorySize": None}
+
+    found = job(openpaiConfig=PROTOCOL, **section)
+
+    assert list(found["taskRoles"]) == ["worker"]
+    worker = found["taskRoles"]["worker"]
+    assert (worker["instances"], worker["dockerImage"]) == (1, "own")
+    assert worker["resourcePerInstance"] == {"cpu": 8, "memoryMB": 1024, "gpu": 4}
+    assert "svc_trial_runner" in worker["commands"][-1]
+    assert found["name"] == str(agent_name(1))
+    assert found["extras"]["hivedScheduler"] == {}
+
+
+def test_other_roles_stay_in_the_job_of_one_trial() -> None:
+    found = job(openpaiConfig=PROTOCOL, reuseMode=False)
+
+    assert list(found["taskRoles"]) == ["worker", "ps"]
+    assert found["taskRoles"]["ps"] == PROTOCOL["taskRoles"]["ps"]
+
+
+def test_fields_of_the_section_win_over_those_of_the_job() -> None:
+    found = job(openpaiConfig=PROTOCOL, virtualCluster="gpus", dockerImage="team/trials:3")
+
+    assert found["taskRoles"]["worker"]["resourcePerInstance"]["cpu"] == 2
+    assert found["defaults"] == {"virtualCluster": "gpus"}
+    assert {one["name"]: one["uri"] for one in found["prerequisites"] if one["name"] != "own"} == {
+        "nni_image": "team/trials:3"
+    }
