@@ -1,0 +1,1 @@
+"""Platform `dlc`: agents as jobs of PAI-DLC, the training service of Alibaba Cloud."""

@@ -1,0 +1,279 @@
+"""Platform `dlc`: agents as jobs of PAI-DLC, which reach bus and manager by the TLS front."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+from typing import Any, Final
+
+from svc_common import environment
+from svc_trial_runner.agent_settings import (
+    AgentSettings,
+    ConnectionKind,
+    ConnectionSettings,
+    write_agent_settings,
+)
+from svc_trial_runner.fleet.adapters.dlc.api import DlcApi, DlcRefusalError
+from svc_trial_runner.fleet.adapters.dlc.options import (
+    SECRET,
+    DlcOptions,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.adapters.dlc.settings_folder import SettingsFolder, path_in_container
+from svc_trial_runner.fleet.domain.agents import (
+    AgentName,
+    AgentOrder,
+    AgentPhase,
+    LaunchFailure,
+    PlatformAgent,
+    PlatformProblem,
+    parse_agent_name,
+)
+from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
+from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+
+PLATFORM: Final = "dlc"
+GRACE_S: Final = 20.0
+"""Part of the grace of a pod, 30 s, in which an agent hands its trials over."""
+END_LIMIT_S: Final = 60.0
+"""Longest wait for the end of stopped jobs."""
+RUN_AGENT: Final = """\
+folder="$HOME/.nni-agent"
+mkdir -p -m 700 "$folder"
+(umask 077; cat {settings} >"$folder/settings.json") && rm -f {settings}
+exec {python} -P -m svc_trial_runner --settings "$folder/settings.json"
+"""
+"""Command of a job: the settings on the NAS belong to another user than that of the container."""
+_WORDS: Final = 400
+_PHASES: Final = {
+    **dict.fromkeys(("Creating", "Queuing", "Bidding"), AgentPhase.PENDING),
+    **dict.fromkeys(("EnvPreparing", "SanityChecking", "Restarting"), AgentPhase.STARTING),
+    **dict.fromkeys(("Running", "Stopping"), AgentPhase.RUNNING),
+    **dict.fromkeys(("Succeeded", "Failed", "Stopped"), AgentPhase.ENDED),
+    **dict.fromkeys(("SucceededReserving", "FailedReserving"), AgentPhase.ENDED),
+}
+
+
+class DlcAdapter:
+    """Adapter of PAI-DLC for one pool.
+
+    Settings of agents travel over the NAS. A job that was ended is deleted.
+
+    Args:
+        context: of the pool.
+    """
+
+    def __init__(self, context: AdapterContext) -> None:
+        self._context = context
+        self._options = parse_options(context.section.options)
+        self._api = DlcApi(self._options, context.section.secrets.get(SECRET, ""))
+        self._settings = SettingsFolder(self._options.local_folder)
+        self._version = environment.text(environment.NNI_VERSION, "unknown")
+        self._changed = asyncio.Event()
+
+    async def check(self) -> list[PlatformProblem]:
+        """Return which rules the section breaks: of its own, of the NAS, of PAI-DLC."""
+        problems = self._own_problems()
+        if problems:
+            return problems
+        broken = await asyncio.to_thread(self._settings.problem)
+        if broken:
+            folder = self._options.local_folder
+            return [PlatformProblem("localStorageMountPoint", broken, folder)]
+        try:
+            await self._jobs()
+        except PlatformError as error:
+            denied = isinstance(error, DlcRefusalError) and error.denied
+            field = "accessKeyId" if denied else "region"
+            value = self._options.key_id if denied else self._options.region
+            return [
+                PlatformProblem(field, str(error), value, error.remedy, permanent=error.permanent)
+            ]
+        return []
+
+    def _own_problems(self) -> list[PlatformProblem]:
+        section = self._context.section
+        return option_problems(section.options, section.secrets)
+
+    async def prepare(self) -> None:
+        """Open the front; see `PlatformAdapter`."""
+        for broken in self._own_problems():
+            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
+            raise PlatformError(words, broken.remedy, permanent=True)
+        await self._context.front.open()
+
+    async def capacity(self) -> int | None:
+        """Return None: the quota of the user decides."""
+        return None
+
+    async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
+        """Submit a job for each order; see `PlatformAdapter`."""
+        if not orders:
+            return []
+        front = await self._context.front.open()
+        known = {name for name, _ in await self._jobs()}
+        failures = []
+        for order in orders:
+            if order.name in known:
+                continue
+            name = str(order.name)
+            content = write_agent_settings(
+                agent_settings(self._options, order, front, self._version)
+            )
+            await asyncio.to_thread(self._settings.write, name, content)
+            try:
+                await asyncio.to_thread(self._api.submit, job_of(self._options, name))
+            except DlcRefusalError as error:
+                await asyncio.to_thread(self._settings.remove, name)
+                if not error.permanent:
+                    raise
+                failures.append(
+                    LaunchFailure(order.name, str(error), error.remedy, error.permanent)
+                )
+        self._changed.set()
+        return failures
+
+    async def agents(self) -> list[PlatformAgent]:
+        """Return the agents that have a job, with the words of PAI-DLC."""
+        found = {name: platform_agent(name, job) for name, job in await self._jobs()}
+        return [found[name] for name in sorted(found)]
+
+    async def terminate(self, names: Sequence[AgentName]) -> None:
+        """Stop the jobs of agents, wait until they have ended, and delete them."""
+        own = {name for name in names if self._is_own(name)}
+        await self._end([(name, job) for name, job in await self._jobs() if name in own])
+        await self._remove_settings(own)
+
+    async def clean(self) -> None:
+        """Stop and delete all jobs of the pool; remove the settings of their agents."""
+        await self._end(await self._jobs())
+        named = map(parse_agent_name, await asyncio.to_thread(self._settings.names))
+        await self._remove_settings(
+            [name for name in named if name is not None and self._is_own(name)]
+        )
+
+    async def _end(self, jobs: Sequence[tuple[AgentName, Mapping[str, Any]]]) -> None:
+        ids = {str(job["JobId"]) for _, job in jobs}
+        for _, job in jobs:
+            if not _is_over(job):
+                await asyncio.to_thread(self._api.stop, str(job["JobId"]))
+        deadline_s = time.monotonic() + END_LIMIT_S
+        while ids:
+            left = {str(job["JobId"]): job for _, job in await self._jobs()}
+            for one in [one for one in ids if one in left and _is_over(left[one])]:
+                await asyncio.to_thread(self._api.delete, one)
+                del left[one]
+            ids &= left.keys()
+            if not ids or time.monotonic() > deadline_s:
+                break
+            await asyncio.sleep(min(self._options.poll_interval_s, 1.0))
+        self._changed.set()
+
+    async def _remove_settings(self, names: Iterable[AgentName]) -> None:
+        for name in names:
+            await asyncio.to_thread(self._settings.remove, str(name))
+
+    async def leftovers(self) -> list[Leftover]:
+        """Return the jobs of the installation; see `PlatformCleaner`."""
+        installation = self._context.installation
+        jobs = await asyncio.to_thread(self._api.jobs, f"nni-{installation}-")
+        return leftovers_of({str(job["DisplayName"]) for job in jobs}, installation)
+
+    async def clean_rest(self) -> None:
+        """Do nothing: all jobs and folders are of a pool, and the image has the agent."""
+
+    async def wait_changed(self) -> None:
+        """Wait for the interval of looks, or until agents were launched or ended."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(self._options.poll_interval_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def aclose(self) -> None:
+        """Do nothing: connections are closed after each request, and jobs go on."""
+
+    async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
+        """Return the jobs of the pool with the names of their agents."""
+        prefix = f"nni-{self._context.installation}-{self._context.pool}-"
+        jobs = await asyncio.to_thread(self._api.jobs, prefix)
+        named = ((parse_agent_name(str(job["DisplayName"])), job) for job in jobs)
+        return [(name, job) for name, job in named if name is not None and self._is_own(name)]
+
+    def _is_own(self, name: AgentName) -> bool:
+        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+
+
+def job_of(options: DlcOptions, name: str) -> dict[str, Any]:
+    """Return the job of an agent.
+
+    Args:
+        options: of the section.
+        name: of the agent, the display name of the job.
+    """
+    settings = path_in_container(options.container_folder, name)
+    job: dict[str, Any] = {
+        "DisplayName": name,
+        "JobType": options.job_type,
+        "JobSpecs": [
+            {
+                "Type": options.role,
+                "Image": options.image,
+                "PodCount": 1,
+                "EcsSpec": options.instance_type,
+            }
+        ],
+        "DataSources": [
+            {"DataSourceId": options.data_source, "MountPath": options.container_folder}
+        ],
+        "UserCommand": RUN_AGENT.format(settings=quote(settings), python=quote(options.python)),
+    }
+    if options.workspace:
+        job["WorkspaceId"] = options.workspace
+    return job
+
+
+def agent_settings(
+    options: DlcOptions, order: AgentOrder, front: FrontEndpoint, version: str
+) -> AgentSettings:
+    """Return the settings of an agent."""
+    return AgentSettings(
+        name=str(order.name),
+        pool=order.name.pool,
+        platform=PLATFORM,
+        home="~/agent",
+        connection=ConnectionSettings(
+            ConnectionKind.TLS,
+            bus=f"tls://{front.address}",
+            manager=front.address,
+            authority=front.authority,
+        ),
+        bus_user=order.credentials.bus_user,
+        bus_password=order.credentials.bus_password,
+        manager_token=order.credentials.manager_token,
+        slots=order.slots if options.reuse_mode else 1,
+        max_trials=order.max_trials if options.reuse_mode else 1,
+        grace_s=GRACE_S,
+        setup_lines=options.setup_lines,
+        python_path=options.python_path,
+        version=version,
+    )
+
+
+def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
+    """Return an agent as its job shows it."""
+    status = str(job.get("Status", ""))
+    phase = _PHASES.get(status, AgentPhase.RUNNING)
+    words = [str(job.get(one) or "") for one in ("ReasonCode", "ReasonMessage")]
+    reason = ": ".join(" ".join(one.split()) for one in words if one)[:_WORDS]
+    if phase is AgentPhase.RUNNING or status.startswith("Succeeded"):
+        reason = "" if status in _PHASES else f"PAI-DLC says {status or 'nothing'}"
+    elif phase is AgentPhase.PENDING:
+        reason = f"{status}: {reason}".strip(": ")
+    return PlatformAgent(name, phase, "", reason)
+
+
+def _is_over(job: Mapping[str, Any]) -> bool:
+    return _PHASES.get(str(job.get("Status", ""))) is AgentPhase.ENDED

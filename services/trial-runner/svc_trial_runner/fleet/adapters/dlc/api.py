@@ -1,0 +1,177 @@
+"""Requests to the API of PAI-DLC (version 2020-12-03)."""
+
+import hashlib
+import http.client
+import json
+import secrets
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from svc_trial_runner.fleet.adapters.dlc.options import DlcOptions
+from svc_trial_runner.fleet.adapters.dlc.signature import (
+    AccessKey,
+    authorization,
+    canonical_query,
+)
+from svc_trial_runner.fleet.ports import PlatformError
+
+VERSION: Final = "2020-12-03"
+NOT_FOUND: Final = 404
+PAGE: Final = 50
+_LIMIT_S: Final = 30.0
+_ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
+_REDIRECTIONS: Final = 300
+_DENIED: Final = frozenset({401, 403})
+_TOO_MANY: Final = 429
+_SERVER_ERRORS: Final = 500
+_WORDS: Final = 400
+
+
+class DlcRefusalError(PlatformError):
+    """Error of a request that PAI-DLC has refused.
+
+    Attributes:
+        status: of HTTP.
+        code: of Alibaba Cloud: `InvalidAccessKeyId.NotFound`; empty: none.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        refused = _REDIRECTIONS <= status < _SERVER_ERRORS
+        permanent = refused and status not in _DENIED and status != _TOO_MANY
+        denied = status in _DENIED or "AccessKey" in code or "Signature" in code
+        remedy = "look at accessKeyId, accessKeySecret and the rights of that user"
+        super().__init__(message, remedy if denied else "", permanent=permanent)
+        self.status = status
+        self.code = code
+        self.denied = denied
+
+
+class DlcApi:
+    """Blocking connection to PAI-DLC in one region; each call runs in a thread.
+
+    Args:
+        options: of the section.
+        key_secret: of the access key.
+    """
+
+    def __init__(self, options: DlcOptions, key_secret: str) -> None:
+        self._options = options
+        self._key = AccessKey(options.key_id, key_secret)
+
+    def jobs(self, prefix: str) -> list[dict[str, Any]]:
+        """Return the jobs whose display name begins with a prefix, of all pages.
+
+        Raises:
+            PlatformError: the service cannot be reached, or refuses.
+        """
+        found: list[dict[str, Any]] = []
+        number = 1
+        while True:
+            query = {
+                "DisplayName": prefix,
+                "PageNumber": str(number),
+                "PageSize": str(PAGE),
+                "SortBy": "GmtCreateTime",
+                "Order": "desc",
+            }
+            if self._options.workspace:
+                query["WorkspaceId"] = self._options.workspace
+            page = self._request("ListJobs", "GET", "/api/v1/jobs", query).get("Jobs") or []
+            found += page
+            if len(page) < PAGE:
+                break
+            number += 1
+        return [job for job in found if str(job.get("DisplayName", "")).startswith(prefix)]
+
+    def submit(self, job: Mapping[str, Any]) -> None:
+        """Submit a job.
+
+        Raises:
+            PlatformError: the service cannot be reached, or refuses.
+        """
+        self._request("CreateJob", "POST", "/api/v1/jobs", {}, job)
+
+    def stop(self, job_id: str) -> None:
+        """Stop a job; do nothing if there is none.
+
+        Raises:
+            PlatformError: the service cannot be reached, or refuses.
+        """
+        self._unless_gone("StopJob", "POST", f"/api/v1/jobs/{quote(job_id, safe='')}/stop")
+
+    def delete(self, job_id: str) -> None:
+        """Delete a job that is over; do nothing if there is none.
+
+        Raises:
+            PlatformError: the service cannot be reached, or refuses.
+        """
+        self._unless_gone("DeleteJob", "DELETE", f"/api/v1/jobs/{quote(job_id, safe='')}")
+
+    def _unless_gone(self, action: str, method: str, path: str) -> None:
+        try:
+            self._request(action, method, path, {})
+        except DlcRefusalError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def _request(
+        self,
+        action: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        content = b"" if body is None else json.dumps(body).encode()
+        parts = urlsplit(self._options.address)
+        headers = {
+            "host": parts.netloc,
+            "x-acs-action": action,
+            "x-acs-content-sha256": hashlib.sha256(content).hexdigest(),
+            "x-acs-date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "x-acs-signature-nonce": secrets.token_hex(16),
+            "x-acs-version": VERSION,
+        }
+        if content:
+            headers["content-type"] = "application/json"
+        headers["Authorization"] = authorization(self._key, method, path, query, headers)
+        target = f"{path}?{canonical_query(query)}" if query else path
+        status, answer, text = self._exchange(method, target, content, headers)
+        if status >= _REDIRECTIONS:
+            code = str(answer.get("Code", ""))
+            words = " ".join(str(answer.get("Message") or text).split())[:_WORDS]
+            raise DlcRefusalError(status, code, words or f"HTTP status {status}")
+        return answer
+
+    def _exchange(
+        self, method: str, target: str, content: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, dict[str, Any], str]:
+        connection = self._connection()
+        try:
+            connection.request(method, target, content or None, dict(headers))
+            response = connection.getresponse()
+            data = response.read(_ANSWER_LIMIT_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise PlatformError(
+                f"PAI-DLC at {self._options.address} cannot be reached: {str(error)[:300]}",
+                "is region right, and is this machine in the network of that endpoint?",
+            ) from error
+        finally:
+            connection.close()
+        text = data.decode("utf-8", "replace")
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = {}
+        return response.status, answer if isinstance(answer, dict) else {}, text
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self._options.address)
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, parts.port, timeout=_LIMIT_S)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=_LIMIT_S, context=context)

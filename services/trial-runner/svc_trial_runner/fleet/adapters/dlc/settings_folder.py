@@ -1,0 +1,71 @@
+"""Folder on the NAS with the settings of agents, which both this machine and containers mount."""
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from svc_common.durable_files import write_private
+from svc_trial_runner.fleet.ports import PlatformError
+
+FOLDER: Final = "nni-agents"
+SETTINGS: Final = "settings.json"
+
+
+class SettingsFolder:
+    """Settings of agents on the NAS. All methods block.
+
+    A file can be read by its owner only, and is removed by its agent when that has read it.
+
+    Args:
+        mount: folder at which this machine mounts the NAS.
+    """
+
+    def __init__(self, mount: str) -> None:
+        self._folder = Path(mount) / FOLDER
+
+    def problem(self) -> str:
+        """Return why settings cannot be written; empty: they can."""
+        mount = self._folder.parent
+        if not mount.is_dir():
+            return "must be a folder of this machine, at which the NAS is mounted"
+        if not os.access(mount, os.W_OK | os.X_OK):
+            return "must be a folder that you may write to"
+        return ""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write the settings of an agent.
+
+        Raises:
+            PlatformError: they cannot be written.
+        """
+        folder = self._folder / name
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(folder / SETTINGS, content.decode())
+        except OSError as error:
+            raise PlatformError(f"settings of agents cannot be written: {error}") from error
+
+    def names(self) -> list[str]:
+        """Return the names of the agents that have a folder."""
+        try:
+            return sorted(one.name for one in self._folder.iterdir())
+        except OSError:
+            return []
+
+    def remove(self, name: str) -> None:
+        """Remove the folder of an agent, and the common one if it is the last."""
+        shutil.rmtree(self._folder / name, ignore_errors=True)
+        with suppress(OSError):
+            self._folder.rmdir()
+
+
+def path_in_container(mount: str, name: str) -> str:
+    """Return the path of an agent's settings in its container.
+
+    Args:
+        mount: folder at which containers mount the NAS.
+        name: of the agent.
+    """
+    return f"{mount.rstrip('/')}/{FOLDER}/{name}/{SETTINGS}"

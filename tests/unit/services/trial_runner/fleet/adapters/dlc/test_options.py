@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svc_trial_runner.fleet.adapters.dlc.options import option_problems, parse_options
+
+SECTION: dict[str, Any] = {
+    "image": "i",
+    "ecsSpec": "ecs.c6.large",
+    "region": "cn-hangzhou",
+    "nasDataSourceId": "d",
+    "accessKeyId": "id",
+}
+SECRETS = {"accessKeySecret": "hidden"}
+
+
+def test_usable_section_has_no_problem() -> None:
+    assert option_problems(SECTION, SECRETS) == []
+
+
+def test_api_is_that_of_the_region_unless_another_one_is_given() -> None:
+    own = {**SECTION, "endpoint": "https://pai-dlc-vpc.cn-hangzhou.aliyuncs.com/"}
+
+    assert parse_options(SECTION).address == "https://pai-dlc.cn-hangzhou.aliyuncs.com"
+    assert parse_options(own).address == "https://pai-dlc-vpc.cn-hangzhou.aliyuncs.com"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"image": ""}, "image"),
+        ({"nasDataSourceId": None}, "nasDataSourceId"),
+        ({"jobType": "MPIJob"}, "jobType"),
+        ({"podCount": 2}, "podCount"),
+        ({"region": "example.org/"}, "region"),
+        ({"endpoint": "ftp://a"}, "endpoint"),
+        ({"containerStorageMountPoint": "data"}, "containerStorageMountPoint"),
+        ({"pollIntervalSeconds": 0}, "pollIntervalSeconds"),
+    ],
+)
+def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
+    (problem,) = option_problems({**SECTION, **changes}, SECRETS)
+
+    assert problem.field == field
+
+
+def test_secret_is_asked_for_and_never_shown() -> None:
+    (problem,) = option_problems(SECTION, {})
+
+    assert (problem.field, problem.value) == ("accessKeySecret", "")
