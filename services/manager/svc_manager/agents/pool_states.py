@@ -13,6 +13,7 @@ from svc_common import subjects
 from svc_common.experiment_events.causes import WaitCause, WaitReason
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import LastValues
+from svc_manager.converters.pools import state_from_bytes
 from svc_manager.domain.explanation import PoolFacts
 
 _NOT_THERE_YET: Final = frozenset(
@@ -23,8 +24,6 @@ _NOT_THERE_YET: Final = frozenset(
     }
 )
 
-_TEXT_LIMIT: Final = 2_000
-"""Length of what is shown of a platform's words."""
 _PLATFORMS_KEPT: Final = 10_000
 """Agents that are gone and whose platform is known: trials are shown with it."""
 
@@ -75,7 +74,7 @@ class PoolStates:
         """Replace the state of a pool; log and drop a message that is none of the subject."""
         pool = subjects.pool_of_subject(subject)
         try:
-            state = pool_pb2.PoolState.FromString(payload)
+            state = state_from_bytes(payload)
         except DecodeError as error:
             get_logger().warning("state of a pool dropped", subject=subject, error=str(error))
             return
@@ -122,10 +121,10 @@ class PoolStates:
             return None
         coming = [agent for agent in state.agents if agent.state in _NOT_THERE_YET]
         return PoolFacts(
-            state.reason[:_TEXT_LIMIT],
-            state.remedy[:_TEXT_LIMIT],
+            state.reason,
+            state.remedy,
             len(coming),
-            next((agent.reason[:_TEXT_LIMIT] for agent in coming if agent.reason), ""),
+            next((agent.reason for agent in coming if agent.reason), ""),
         )
 
     def _exists(self, pool: str) -> bool:

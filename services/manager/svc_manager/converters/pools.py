@@ -16,6 +16,8 @@ from svc_manager.domain.state import Experiment
 Section: TypeAlias = config_pb2.TrainingServiceConfig | pool_pb2.PoolPlatform
 """Section of a platform, of an experiment or of a pool of the installation."""
 
+TEXT_LIMIT: Final = 2_000
+"""Most characters that are shown of a text of a platform."""
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])\Z")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -98,6 +100,21 @@ def _count(section: Mapping[str, object], name: str) -> int:
 def _duration_s(text: str) -> float:
     match = _DURATION.match(text)
     return float(match[1]) * _UNIT_S[match[2]] if match else 0.0
+
+
+def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
+    """Parse the state of a pool, with the words of platforms cut to what is shown of them.
+
+    Raises:
+        google.protobuf.message.DecodeError: it is no state.
+    """
+    state = pool_pb2.PoolState.FromString(payload)
+    state.reason = state.reason[:TEXT_LIMIT]
+    state.remedy = state.remedy[:TEXT_LIMIT]
+    for agent in state.agents:
+        agent.reason = agent.reason[:TEXT_LIMIT]
+        agent.machine = agent.machine[:TEXT_LIMIT]
+    return state
 
 
 def complete_limits(definition: pool_pb2.PoolDefinition) -> None:

@@ -22,7 +22,7 @@ from svc_common.errors import (
 from svc_common.messaging.ports import LastValues, TaskQueue
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.converters.platform_secrets import take_secrets_of
-from svc_manager.converters.pools import agent_time, complete_limits
+from svc_manager.converters.pools import agent_time, complete_limits, state_from_bytes
 from svc_manager.pagination import Page, page_behind
 from svc_manager.pagination import page_size as sized
 from svc_manager.ports import PlatformChecker, SecretStore
@@ -320,7 +320,7 @@ class Pools:
         )
         values = await self._last_values.read(subjects.pool_state_subject(definition.pool))
         if values:
-            view.state.ParseFromString(values[-1].payload)
+            view.state.CopyFrom(state_from_bytes(values[-1].payload))
             view.used_agent_time.FromTimedelta(agent_time(view.state, self._clock.now()))
         return view
 
@@ -351,7 +351,7 @@ class Pools:
                 aclosing(self._last_values.follow(subjects.pool_state_subject(name))) as states,
             ):
                 async for value in states:
-                    state = pool_pb2.PoolState.FromString(value.payload)
+                    state = state_from_bytes(value.payload)
                     if state.cleaned and state.log_sequence >= revision:
                         return
         except (TimeoutError, DecodeError):

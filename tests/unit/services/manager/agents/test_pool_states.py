@@ -43,6 +43,15 @@ def test_reason_of_a_pool_becomes_the_wait_of_its_trials() -> None:
     assert states.wait("exp-y") is None
 
 
+def test_texts_of_platforms_are_cut() -> None:
+    agent = pool_pb2.PoolAgent(name="a1", reason="r" * 9_000, machine="m" * 9_000)
+    states = states_with(reason="a" * 9_000, remedy="b" * 9_000, agents=[agent])
+
+    (state,) = states.states()
+    texts = (state.reason, state.remedy, state.agents[0].reason, state.agents[0].machine)
+    assert [len(text) for text in texts] == [2_000] * 4
+
+
 def test_platform_of_an_agent_is_known_when_the_agent_is_gone() -> None:
     states = states_with(agents=[RUNNING])
 

@@ -323,6 +323,13 @@ async def test_view_has_state_and_time_of_the_agents(world: World) -> None:
     assert from_value(view.definition.platforms[0].options) == {"partition": "a"}
 
 
+async def test_texts_of_platforms_in_a_view_are_cut(world: World) -> None:
+    await world.pools.create(definition())
+    await world.publish_state(pool_pb2.PoolState(pool="gpus", reason="a" * 9_000))
+
+    assert len((await world.pools.get("gpus")).state.reason) == 2_000
+
+
 async def test_platforms_are_cleaned_without_secrets_in_their_sections(world: World) -> None:
     section = pool_pb2.PoolPlatform(platform="remote", options=to_value({"password": "hush"}))
 
