@@ -18,17 +18,17 @@ POOL_SECRETS_FOLDER: Final = "pool-secrets"
 """Folder of the files below the home of an installation."""
 
 
-def secrets_id_of(pool: str, index: int, revision: int = 0) -> str:
+def secrets_id_of(pool: str, index: int, number: int = 0) -> str:
     """Return the id of the secret values of one platform of a pool.
 
     Args:
         pool: the pool.
         index: number of the platform in the pool's configuration; the id of the first one is the
             name of the pool; no platform takes a pool with `_` in its name.
-        revision: of values that have replaced earlier ones; 0: they are the first ones.
+        number: distinguishes the values that a pool has had one after the other; 0: it has one set.
     """
-    if revision:
-        return f"{pool}_{index}_{revision}"
+    if number:
+        return f"{pool}_{index}_{number}"
     return f"{pool}_{index}" if index else pool
 
 

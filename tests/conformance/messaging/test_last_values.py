@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from svc_common import subjects
-from svc_common.errors import InvalidArgumentError, ResourceExhaustedError
+from svc_common.errors import AbortedError, InvalidArgumentError, ResourceExhaustedError
 from svc_common.messaging.ports import Bus, LastValue
 from tests.conformance.messaging.conftest import World
 
@@ -37,6 +37,39 @@ async def test_reader_gets_each_value_that_comes_later(bus: Bus, need: str) -> N
             seen.append((await anext(followed)).payload)
 
     assert seen == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_value_is_replaced_only_if_it_is_the_expected_one(bus: Bus, need: str) -> None:
+    await bus.last_values.publish(need, b"0", expected_sequence=0)
+    (first,) = await bus.last_values.read(need)
+    await bus.last_values.publish(need, b"1", expected_sequence=first.sequence)
+
+    for outdated in (0, first.sequence):
+        with pytest.raises(AbortedError, match="changed by another"):
+            await bus.last_values.publish(need, b"2", expected_sequence=outdated)
+
+    assert await bus.last_values.read(need) == [LastValue(need, b"1")]
+
+
+async def test_deleted_value_can_be_expected_to_be_absent(bus: Bus, need: str) -> None:
+    await bus.last_values.publish(need, b"0")
+    await bus.last_values.delete(need)
+
+    await bus.last_values.publish(need, b"1", expected_sequence=0)
+
+    assert await bus.last_values.read(need) == [LastValue(need, b"1")]
+
+
+async def test_deletion_of_a_value_spares_a_later_one(bus: Bus, need: str) -> None:
+    await bus.last_values.publish(need, b"0")
+    (first,) = await bus.last_values.read(need)
+    await bus.last_values.publish(need, b"1")
+
+    await bus.last_values.delete(need, through_sequence=first.sequence)
+    (second,) = await bus.last_values.read(need)
+    await bus.last_values.delete(need, through_sequence=second.sequence)
+
+    assert (second.payload, await bus.last_values.read(need)) == (b"1", [])
 
 
 async def test_values_of_one_subject_come_in_order_up_to_the_last(bus: Bus, need: str) -> None:

@@ -11,7 +11,12 @@ from typing import Self
 
 from nni_wire.limits import MESSAGE_LIMIT_BYTES
 from svc_common import subjects
-from svc_common.errors import LostOwnershipError, ResourceExhaustedError, UnavailableError
+from svc_common.errors import (
+    AbortedError,
+    LostOwnershipError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from svc_common.messaging.callback_queue import CallbackQueue
 from svc_common.messaging.limits import LOG_LINES_PER_TRIAL
 from svc_common.messaging.memory_broker import (
@@ -400,10 +405,15 @@ class InMemoryLastValues:
         self._bus = bus
         self._stream = bus.broker.pools
 
-    async def publish(self, subject: str, payload: bytes) -> None:
+    async def publish(
+        self, subject: str, payload: bytes, *, expected_sequence: int | None = None
+    ) -> None:
         """Replace the value of a subject and notify its followers."""
         subjects.pool_of_subject(subject)
         await self._bus.ready(payload)
+        found = self._stream.matching(subject, 0)
+        if expected_sequence not in {None, found[-1][0] if found else 0}:
+            raise AbortedError(f"{subject} was changed by another process", {"subject": subject})
         self._stream.purge(subject)
         self._stream.add(Record(subject, payload))
 
@@ -412,20 +422,20 @@ class InMemoryLastValues:
         subjects.pool_copies(pattern)
         await self._bus.ready()
         found = self._stream.matching(pattern, 0)
-        return [LastValue(record.subject, record.payload) for _, record in found]
+        return [LastValue(one.subject, one.payload, sequence) for sequence, one in found]
 
     async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
         """Yield the last value of each subject of a pattern, then each new one, for ever."""
         subjects.pool_copies(pattern)
         async for batch in self._bus.follow(self._stream, pattern, 0):
-            for _, record in batch:
-                yield LastValue(record.subject, record.payload)
+            for sequence, record in batch:
+                yield LastValue(record.subject, record.payload, sequence)
 
-    async def delete(self, subject: str) -> None:
+    async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
         """Delete the value of a subject; nothing happens if there is none."""
         subjects.pool_of_subject(subject)
         await self._bus.ready()
-        self._stream.purge(subject)
+        self._stream.purge(subject, through_sequence + 1 if through_sequence else 0)
 
 
 class InMemoryBus:

@@ -13,6 +13,7 @@ from svc_common import subjects
 from svc_common.errors import LostOwnershipError, UnavailableError
 from svc_common.messaging.nats_copies import CopyFeed, DirectReader
 from svc_common.messaging.nats_jetstream import (
+    EXPECTED_SEQUENCE,
     FIRST_RETRY_S,
     WRONG_LAST_SEQUENCE,
     JetStream,
@@ -26,7 +27,6 @@ from svc_common.messaging.nats_requests import (
 )
 from svc_common.messaging.ports import LogMessage
 
-_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _EPOCH: Final = "Nni-Epoch"
 _APPEND_ID: Final = "Nni-Append"
 
@@ -49,7 +49,11 @@ class NatsEventLog:
     ) -> int:
         """Append to an experiment's log if it ends at `expected_sequence`; settle lost answers."""
         subject = subjects.event_subject(experiment_id)
-        headers = {_EXPECTED: str(expected_sequence), _EPOCH: str(epoch), _APPEND_ID: append_id}
+        headers = {
+            EXPECTED_SEQUENCE: str(expected_sequence),
+            _EPOCH: str(epoch),
+            _APPEND_ID: append_id,
+        }
         in_doubt = False
         while True:
             try:

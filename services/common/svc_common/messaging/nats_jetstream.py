@@ -37,6 +37,8 @@ ANSWER_TIMEOUT_S: Final = 5.0
 FIRST_RETRY_S: Final = 0.02
 LAST_RETRY_S: Final = 1.0
 
+EXPECTED_SEQUENCE: Final = "Nats-Expected-Last-Subject-Sequence"
+"""Header of a message that is stored only if the subject's last message has this sequence."""
 WRONG_LAST_SEQUENCE: Final = 10071
 """Error code: the subject's last message is not the expected one."""
 NO_MESSAGE_FOUND: Final = 10037

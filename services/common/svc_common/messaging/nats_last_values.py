@@ -5,9 +5,15 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from svc_common import subjects
-from svc_common.errors import UnavailableError
+from svc_common.errors import AbortedError, UnavailableError
 from svc_common.messaging.nats_copies import CopyFeed, DirectReader
-from svc_common.messaging.nats_jetstream import JetStream, Stored
+from svc_common.messaging.nats_jetstream import (
+    EXPECTED_SEQUENCE,
+    WRONG_LAST_SEQUENCE,
+    JetStream,
+    JetStreamError,
+    Stored,
+)
 from svc_common.messaging.ports import LastValue
 
 _MESSAGE_ID: Final = "Nats-Msg-Id"
@@ -20,17 +26,29 @@ class NatsLastValues:
         self._js = jetstream
         self._reader = DirectReader(jetstream, subjects.STREAM_POOLS)
 
-    async def publish(self, subject: str, payload: bytes) -> None:
+    async def publish(
+        self, subject: str, payload: bytes, *, expected_sequence: int | None = None
+    ) -> None:
         """Replace the value of a subject; return once the bus has it on disk."""
         subjects.pool_of_subject(subject)
         # A value that is sent again after a lost connection must not replace a later one if the
         # server handles the first copy late: the id lets it drop that copy.
-        await self._js.publish(subject, payload, {_MESSAGE_ID: uuid.uuid4().hex})
+        headers = {_MESSAGE_ID: uuid.uuid4().hex}
+        if expected_sequence is not None:
+            headers[EXPECTED_SEQUENCE] = str(expected_sequence)
+        try:
+            await self._js.publish(subject, payload, headers)
+        except JetStreamError as error:
+            if error.code != WRONG_LAST_SEQUENCE:
+                raise
+            raise AbortedError(
+                f"{subject} was changed by another process", {"subject": subject}
+            ) from error
 
     async def read(self, pattern: str) -> list[LastValue]:
         """Return the last value of each subject of a pattern, oldest first."""
         subjects.pool_copies(pattern)
-        return [LastValue(one.subject, one.payload) for one in await self._read(pattern)]
+        return [_last_value(one) for one in await self._read(pattern)]
 
     async def follow(self, pattern: str) -> AsyncGenerator[LastValue, None]:
         """Yield the last value of each subject of a pattern, then each new one, for ever."""
@@ -43,14 +61,15 @@ class NatsLastValues:
                     for stored in found:
                         if _is_newer(stored, newest.get(stored.subject)):
                             newest[stored.subject] = stored
-                            yield LastValue(stored.subject, stored.payload)
+                            yield _last_value(stored)
         except (StopAsyncIteration, UnavailableError):
             return  # the bus was closed
 
-    async def delete(self, subject: str) -> None:
+    async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
         """Delete the value of a subject; nothing happens if there is none."""
         subjects.pool_of_subject(subject)
-        await self._js.purge(subjects.STREAM_POOLS, subject)
+        before = through_sequence + 1 if through_sequence else 0
+        await self._js.purge(subjects.STREAM_POOLS, subject, before)
 
     async def _read(self, pattern: str) -> list[Stored]:
         """Return the present values of all subjects of a pattern, in the order of their storage."""
@@ -58,6 +77,10 @@ class NatsLastValues:
         while batch := await self._reader.batch(pattern, found[-1].sequence if found else 0):
             found += batch
         return found
+
+
+def _last_value(stored: Stored) -> LastValue:
+    return LastValue(stored.subject, stored.payload, stored.sequence)
 
 
 def _is_newer(stored: Stored, known: Stored | None) -> bool:

@@ -5,7 +5,7 @@ Common to all ports:
 * They belong to the event loop that opened the bus and are used from that loop only.
 * Calls wait while the bus is away and continue when it is back; limit them with `asyncio.timeout`
   or cancel them. A cancelled call may or may not have had effect.
-* `LostOwnershipError` and `InvalidArgumentError` are the only errors about the message itself;
+* `AbortedError` and `InvalidArgumentError` are the only errors about the message itself;
   `UnavailableError` means that this bus was closed. A payload above the limit of the bus
   (8 MB) raises `ResourceExhaustedError`.
 * Iterators end only when closed or when the bus is closed. Close them
@@ -13,7 +13,7 @@ Common to all ports:
 """
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Protocol, Self
 
@@ -94,6 +94,8 @@ class LastValue:
 
     subject: str
     payload: bytes
+    sequence: int = field(default=0, compare=False)
+    """Position in the stream; what `LastValues.publish` and `delete` expect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,14 +378,21 @@ class LogLines(Protocol):
 class LastValues(Protocol):
     """Interface of needs and states of pools: the bus keeps the last message of each subject."""
 
-    async def publish(self, subject: str, payload: bytes) -> None:
+    async def publish(
+        self, subject: str, payload: bytes, *, expected_sequence: int | None = None
+    ) -> None:
         """Replace the value of a subject; return once the bus has it on disk.
 
-        Calls for one subject must not overlap: nothing orders them.
+        Calls for one subject must not overlap unless they expect a value: nothing orders them.
 
         Args:
             subject: need or state of a pool (`subjects.pool_need_subject`).
             payload: at most 8 MB.
+            expected_sequence: of the value that is replaced; 0: there is none; None: any.
+
+        Raises:
+            AbortedError: the subject has another value than the expected one, which may be that of
+                an earlier try of this call: read it, and decide again.
         """
         ...
 
@@ -403,8 +412,13 @@ class LastValues(Protocol):
         """
         ...
 
-    async def delete(self, subject: str) -> None:
-        """Delete the value of a subject; nothing happens if there is none."""
+    async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
+        """Delete the value of a subject; nothing happens if there is none.
+
+        Args:
+            subject: see `publish`.
+            through_sequence: of the newest value that may be deleted; 0: any.
+        """
         ...
 
 

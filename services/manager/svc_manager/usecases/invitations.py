@@ -3,25 +3,27 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from google.protobuf.message import DecodeError
+from nni_proto.runner.v1.invitation_service_pb2 import Invitation
 
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
 from nni_wire.pools import LOCAL_POOL
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import (
+    AbortedError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
 )
-from svc_common.messaging.ports import LastValues
+from svc_common.messaging.ports import LastValue, LastValues
 
 USE_LIMIT: Final = 1_000
 """Most machines of one invitation."""
@@ -42,7 +44,7 @@ class NewInvitation:
     word: str = field(repr=False)
     address: str
     """`host:port` of the TLS front."""
-    invitation: invitation_service_pb2.Invitation
+    invitation: Invitation
 
 
 class Invitations:
@@ -86,17 +88,17 @@ class Invitations:
         await self._check_open(pool)
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         digest = hashlib.sha256(secret.encode()).hexdigest()
-        invitation = invitation_service_pb2.Invitation(
-            id=digest[:_ID_DIGITS], sha256=digest, use_limit=use_limit
-        )
+        invitation = Invitation(id=digest[:_ID_DIGITS], sha256=digest, use_limit=use_limit)
         invitation.expires_at.FromDatetime(self._clock.now() + validity)
-        async with self._changing:
-            present = await self._valid(pool)
+
+        def enlarged(present: Sequence[Invitation]) -> list[Invitation]:
             if len(present) >= INVITATIONS_LIMIT:
                 raise FailedPreconditionError(
                     f"pool {pool} has {INVITATIONS_LIMIT} invitations; revoke some of them"
                 )
-            await self._publish(pool, [*present, invitation])
+            return [*present, invitation]
+
+        await self._change(pool, enlarged)
         try:
             front = await self._front(pool, invitation.id)
         except (FailedPreconditionError, UnavailableError):
@@ -105,14 +107,12 @@ class Invitations:
         word = f"nni1.{secret}.{front.authority_sha256}"
         return NewInvitation(word, front.address, _shown(invitation))
 
-    async def valid(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+    async def valid(self, pool: str) -> list[Invitation]:
         """Return the invitations of a pool that are valid, without their hashes."""
         subjects.check_id("pool", pool)
         return [_shown(one) for one in await self._valid(pool)]
 
-    async def revoke(
-        self, pool: str, ids: Sequence[str] = ()
-    ) -> list[invitation_service_pb2.Invitation]:
+    async def revoke(self, pool: str, ids: Sequence[str] = ()) -> list[Invitation]:
         """End invitations of a pool; return those that were valid until now.
 
         Agents that have enrolled with them stay.
@@ -124,16 +124,16 @@ class Invitations:
         Raises:
             NotFoundError: an id is none of a valid invitation.
         """
-        async with self._changing:
-            present = await self._valid(pool)
+
+        def remaining(present: Sequence[Invitation]) -> list[Invitation]:
             known = {one.id for one in present}
             for wanted in ids:
                 if wanted not in known:
                     raise NotFoundError("invitation", wanted)
-            ended = [one for one in present if not ids or one.id in ids]
-            if ended:
-                await self._publish(pool, [one for one in present if one not in ended])
-        return [_shown(one) for one in ended]
+            return [one for one in present if ids and one.id not in ids]
+
+        before, after = await self._change(pool, remaining)
+        return [_shown(one) for one in before if one not in after]
 
     async def front(self) -> invitation_service_pb2.GetFrontResponse:
         """Return the TLS front as the fleet published it last; without address if it is closed."""
@@ -159,21 +159,42 @@ class Invitations:
         if pool_pb2.PoolNeed.FromString(needs[-1].payload).closed:
             raise FailedPreconditionError(f"the experiment of pool {pool} has ended")
 
-    async def _valid(self, pool: str) -> list[invitation_service_pb2.Invitation]:
+    async def _valid(self, pool: str) -> list[Invitation]:
         """Return the invitations that have not expired, as the bus has them."""
-        values = await self._last_values.read(subjects.pool_invitations_subject(pool))
+        return self._among(await self._last_values.read(subjects.pool_invitations_subject(pool)))
+
+    def _among(self, values: Sequence[LastValue]) -> list[Invitation]:
         if not values:
             return []
         message = invitation_service_pb2.PoolInvitations.FromString(values[-1].payload)
         now_s = self._clock.now().timestamp()
         return [one for one in message.invitations if one.expires_at.ToSeconds() > now_s]
 
-    async def _publish(
-        self, pool: str, invitations: list[invitation_service_pb2.Invitation]
-    ) -> None:
-        message = invitation_service_pb2.PoolInvitations(pool=pool, invitations=invitations)
+    async def _change(
+        self, pool: str, change: Callable[[Sequence[Invitation]], list[Invitation]]
+    ) -> tuple[list[Invitation], list[Invitation]]:
+        """Change a pool's invitations; return those before and after.
+
+        The change is repeated on what another manager has published meanwhile.
+        """
         subject = subjects.pool_invitations_subject(pool)
-        await self._last_values.publish(subject, message.SerializeToString(deterministic=True))
+        async with self._changing:
+            while True:
+                values = await self._last_values.read(subject)
+                before = self._among(values)
+                after = change(before)
+                if after == before:
+                    return before, after
+                message = invitation_service_pb2.PoolInvitations(pool=pool, invitations=after)
+                try:
+                    await self._last_values.publish(
+                        subject,
+                        message.SerializeToString(deterministic=True),
+                        expected_sequence=values[-1].sequence if values else 0,
+                    )
+                except AbortedError:
+                    continue
+                return before, after
 
     async def _front(self, pool: str, invitation_id: str) -> invitation_service_pb2.PoolFront:
         """Wait until the fleet has read an invitation; return where machines enrol.
@@ -202,8 +223,6 @@ class Invitations:
         return front
 
 
-def _shown(one: invitation_service_pb2.Invitation) -> invitation_service_pb2.Invitation:
+def _shown(one: Invitation) -> Invitation:
     """Return a copy without the hash, which clients do not need."""
-    return invitation_service_pb2.Invitation(
-        id=one.id, use_limit=one.use_limit, expires_at=one.expires_at
-    )
+    return Invitation(id=one.id, use_limit=one.use_limit, expires_at=one.expires_at)

@@ -1,9 +1,11 @@
 """Use cases on pools of the installation: create, update, show, drain, remove."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import timedelta
+from secrets import randbelow
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -14,11 +16,13 @@ from nni_wire.pools import LOCAL_PLATFORM, POOL_PLATFORM, broken_name_rule
 from svc_common import subjects
 from svc_common.clock import Clock
 from svc_common.errors import (
+    AbortedError,
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
 )
+from svc_common.logs import get_logger
 from svc_common.messaging.ports import LastValues, TaskQueue
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.converters.platform_secrets import take_secrets_of
@@ -30,13 +34,24 @@ from svc_manager.ports import PlatformChecker, SecretStore
 CLEANING_LIMIT: Final = timedelta(seconds=60)
 """Longest wait for the fleet to remove a pool: its agents have 20 s for their last reports. Clients
 wait for 2 min."""
+_SECRETS_NUMBERS: Final = 2**48
+"""Numbers of which each set of secret values gets one at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Definition of a pool as the bus has it."""
+
+    definition: pool_pb2.PoolDefinition
+    sequence: int
+    """See `LastValue.sequence`."""
 
 
 class Pools:
     """Use cases on pools of the installation, whose definitions are last values of the bus.
 
-    Changes of one pool do not overlap in this manager; of two managers that change it at the same
-    time the later one holds.
+    Changes of one pool do not overlap in this manager. Of two managers that change it at the same
+    time one is first; the other one reads it again and applies its change to that.
 
     Args:
         last_values: definitions, needs and states.
@@ -77,20 +92,23 @@ class Pools:
         """
         definition, secrets = self._checked(wanted)
         name = definition.pool
-        async with self._change(name):
-            present = await self._find(name)
-            if present is not None and present.removed:
-                raise FailedPreconditionError(
-                    f"pool {name} is being removed; end that with nnictl pool rm {name}",
-                    {"pool": name},
-                )
-            if present is not None and _content(present) != _content(definition):
-                raise AlreadyExistsError("pool", name)
-            if present is None:
+
+        async def change() -> None:
+            stored = await self._find(name)
+            if stored is None:
                 await self._checker.check(definition.platforms, secrets, "trainingService")
                 definition.created_at.FromDatetime(self._clock.now())
                 await self._tasks.open_pool(name)
                 await self._replace(definition, secrets, None)
+            elif stored.definition.removed:
+                raise FailedPreconditionError(
+                    f"pool {name} is being removed; end that with nnictl pool rm {name}",
+                    {"pool": name},
+                )
+            elif _content(stored.definition) != _content(definition):
+                raise AlreadyExistsError("pool", name)
+
+        await self._change(name, change)
         return await self.get(name)
 
     async def update(self, wanted: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
@@ -102,13 +120,15 @@ class Pools:
             NotFoundError: there is no such pool.
         """
         definition, secrets = self._checked(wanted)
-        async with self._change(definition.pool):
-            present = await self._present(definition.pool)
+
+        async def change() -> None:
+            stored = await self._present(definition.pool)
             await self._checker.check(definition.platforms, secrets, "trainingService")
-            definition.draining = present.draining
-            definition.created_at.CopyFrom(present.created_at)
-            await self._identify_secrets(definition, secrets, present)
-            await self._replace(definition, secrets, present)
+            definition.draining = stored.definition.draining
+            definition.created_at.CopyFrom(stored.definition.created_at)
+            await self._replace(definition, secrets, stored)
+
+        await self._change(definition.pool, change)
         return await self.get(definition.pool)
 
     async def drain(self, name: str, *, undo: bool = False) -> pool_service_pb2.Pool:
@@ -118,13 +138,16 @@ class Pools:
             FailedPreconditionError: it is being removed.
             NotFoundError: there is no such pool.
         """
-        async with self._change(name):
-            present = await self._present(name)
-            if present.draining is undo:
+
+        async def change() -> None:
+            stored = await self._present(name)
+            if stored.definition.draining is undo:
                 changed = pool_pb2.PoolDefinition()
-                changed.CopyFrom(present)
+                changed.CopyFrom(stored.definition)
                 changed.draining = not undo
-                await self._publish(changed, present)
+                await self._publish(changed, stored)
+
+        await self._change(name, change)
         return await self.get(name)
 
     async def remove(self, name: str, *, force: bool = False) -> None:
@@ -135,30 +158,39 @@ class Pools:
                 `force` is not set.
             NotFoundError: there is no such pool.
         """
-        async with self._change(name):
-            present = await self._find(name)
-            if present is None:
-                raise NotFoundError("pool", name)
-            users = [user.experiment_id for user in await self._users(name)]
-            if users and not force:
-                raise FailedPreconditionError(
-                    f"pool {name} is used by experiment {', '.join(users)}: stop it first, or use "
-                    "--force; its trials then wait",
-                    {"pool": name, "experiments": ", ".join(users)},
-                )
-            if not present.removed:
-                removed = pool_pb2.PoolDefinition()
-                removed.CopyFrom(present)
-                removed.removed = True
-                present = await self._publish(removed, present)
-            await self._wait_cleaned(name, present.revision, force=force)
-            await self._last_values.delete(subjects.pool_definition_subject(name))
-            await self._last_values.delete(subjects.pool_state_subject(name))
-            await self._last_values.delete(subjects.pool_invitations_subject(name))
-            await self._last_values.delete(subjects.pool_front_subject(name))
-            if not users:
-                await self._tasks.close_pool(name)
-            await self._secrets.remove_pool(name)
+        await self._change(name, lambda: self._remove(name, force=force))
+
+    async def _remove(self, name: str, *, force: bool) -> None:
+        stored = await self._find(name)
+        if stored is None:
+            raise NotFoundError("pool", name)
+        users = [user.experiment_id for user in await self._users(name)]
+        if users and not force:
+            raise FailedPreconditionError(
+                f"pool {name} is used by experiment {', '.join(users)}: stop it first, or use "
+                "--force; its trials then wait",
+                {"pool": name, "experiments": ", ".join(users)},
+            )
+        if not stored.definition.removed:
+            removed = pool_pb2.PoolDefinition()
+            removed.CopyFrom(stored.definition)
+            removed.removed = True
+            await self._publish(removed, stored)
+            published = await self._find(name)
+            if published is None or not published.definition.removed:
+                return  # another manager has removed it meanwhile
+            stored = published
+        await self._wait_cleaned(name, stored.definition.revision, force=force)
+        subject = subjects.pool_definition_subject(name)
+        await self._last_values.delete(subject, through_sequence=stored.sequence)
+        if await self._find(name) is not None:
+            return  # as above, and it was made again
+        await self._last_values.delete(subjects.pool_state_subject(name))
+        await self._last_values.delete(subjects.pool_invitations_subject(name))
+        await self._last_values.delete(subjects.pool_front_subject(name))
+        if not users:
+            await self._tasks.close_pool(name)
+        await self._secrets.remove_pool(name)
 
     async def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
@@ -181,10 +213,10 @@ class Pools:
         Raises:
             NotFoundError: there is no such pool.
         """
-        present = await self._find(name)
-        if present is None:
+        stored = await self._find(name)
+        if stored is None:
             raise NotFoundError("pool", name)
-        return await self._view(present)
+        return await self._view(stored.definition)
 
     async def page(
         self, *, page_size: int = 0, page_token: str = ""
@@ -201,8 +233,8 @@ class Pools:
         Raises:
             InvalidArgumentError: there is no such pool, or it is being removed.
         """
-        present = await self._find(name)
-        if present is None or present.removed:
+        stored = await self._find(name)
+        if stored is None or stored.definition.removed:
             known = [one.pool for one in await self._definitions() if not one.removed]
             raise InvalidArgumentError(
                 "trainingService.name",
@@ -211,10 +243,16 @@ class Pools:
                 f"it has {', '.join(known) or 'none'}; make one with nnictl pool create FILE",
             )
 
-    def _change(self, name: str) -> asyncio.Lock:
-        """Return the lock of a pool's changes, which is there as long as a change uses it."""
+    async def _change(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
+        """Change a pool; repeat the change on what another manager has published meanwhile."""
         subjects.check_id("pool", name)
-        return self._changes.setdefault(name, asyncio.Lock())
+        # The lock is there as long as a change uses it.
+        async with self._changes.setdefault(name, asyncio.Lock()):
+            while True:
+                try:
+                    return await change()
+                except AbortedError:
+                    get_logger().info("pool changed by another manager", pool=name)
 
     def _checked(
         self, wanted: pool_pb2.PoolDefinition
@@ -233,10 +271,7 @@ class Pools:
             raise InvalidArgumentError("trainingService", "must have at most one local platform")
         complete_limits(definition)
         _check_limits(definition.limits)
-        secrets = take_secrets_of(definition.platforms)
-        for index, (platform, values) in enumerate(zip(definition.platforms, secrets, strict=True)):
-            platform.secrets_id = secrets_id_of(definition.pool, index) if values else ""
-        return definition, secrets
+        return definition, take_secrets_of(definition.platforms)
 
     def _check_platform(self, name: str) -> None:
         if name not in self._platforms:
@@ -249,70 +284,88 @@ class Pools:
         found = [pool_pb2.PoolDefinition.FromString(value.payload) for value in values]
         return sorted(found, key=lambda one: one.pool)
 
-    async def _find(self, name: str) -> pool_pb2.PoolDefinition | None:
+    async def _find(self, name: str) -> _Stored | None:
         values = await self._last_values.read(subjects.pool_definition_subject(name))
-        return pool_pb2.PoolDefinition.FromString(values[-1].payload) if values else None
+        if not values:
+            return None
+        definition = pool_pb2.PoolDefinition.FromString(values[-1].payload)
+        return _Stored(definition, values[-1].sequence)
 
-    async def _present(self, name: str) -> pool_pb2.PoolDefinition:
+    async def _present(self, name: str) -> _Stored:
         """Return the definition of a pool that may be changed."""
-        present = await self._find(name)
-        if present is None:
+        stored = await self._find(name)
+        if stored is None:
             raise NotFoundError("pool", name)
-        if present.removed:
+        if stored.definition.removed:
             raise FailedPreconditionError(f"pool {name} is being removed", {"pool": name})
-        return present
+        return stored
 
     async def _identify_secrets(
         self,
         definition: pool_pb2.PoolDefinition,
         secrets: Sequence[Mapping[str, str]],
-        present: pool_pb2.PoolDefinition,
+        earlier: Sequence[str],
     ) -> None:
-        """Give new ids to secrets that have changed: the fleet opens a platform again by that."""
-        earlier = [one.secrets_id for one in present.platforms]
+        """Give new ids to secrets that have changed: the fleet opens a platform again by that.
+
+        An id is never used twice, so that no manager replaces the secrets of another one.
+        """
         for index, (platform, values) in enumerate(zip(definition.platforms, secrets, strict=True)):
-            if not values:
-                continue
             known_id = earlier[index] if index < len(earlier) else ""
-            if known_id and await self._secrets.read(known_id) == values:
+            if not values:
+                platform.secrets_id = ""
+            elif known_id and await self._secrets.read(known_id) == values:
                 platform.secrets_id = known_id
             else:
-                revision = present.revision + 1
-                platform.secrets_id = secrets_id_of(definition.pool, index, revision)
+                number = 1 + randbelow(_SECRETS_NUMBERS)
+                platform.secrets_id = secrets_id_of(definition.pool, index, number)
 
     async def _replace(
         self,
         definition: pool_pb2.PoolDefinition,
         secrets: Sequence[Mapping[str, str]],
-        present: pool_pb2.PoolDefinition | None,
+        stored: _Stored | None,
     ) -> None:
         """Store secrets, then the definition: the fleet reads them when it has the definition.
 
-        Then earlier secrets are deleted.
+        Then the secrets that are not used are deleted.
         """
-        for platform, values in zip(definition.platforms, secrets, strict=True):
-            if values:
-                await self._secrets.write(platform.secrets_id, values)
-        await self._publish(definition, present)
-        if present is not None:
-            used = {one.secrets_id for one in definition.platforms}
-            for secrets_id in sorted({one.secrets_id for one in present.platforms} - used - {""}):
-                await self._secrets.remove(secrets_id)
+        earlier = [one.secrets_id for one in stored.definition.platforms] if stored else []
+        await self._identify_secrets(definition, secrets, earlier)
+        wanted = [one.secrets_id for one in definition.platforms]
+        for secrets_id, values in zip(wanted, secrets, strict=True):
+            if values and secrets_id not in earlier:
+                await self._secrets.write(secrets_id, values)
+        try:
+            await self._publish(definition, stored)
+        except AbortedError:
+            present = await self._find(definition.pool)
+            used = set() if present is None else _secrets_ids(present.definition)
+            await self._remove_secrets(set(wanted) - set(earlier) - used)
+            raise
+        await self._remove_secrets(set(earlier) - set(wanted))
 
-    async def _publish(
-        self, definition: pool_pb2.PoolDefinition, present: pool_pb2.PoolDefinition | None
-    ) -> pool_pb2.PoolDefinition:
-        """Publish a definition with the next revision and return it.
+    async def _remove_secrets(self, secrets_ids: set[str]) -> None:
+        for secrets_id in sorted(secrets_ids - {""}):
+            await self._secrets.remove(secrets_id)
+
+    async def _publish(self, definition: pool_pb2.PoolDefinition, stored: _Stored | None) -> None:
+        """Publish a definition with the next revision in place of the stored one.
 
         The time of day keeps the revisions of a pool that is made again above the earlier ones.
+
+        Raises:
+            AbortedError: another manager has changed the pool meanwhile.
         """
         now = self._clock.now()
-        least = 0 if present is None else present.revision + 1
+        least = 0 if stored is None else stored.definition.revision + 1
         definition.revision = max(least, int(now.timestamp() * 1000))
         definition.updated_at.FromDatetime(now)
-        subject = subjects.pool_definition_subject(definition.pool)
-        await self._last_values.publish(subject, definition.SerializeToString(deterministic=True))
-        return definition
+        await self._last_values.publish(
+            subjects.pool_definition_subject(definition.pool),
+            definition.SerializeToString(deterministic=True),
+            expected_sequence=0 if stored is None else stored.sequence,
+        )
 
     async def _view(self, definition: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
         view = pool_service_pb2.Pool(
@@ -363,6 +416,10 @@ class Pools:
                 "nnictl pool rm to wait on, or use --force to leave there what cannot be reached",
                 {"pool": name},
             )
+
+
+def _secrets_ids(definition: pool_pb2.PoolDefinition) -> set[str]:
+    return {one.secrets_id for one in definition.platforms}
 
 
 _FORCED_LIMIT_S: Final = 5.0

@@ -126,6 +126,22 @@ async def test_one_invitation_is_revoked_or_all_are() -> None:
         assert await world.stored() == []
 
 
+async def test_managers_that_change_invitations_at_once_lose_none() -> None:
+    world = World()
+    await world.open_pool()
+    other = Invitations(world.bus.last_values, world.clock)
+    async with world.fleet():
+        revoked = await world.invitations.invite(POOL)
+
+        first, second, _ = await asyncio.gather(
+            world.invitations.invite(POOL),
+            other.invite(POOL),
+            other.revoke(POOL, [revoked.invitation.id]),
+        )
+
+    assert {one.id for one in await world.stored()} == {first.invitation.id, second.invitation.id}
+
+
 async def test_unknown_invitation_cannot_be_revoked() -> None:
     world = World()
 

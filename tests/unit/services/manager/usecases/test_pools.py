@@ -75,6 +75,9 @@ class World:
             limit,
         )
 
+    def secret_files(self) -> list[Path]:
+        return list(self.folder.glob("pool-secrets/*"))
+
     async def publish_need(self, experiment_id: str, *, closed: bool = False) -> None:
         need = pool_pb2.PoolNeed(
             pool="gpus", experiment_id=experiment_id, waiting_count=2, closed=closed
@@ -119,8 +122,8 @@ async def test_created_pool_is_published_without_secrets(world: World) -> None:
     assert b"very-secret" not in value.payload
     assert b"very-secret" not in created.SerializeToString()
     (platform,) = created.definition.platforms
-    assert (platform.secrets_id, list(platform.secret_paths)) == ("gpus", ["password"])
-    assert await world.secrets.read("gpus") == {"password": "very-secret"}
+    assert list(platform.secret_paths) == ["password"]
+    assert await world.secrets.read(platform.secrets_id) == {"password": "very-secret"}
     assert world.checker.asked == [[{"password": "very-secret"}]]
 
 
@@ -156,7 +159,7 @@ async def test_refusal_of_a_platform_leaves_nothing(world: World) -> None:
         await world.pools.create(definition(password="x"))
 
     assert (await world.pools.page()).items == []
-    assert await world.secrets.read("gpus") == {}
+    assert world.secret_files() == []
 
 
 async def test_limits_that_make_no_sense_are_refused(world: World) -> None:
@@ -198,7 +201,7 @@ async def test_update_replaces_limits_and_secrets_and_keeps_the_pool_drained(wor
     assert updated.revision > created.definition.revision
     assert updated.created_at == created.definition.created_at
     assert await world.secrets.read(updated.platforms[0].secrets_id) == {"password": "two"}
-    assert await world.secrets.read("gpus") == {}
+    assert len(world.secret_files()) == 1
 
 
 async def test_only_changed_secrets_make_another_section_for_the_fleet(world: World) -> None:
@@ -219,7 +222,7 @@ async def test_update_without_a_secret_deletes_the_earlier_one(world: World) -> 
     updated = (await world.pools.update(definition())).definition
 
     assert updated.platforms[0].secrets_id == ""
-    assert await world.secrets.read("gpus") == {}
+    assert world.secret_files() == []
 
 
 async def test_drain_may_be_repeated_and_undone(world: World) -> None:
@@ -229,6 +232,59 @@ async def test_drain_may_be_repeated_and_undone(world: World) -> None:
     assert first.definition.draining
     assert (await world.pools.drain("gpus")) == first
     assert not (await world.pools.drain("gpus", undo=True)).definition.draining
+
+
+async def test_change_by_another_manager_at_the_same_time_is_kept(world: World) -> None:
+    await world.pools.create(definition(password="one"))
+    other = world.use_cases(world.limit)
+    wanted = definition(password="two")
+    wanted.limits.max_agents = 7
+
+    await asyncio.gather(world.pools.update(wanted), other.drain("gpus"))
+
+    found = (await world.pools.get("gpus")).definition
+    assert (found.limits.max_agents, found.draining) == (7, True)
+    assert await world.secrets.read(found.platforms[0].secrets_id) == {"password": "two"}
+    assert len(world.secret_files()) == 1
+
+
+async def test_pool_that_two_managers_create_has_the_secrets_of_the_first_one(world: World) -> None:
+    other = world.use_cases(world.limit)
+
+    first, second = await asyncio.gather(
+        world.pools.create(definition(password="one")), other.create(definition(password="two"))
+    )
+
+    assert first == second
+    (secrets_id,) = [one.secrets_id for one in first.definition.platforms]
+    assert [path.stem for path in world.secret_files()] == [secrets_id]
+
+
+async def test_removal_by_one_manager_spares_the_pool_that_another_one_has_made_again(
+    world: World,
+) -> None:
+    await world.pools.create(definition())
+    other = world.use_cases(world.limit)
+    async with asyncio.timeout(LIMIT_S):
+        removal = asyncio.create_task(world.pools.remove("gpus"))
+        await wait_removed(world)
+        subject = subjects.pool_definition_subject("gpus")
+        await world.bus.last_values.delete(subject)
+        made = await other.create(definition(maxAgents=2))
+        await world.publish_state(
+            pool_pb2.PoolState(cleaned=True, log_sequence=made.definition.revision)
+        )
+        await removal
+
+    assert (await other.get("gpus")).definition == made.definition
+
+
+async def wait_removed(world: World) -> None:
+    """Wait until the pool is being removed."""
+    follow = world.bus.last_values.follow(subjects.pool_definition_subject("gpus"))
+    async for value in follow:
+        if pool_pb2.PoolDefinition.FromString(value.payload).removed:
+            return
 
 
 async def test_unknown_pool_is_not_found(world: World) -> None:
@@ -268,7 +324,7 @@ async def test_removed_pool_is_gone_with_its_secrets(world: World, used: bool) -
 
     assert (await world.pools.page()).items == []
     assert await world.bus.last_values.read(subjects.pool_state_subject("gpus")) == []
-    assert await world.secrets.read("gpus") == {}
+    assert world.secret_files() == []
 
 
 async def test_pool_that_is_not_clean_yet_stays_until_the_removal_is_repeated(world: World) -> None:
