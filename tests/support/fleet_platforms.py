@@ -1,5 +1,6 @@
 """Openers of in-memory platforms, credentials that are counted, and agents without processes."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,12 @@ class InMemoryCredentials:
 
     valid: dict[AgentName, AgentCredentials] = field(default_factory=dict)
     issued: list[AgentName] = field(default_factory=list)
+    revoking: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when credentials are about to be revoked."""
+    may_revoke: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_revoke.set()
 
     async def issue(self, name: AgentName) -> AgentCredentials:
         self.issued.append(name)
@@ -42,5 +49,7 @@ class InMemoryCredentials:
         return self.valid[name]
 
     async def revoke(self, names: Sequence[AgentName]) -> None:
+        self.revoking.set()
+        await self.may_revoke.wait()
         for name in names:
             self.valid.pop(name, None)

@@ -60,11 +60,11 @@ class Fleet:
         """Last states of pools that have no controller."""
         self._shared: dict[str, SharedPool] = {}
         """Pools of the installation, by name."""
+        self._removal = LeftoverRemoval(
+            dependencies.opener, dependencies.credentials, self._living_pools
+        )
         self._checks = PlatformChecks(
-            dependencies.bus.last_values,
-            dependencies.opener,
-            dependencies.clock,
-            LeftoverRemoval(dependencies.opener, dependencies.credentials, self._living_pools),
+            dependencies.bus.last_values, dependencies.opener, dependencies.clock, self._removal
         )
         self._enrolments = enrolments
         if enrolments is not None:
@@ -201,6 +201,8 @@ class Fleet:
 
     async def _run(self, name: str) -> None:
         """Run the controller of a pool until it is clean; start another one after an error."""
+        # An agent of the new pool could have the name of one that is being removed.
+        await self._removal.wait_removed(name)
         while True:
             controller = self._controllers[name]
             try:

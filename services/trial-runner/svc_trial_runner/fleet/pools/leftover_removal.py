@@ -1,8 +1,10 @@
 """Use case: removal of what the installation has left on platforms, without a pool that owns it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
@@ -26,7 +28,8 @@ class LeftoverRemoval:
 
     The platform is asked before the pools: a pool that is made meanwhile has nothing in the list.
     The pools are asked again before each removal: a pool with the name of a removed one, or that of
-    a resumed experiment, may be there since.
+    a resumed experiment, may be there since. One that comes later waits for the end of the removal
+    (`wait_removed`) before it starts an agent.
 
     Args:
         opener: opens adapters.
@@ -40,6 +43,16 @@ class LeftoverRemoval:
         self._opener = opener
         self._credentials = credentials
         self._living_pools = living_pools
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def wait_removed(self, pool: str) -> None:
+        """Wait until no removal of what a pool has left is in progress.
+
+        Args:
+            pool: that `living_pools` returns from now on, so that no other removal begins.
+        """
+        async with self._lock(pool):
+            pass
 
     async def clean(
         self, pool: str, key: str, section: PoolPlatform, *, dry_run: bool
@@ -84,9 +97,10 @@ class LeftoverRemoval:
         """Remove what still belongs to no pool when its turn comes; return it."""
         removed = []
         for one in leftovers:
-            if unused([one], await self._living_pools()):
-                await self._remove(one, key, section)
-                removed.append(one)
+            async with self._lock(one.pool):
+                if unused([one], await self._living_pools()):
+                    await self._remove(one, key, section)
+                    removed.append(one)
         return removed
 
     async def _remove(self, leftover: Leftover, key: str, section: PoolPlatform) -> None:
@@ -99,6 +113,10 @@ class LeftoverRemoval:
         await self._opener.forget(leftover.pool, key)
         await self._revoke(leftover.own_agents)
         get_logger().info("leftovers removed", pool=leftover.pool, platform=section.platform)
+
+    def _lock(self, pool: str) -> asyncio.Lock:
+        """Return the lock of a pool's removals, which is there as long as one uses it."""
+        return self._locks.setdefault(pool, asyncio.Lock())
 
     async def _open(self, pool: str, key: str, section: PoolPlatform) -> PlatformAdapter:
         return await self._opener.open(

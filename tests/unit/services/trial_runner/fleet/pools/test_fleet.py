@@ -310,18 +310,44 @@ async def test_damaged_definition_is_refused_and_the_fleet_goes_on(world: World)
     assert state.pool == POOL
 
 
-async def test_cleaning_leaves_alone_what_a_live_pool_has(world: World) -> None:
-    gone = AgentName(INSTALLATION, "exp-gone", 1)
-    world.slurm.set_phase(gone, AgentPhase.RUNNING)
+async def request_cleaning(world: World) -> None:
     request = pool_pb2.PoolCheck(check_id="c1", pool="check-c1")
     request.cleaning.SetInParent()
     request.platforms.add(platform="slurm", options=to_value({}))
     request.deadline.FromDatetime(datetime.now(UTC) + timedelta(hours=1))
+    subject = subjects.pool_check_subject("check-c1")
+    await world.bus.last_values.publish(subject, request.SerializeToString())
+
+
+async def test_pool_that_comes_while_it_is_cleaned_starts_its_agents_afterwards(
+    world: World,
+) -> None:
+    world.slurm.set_phase(agent(1), AgentPhase.RUNNING)
+    world.credentials.may_revoke.clear()
+    async with asyncio.timeout(LIMIT_S), world.fleet() as fleet:
+        await request_cleaning(world)
+        await world.credentials.revoking.wait()
+        await world.publish_need(waiting=1)
+        while POOL not in fleet.pools:  # noqa: ASYNC110 - all happens in this loop
+            await asyncio.sleep(0)
+        for _ in range(50):  # more turns of the loop than a launch takes
+            await asyncio.sleep(0)
+        assert world.credentials.issued == []
+
+        world.credentials.may_revoke.set()
+        await world.state(has(1))
+
+        assert set(world.credentials.valid) == {agent(1)}
+        assert set(world.slurm.agents) == {agent(1)}
+
+
+async def test_cleaning_leaves_alone_what_a_live_pool_has(world: World) -> None:
+    gone = AgentName(INSTALLATION, "exp-gone", 1)
+    world.slurm.set_phase(gone, AgentPhase.RUNNING)
     async with world.fleet():
         await world.publish_need(waiting=1)
         await world.state(has(1))
-        subject = subjects.pool_check_subject("check-c1")
-        await world.bus.last_values.publish(subject, request.SerializeToString())
+        await request_cleaning(world)
         subject = subjects.pool_problems_subject("check-c1")
         async with (
             asyncio.timeout(LIMIT_S),

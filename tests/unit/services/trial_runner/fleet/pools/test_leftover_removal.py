@@ -1,5 +1,6 @@
 """Removal of leftovers from in-memory platforms."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -96,3 +97,18 @@ async def test_pool_that_is_there_again_before_its_turn_is_left_alone(world: Wor
         ("exp-old", False, True),
     ]
     assert set(world.platform.agents) == {LIVE, again, FOREIGN}
+
+
+async def test_pool_that_comes_during_its_removal_waits_for_the_end(world: World) -> None:
+    world.credentials.may_revoke.clear()
+    cleaning = asyncio.create_task(world.clean())
+    await world.credentials.revoking.wait()
+
+    waiting = asyncio.create_task(world.removal.wait_removed("exp-old"))
+    await world.removal.wait_removed("exp-other")
+
+    assert not waiting.done()
+    world.credentials.may_revoke.set()
+    await waiting
+    assert OLD not in world.platform.agents
+    await cleaning
