@@ -13,7 +13,9 @@ from typing import Final, TypeVar
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
+from svc_common.durable_files import write_private
 from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
+from svc_common.logs import get_logger
 from svc_common.safe_folders import SafeFolder
 from svc_common.storage.own_files import private_folder
 from svc_common.storage.shared_mounts import SharedMount
@@ -26,9 +28,11 @@ from svc_common.storage.shared_storage import (
     SharedStorage,
     experiment_folder,
 )
+from svc_common.subjects import check_id
 
 SHARED_STORAGE_FOLDER: Final = "shared-storage"
 """In the home of the installation: files of mounts that the manager makes."""
+_RECORDS_FOLDER: Final = "marks"
 ANSWER_LIMIT: Final = timedelta(seconds=70)
 """Longest wait for a storage to be mounted, marked or cleared; a command that mounts has 60 s."""
 COPY_LIMIT: Final = timedelta(minutes=10)
@@ -52,7 +56,8 @@ class SharedStorages:
     of a few that nothing else uses, so that all other work of the manager goes on.
 
     Args:
-        folder: private folder of this manager, for files of mounts that it makes.
+        folder: private folder of this manager, for files of mounts that it makes, and for the marks
+            that it has written: a copy of an experiment, loaded elsewhere, has the same mark.
         variables: environment of the commands that mount, without secrets.
         threads: for accesses to storages.
         answer_limit: longest wait for an access other than a copy.
@@ -103,6 +108,7 @@ class SharedStorages:
         place = Path(storage.local_mount_point)
         if storage.local_mount is LocalMount.NNI and not place.is_mount():
             self._mount(experiment_id, storage).mount()
+        self._record(experiment_id, mark)
         try:
             with (
                 SafeFolder.open(place) as top,
@@ -159,7 +165,8 @@ class SharedStorages:
     async def remove(self, experiment_id: str, storage: SharedStorage) -> None:
         """Delete the folder of an experiment in the storage; do nothing if it is not here.
 
-        Only a folder with the mark of this experiment is deleted.
+        Only a folder with the mark of this experiment is deleted, and only if this manager has
+        written the mark: that of a copy belongs to the original.
 
         Raises:
             FailedPreconditionError: the storage refuses, or its server does not answer.
@@ -171,6 +178,10 @@ class SharedStorages:
 
     def _remove(self, experiment_id: str, storage: SharedStorage) -> None:
         name = experiment_folder(experiment_id)
+        record = self._record_of(experiment_id)
+        if not record.is_file() or record.read_text("ascii") != storage.mark:
+            get_logger().info("shared storage of another manager kept", experiment=experiment_id)
+            return
         try:
             with SafeFolder.open(Path(storage.local_mount_point)) as top:
                 with top.read_file(f"{name}/{MARK_FILE}") as file:
@@ -178,11 +189,31 @@ class SharedStorages:
                 if mark == storage.mark.encode():
                     top.remove(name)
         except FileNotFoundError:
-            return
+            pass
         except OSError as error:
             raise FailedPreconditionError(
                 f"{name} cannot be deleted from {storage.local_mount_point}: {error.strerror}"
             ) from error
+        record.unlink(missing_ok=True)
+
+    def _record(self, experiment_id: str, mark: str) -> None:
+        """Write down that the mark of an experiment is of this manager.
+
+        Raises:
+            FailedPreconditionError: it cannot be written.
+        """
+        record = self._record_of(experiment_id)
+        try:
+            private_folder(self._folder)
+            private_folder(record.parent)
+            write_private(record, mark)
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"{record} cannot be written: {error.strerror}; free space there"
+            ) from error
+
+    def _record_of(self, experiment_id: str) -> Path:
+        return self._folder / _RECORDS_FOLDER / check_id("experiment_id", experiment_id)
 
     async def _run(self, storage: SharedStorage, limit: timedelta, access: Callable[[], _T]) -> _T:
         """Return the result of an access to a storage, made in a thread.

@@ -169,19 +169,53 @@ async def test_trial_without_a_folder_leaves_none(
     assert not list((tmp_path / "e1/trials").iterdir())
 
 
-@pytest.mark.parametrize(("mark", "left"), [("abc", []), ("xyz", ["e1"])])
-async def test_only_a_folder_with_the_mark_is_deleted(
-    storages: SharedStorages, place: Path, mark: str, left: list[str]
+async def begun(storages: SharedStorages, place: Path) -> SharedStorage:
+    """Begin an experiment; return its storage as its log has it."""
+    config = config_for(place)
+    await storages.begin("e1", storage_at(place), config)
+    found = storage_of(config)
+    assert found is not None
+    return found
+
+
+async def test_folder_of_a_deleted_experiment_is_deleted(
+    storages: SharedStorages, place: Path
 ) -> None:
+    storage = await begun(storages, place)
     written(place)
-    (place / "nni/e1/storage-mark").write_text("abc", "ascii")
 
-    await storages.remove("e1", storage_at(place, mark))
+    await storages.remove("e1", storage)
+    await storages.remove("e1", storage)
 
-    assert [path.name for path in (place / "nni").iterdir()] == left
+    assert not list((place / "nni").iterdir())
 
 
-async def test_deletion_may_be_repeated(storages: SharedStorages, place: Path) -> None:
+async def test_folder_with_another_mark_is_kept(storages: SharedStorages, place: Path) -> None:
+    storage = await begun(storages, place)
+    (place / "nni/e1/storage-mark").write_text("xyz", "ascii")
+
+    await storages.remove("e1", storage)
+
+    assert (place / "nni/e1/storage-mark").exists()
+
+
+async def test_deletion_of_a_copy_keeps_the_folder_of_the_original(
+    storages: SharedStorages, place: Path, tmp_path: Path
+) -> None:
+    storage = await begun(storages, place)
+    written(place)
+    elsewhere = SharedStorages(tmp_path / "other-installation", {})
+
+    await elsewhere.remove("e1", storage)
+
+    assert (place / "nni/e1/trials/t1/stdout").exists()
+    await storages.remove("e1", storage)
+    assert not list((place / "nni").iterdir())
+
+
+async def test_storage_that_was_never_marked_here_is_not_touched(
+    storages: SharedStorages, place: Path
+) -> None:
     await storages.remove("e1", storage_at(place, "abc"))
 
     assert not list(place.iterdir())
