@@ -65,12 +65,22 @@ class EnrolmentStage:
     ) -> EnrolmentWord:
         """Make the only invitation of a pool; return its word once the fleet has read it."""
         word = EnrolmentWord.new(authority_fingerprint(self.endpoint.authority))
+        await self.invite_again(word, use_limit, valid, pool)
+        return word
+
+    async def invite_again(
+        self,
+        word: EnrolmentWord,
+        use_limit: int = 1,
+        valid: timedelta = timedelta(hours=1),
+        pool: str = POOL,
+    ) -> None:
+        """Make a word the only invitation of a pool; return once the fleet has read it."""
         digest = secret_hash(word.secret)
         one = invitation_service_pb2.Invitation(id=digest[:8], sha256=digest, use_limit=use_limit)
         one.expires_at.FromDatetime(self.clock.now() + valid)
         message = invitation_service_pb2.PoolInvitations(pool=pool, invitations=[one])
         await self.publish(message)
-        return word
 
     async def publish(self, message: invitation_service_pb2.PoolInvitations) -> None:
         """Publish invitations; return once the fleet has read them."""

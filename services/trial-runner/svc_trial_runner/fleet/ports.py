@@ -1,6 +1,6 @@
 """Interfaces that the fleet needs from outside: platforms, bundles and credentials."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -236,6 +236,22 @@ class JoinedMachines(Protocol):
 
         Raises:
             PlatformError: it cannot be written.
+        """
+        ...
+
+    async def expired(self, pool: str) -> set[str]:
+        """Return the ids of a pool's invitations that are known to have expired.
+
+        Raises:
+            PlatformError: they cannot be read.
+        """
+        ...
+
+    async def put_expired(self, pool: str, invitation_ids: Collection[str]) -> None:
+        """Replace the ids of a pool's expired invitations; they are on the disk at the return.
+
+        Raises:
+            PlatformError: they cannot be written.
         """
         ...
 

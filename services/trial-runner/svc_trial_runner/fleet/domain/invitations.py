@@ -47,6 +47,7 @@ def admit(
     sha256: str,
     machine: str,
     now: datetime,
+    expired: Collection[str] = (),
 ) -> Invitation:
     """Return the invitation by which a machine may enrol.
 
@@ -59,6 +60,7 @@ def admit(
         sha256: hash of the secret that the machine has sent.
         machine: hash of the machine's id.
         now: present time, aware.
+        expired: ids of invitations that are known to have expired, whatever the time is.
 
     Raises:
         PermissionDeniedError: the secret is unknown, has expired or is used up.
@@ -69,7 +71,7 @@ def admit(
             f"this word is no valid invitation to pool {pool}: it is wrong, revoked, or of another "
             "pool"
         )
-    if now >= found.expires_at:
+    if now >= found.expires_at or found.id in expired:
         raise PermissionDeniedError(
             f"this word was valid until {found.expires_at:%Y-%m-%d %H:%M} UTC"
         )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from svc_common.access.failure_limit import FailureLimit
@@ -24,7 +25,7 @@ from svc_common.subjects import (
     pool_front_subject,
     pool_of_subject,
 )
-from svc_common.tasks import TaskOwner
+from svc_common.tasks import TaskOwner, wait_first
 from svc_trial_runner.enrolment import Enrolled, EnrolmentRequest, Refused, secret_hash
 from svc_trial_runner.fleet.converters import front_to_bytes, invitations_from_bytes
 from svc_trial_runner.fleet.domain.agents import AgentName
@@ -46,7 +47,7 @@ from svc_trial_runner.fleet.ports import (
 )
 
 RETRY_S: Final = 5.0
-"""Pause after a message that the bus did not take."""
+"""Pause after a message that the bus, or a record that the disk, did not take."""
 
 
 class JoinablePool(Protocol):
@@ -85,6 +86,9 @@ class Enrolments:
     def __init__(self, dependencies: EnrolmentDependencies) -> None:
         self._dependencies = dependencies
         self._invitations: dict[str, list[Invitation]] = {}
+        self._expired: dict[str, set[str]] = {}
+        """Ids of invitations that were written down as expired, by pool."""
+        self._woken = asyncio.Event()
         self._failures = FailureLimit()
         self._repetitions = RepetitionLimit()
         self._steady_clock = SteadyClock(dependencies.clock)
@@ -107,15 +111,26 @@ class Enrolments:
     def forget(self, pool: str) -> None:
         """Forget a pool that is closed and clean."""
         self._invitations.pop(pool, None)
+        self._expired.pop(pool, None)
         self._locks.pop(pool, None)
 
     async def restore(self) -> None:
         """Read the present invitations; before the needs, which they extend by a platform."""
         for value in await self._dependencies.bus.last_values.read(ALL_POOL_INVITATIONS):
-            self._handle(value)
+            pool = self._handle(value)
+            if pool and pool not in self._expired:
+                self._expired[pool] = await self._read_expired(pool)
+
+    async def _read_expired(self, pool: str) -> set[str]:
+        try:
+            return await self._dependencies.machines.expired(pool)
+        except PlatformError as error:
+            get_logger().error("invitations count as expired", pool=pool, error=error.message)
+            return {one.id for one in self._invitations[pool]}
 
     async def run(self) -> None:
         """Follow invitations for ever; open the front of a pool, and publish its address."""
+        self._tasks.start(self._watch_expiry(), "expiry of invitations")
         last_values = self._dependencies.bus.last_values
         async with aclosing(last_values.follow(ALL_POOL_INVITATIONS)) as values:
             async for value in values:
@@ -146,6 +161,7 @@ class Enrolments:
                 answer = await self._enrol(request)
         except PermissionDeniedError as error:
             self._failures.failed(counted, now_s)
+            self._woken.set()  # the word may have expired by a clock that was set ahead
             get_logger().warning(
                 "enrolment refused", pool=request.pool[:80], address=address, reason=error.message
             )
@@ -173,8 +189,8 @@ class Enrolments:
             known,
             secret_hash(request.secret),
             machine,
-            # A word that has expired stays so if the clock is set back.
-            max(shared.clock.now(), self._steady_clock.now()),
+            self._now(),
+            self._expired.get(request.pool, ()),
         )
         warning = version_warning(shared.version, request.version)
         if pool is None:
@@ -206,6 +222,44 @@ class Enrolments:
             warning=warning,
         )
 
+    async def note_expired(self) -> float | None:
+        """Write down which invitations have expired; return the seconds until the next one does.
+
+        They stay expired in a fleet that starts again with a clock that was set back. None: no
+        invitation is valid.
+        """
+        now = self._now()
+        delays = []
+        for pool, invitations in list(self._invitations.items()):
+            known = self._expired.get(pool, set())
+            over = {one.id for one in invitations if one.id in known or one.expires_at <= now}
+            delays += [
+                (one.expires_at - now).total_seconds() for one in invitations if one.id not in over
+            ]
+            if over == known:
+                continue
+            try:
+                await self._dependencies.machines.put_expired(pool, over)
+            except PlatformError as error:
+                get_logger().warning("expiry not written", pool=pool, error=error.message)
+                delays.append(RETRY_S)
+            else:
+                self._expired[pool] = over
+        return min(delays, default=None)
+
+    async def _watch_expiry(self) -> None:
+        while True:
+            self._woken.clear()
+            delay_s = await self.note_expired()
+            if delay_s is None:
+                await self._woken.wait()
+            else:
+                await wait_first(self._woken.wait(), self._dependencies.clock.sleep(delay_s))
+
+    def _now(self) -> datetime:
+        """Return the time of day, which does not follow a clock that is set back."""
+        return max(self._dependencies.clock.now(), self._steady_clock.now())
+
     def _handle(self, value: LastValue) -> str:
         """Replace the invitations of a pool; return its name, empty if the message is none."""
         try:
@@ -214,6 +268,7 @@ class Enrolments:
         except InvalidArgumentError as error:
             get_logger().error("invitations refused", subject=value.subject, error=error.message)
             return ""
+        self._woken.set()
         return pool
 
     async def publish_front(self, pool: str) -> None:
@@ -222,8 +277,10 @@ class Enrolments:
         Nothing is opened if no invitation is valid: for its agents, a pool's platform opens it.
         """
         shared = self._dependencies
-        now = shared.clock.now()
-        if all(one.expires_at <= now for one in self._invitations.get(pool, [])):
+        now, expired = self._now(), self._expired.get(pool, set())
+        if all(
+            one.expires_at <= now or one.id in expired for one in self._invitations.get(pool, [])
+        ):
             return
         endpoint: FrontEndpoint | PlatformError
         try:

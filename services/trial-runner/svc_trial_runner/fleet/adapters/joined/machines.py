@@ -1,9 +1,9 @@
-"""File of the machines that have enrolled in a pool."""
+"""Files of the machines that have enrolled in a pool, and of its expired invitations."""
 
 import asyncio
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from svc_trial_runner.fleet.domain.needs import JOINED_PLATFORM
 from svc_trial_runner.fleet.ports import PlatformError
 
 _FILE: Final = "machines.json"
+_EXPIRED_FILE: Final = "expired-invitations.json"
 _changing: Final = threading.Lock()
 """Held while a file is read and replaced: an enrolment and the end of an agent may coincide."""
 
@@ -74,13 +75,41 @@ class MachineFile:
                 ended = [replace(one, ended=one.ended or one.number in over) for one in machines]
                 self._write(ended)
 
+    def expired(self) -> set[str]:
+        """Return the ids of the expired invitations; none if the file is missing.
+
+        Raises:
+            PlatformError: it cannot be read, or is damaged.
+        """
+        file = self._folder / _EXPIRED_FILE
+        try:
+            content: Any = json.loads(file.read_text("utf-8"))
+            return set(map(str, content))
+        except FileNotFoundError:
+            return set()
+        except (ValueError, TypeError) as error:
+            raise PlatformError(f"the record {file} is damaged: {error}") from error
+        except OSError as error:
+            raise PlatformError(f"cannot read {file}: {error.strerror}") from error
+
+    def put_expired(self, invitation_ids: Iterable[str]) -> None:
+        """Replace the ids of the expired invitations; they are on the disk at the return.
+
+        Raises:
+            PlatformError: they cannot be written.
+        """
+        self._write_file(self._folder / _EXPIRED_FILE, sorted(invitation_ids))
+
     def _write(self, machines: Sequence[JoinedMachine]) -> None:
+        self._write_file(self._file, [asdict(one) for one in machines])
+
+    def _write_file(self, file: Path, content: Sequence[object]) -> None:
         try:
             for folder in (self._folder.parent, self._folder):
                 private_folder(folder)
-            write_private(self._file, json.dumps([asdict(one) for one in machines], indent=1))
+            write_private(file, json.dumps(content, indent=1))
         except OSError as error:
-            raise PlatformError(f"cannot write {self._file}: {error.strerror}") from error
+            raise PlatformError(f"cannot write {file}: {error.strerror}") from error
 
 
 class DirectoryJoinedMachines:
@@ -100,6 +129,14 @@ class DirectoryJoinedMachines:
     async def put(self, pool: str, machine: JoinedMachine) -> None:
         """Add or replace a machine of a pool."""
         await asyncio.to_thread(self._file(pool).put, machine)
+
+    async def expired(self, pool: str) -> set[str]:
+        """Return the ids of a pool's expired invitations."""
+        return await asyncio.to_thread(self._file(pool).expired)
+
+    async def put_expired(self, pool: str, invitation_ids: Collection[str]) -> None:
+        """Replace the ids of a pool's expired invitations."""
+        await asyncio.to_thread(self._file(pool).put_expired, invitation_ids)
 
     def _file(self, pool: str) -> MachineFile:
         return MachineFile(self._folder / pool / JOINED_PLATFORM)

@@ -1,5 +1,7 @@
 """Tests of enrolments: who is admitted, and what is written down."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +16,7 @@ from svc_trial_runner.enrolment import (
     EnrolmentWord,
     Refused,
     authority_fingerprint,
+    secret_hash,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName
 from svc_trial_runner.fleet.domain.invitations import REPETITION_WINDOW_S, REPETITIONS_ALLOWED
@@ -116,6 +119,57 @@ async def test_expired_word_stays_so_when_the_clock_is_set_back(tmp_path: Path) 
 
         assert isinstance(answer, Refused)
         assert "was valid until" in answer.reason
+
+
+async def test_word_that_has_expired_stays_so_in_a_fleet_that_starts_with_an_earlier_clock(
+    tmp_path: Path,
+) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        assert await stage.enrolments.note_expired() == 300
+        stage.clock.advance(300)
+        assert await stage.enrolments.note_expired() is None
+
+    async with enrolment_stage(tmp_path) as stage:  # 5 min earlier
+        await stage.invite_again(word)
+
+        answer = await stage.enrolments.enrol(enrolment_request(word), ADDRESS)
+
+        assert isinstance(answer, Refused)
+        assert "was valid until" in answer.reason
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - a file, and a clock without events
+            await asyncio.sleep(0)
+
+
+async def test_expiry_is_written_down_when_it_comes(tmp_path: Path) -> None:
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite(valid=timedelta(minutes=5))
+        running = asyncio.create_task(stage.enrolments.run())
+        await until(lambda: stage.clock.sleepers > 0)
+
+        stage.clock.advance(300)
+
+        file = tmp_path / "pools" / POOL / "joined" / "expired-invitations.json"
+        await until(file.exists)
+        assert await stage.machines.expired(POOL) == {secret_hash(word.secret)[:8]}
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_damaged_record_of_expired_words_admits_nobody_who_was_invited_before(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "pools" / POOL / "joined"
+    folder.mkdir(parents=True)
+    (folder / "expired-invitations.json").write_text("{")
+    async with enrolment_stage(tmp_path) as stage:
+        word = await stage.invite()
+
+        assert isinstance(await stage.enrolments.enrol(enrolment_request(word), ADDRESS), Refused)
 
 
 async def test_machine_that_enrols_again_and_again_is_limited(tmp_path: Path) -> None:

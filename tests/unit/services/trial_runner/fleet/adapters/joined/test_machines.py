@@ -92,3 +92,21 @@ def test_changes_of_several_threads_do_not_get_lost(tmp_path: Path) -> None:
 
     ended = {one.number: one.ended for one in MachineFile(tmp_path / "joined").read()}
     assert ended == dict.fromkeys(range(20), True) | {100 + n: False for n in range(20)}
+
+
+async def test_expired_invitations_are_read_by_another_process(tmp_path: Path) -> None:
+    await DirectoryJoinedMachines(tmp_path).put_expired("a", {"id-2", "id-1"})
+    machines = DirectoryJoinedMachines(tmp_path)
+
+    assert await machines.expired("a") == {"id-1", "id-2"}
+    assert await machines.expired("b") == set()
+
+
+def test_record_of_expired_invitations_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "expired-invitations.json").write_text("1")
+
+    with pytest.raises(PlatformError, match="cannot write"):
+        MachineFile(tmp_path / "file" / "pool" / "joined").put_expired(["id-1"])
+    with pytest.raises(PlatformError, match="is damaged"):
+        MachineFile(tmp_path).expired()
