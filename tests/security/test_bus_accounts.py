@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -347,6 +347,27 @@ async def test_consumer_of_a_service_cannot_be_aimed_at_a_log(
                         "config": config | {"deliver_subject": deliver},
                     },
                 )
+
+
+async def test_agent_cannot_use_up_the_message_ids_of_a_service(world: World) -> None:
+    async with (
+        connected(world.server, world.folder, "box-1") as attacker,
+        NatsBus(
+            replace(login(world.folder, world.server.url, "dispatcher"), owns_streams=False)
+        ) as dispatcher,
+    ):
+        await JetStream(attacker).publish(
+            subjects.inbox_subject("e", "box-1"), b"forged", {"Nats-Msg-Id": "e.1.parameters.r"}
+        )
+        await dispatcher.inbox.publish(
+            "e", "dispatcher", b"parameters", message_id="e.1.parameters.r"
+        )
+
+    async with aclosing(world.manager.inbox.follow("e")) as feed:
+        stored: list[bytes] = []
+        while len(stored) < 2:
+            stored += [message.payload for message in await anext(feed)]
+    assert stored == [b"forged", b"parameters"]
 
 
 async def test_only_the_manager_is_in_the_account_of_the_streams() -> None:

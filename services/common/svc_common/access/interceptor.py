@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
 
 from nni_wire.metadata import AUTHORIZATION_KEY
 from svc_common.access.audit import AuditRecord
@@ -27,7 +28,8 @@ from svc_common.rpc.unread_requests import UnreadRequest, check_size
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-_OPEN_PREFIX: Final = "/grpc.health.v1.Health/"
+_HEALTH: Final = "/grpc.health.v1.Health/"
+_HEALTH_CHECK: Final = f"{_HEALTH}Check"
 _OK: Final = "OK"
 _BEARER: Final = "bearer "
 _COMMON_NAME: Final = "x509_common_name"
@@ -53,11 +55,29 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         """Replace a method's handler by one that checks its caller; health checks stay open."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or method.startswith(_OPEN_PREFIX):
+        if handler is None:
             return handler  # an unknown method needs no protection
+        if method == _HEALTH_CHECK:
+            return _open_check(handler)
+        if method.startswith(_HEALTH):
+            return None  # Watch is a stream for callers without credentials that never ends
         metadata = handler_call_details.invocation_metadata
         credentials = _Credentials(bearer_token(metadata), metadata_value(metadata, ON_BEHALF_KEY))
         return _CheckedCall(self._authenticator, method, credentials, handler).handler()
+
+
+def _open_check(handler: Handler) -> Handler:
+    """Return a handler of health checks that needs no credentials and reads no request.
+
+    A request without credentials could be of any size. The services of a process have one status.
+    """
+    inner: Any = handler
+
+    async def check(_request: object, context: Context) -> Any:  # noqa: ANN401 - any message
+        return await inner.unary_unary(health_pb2.HealthCheckRequest(), context)
+
+    made: Handler = grpc.unary_unary_rpc_method_handler(check, None, inner.response_serializer)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Adapters of the ports of the bus on NATS, and the bundle of them."""
 
+import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
@@ -31,17 +32,24 @@ _MESSAGE_ID: Final = "Nats-Msg-Id"
 
 
 class NatsInbox:
-    """`Inbox` over NATS: messages to experiments' managers on the stream `INBOX`."""
+    """`Inbox` over NATS: messages to experiments' managers on the stream `INBOX`.
+
+    All users publish to this one stream, and the server drops a message whose id another one had.
+    So ids begin with a random secret of this object, so that no user can use up the ids of others.
+    """
 
     def __init__(self, jetstream: JetStream) -> None:
         self._js = jetstream
+        self._secret = secrets.token_hex(8)
 
     async def publish(
         self, experiment_id: str, source: str, payload: bytes, *, message_id: str
     ) -> int:
         """Store a message to an experiment's manager, once per id; return its sequence."""
         subject = subjects.inbox_subject(experiment_id, source)
-        return await self._js.publish(subject, payload, {_MESSAGE_ID: message_id})
+        return await self._js.publish(
+            subject, payload, {_MESSAGE_ID: f"{self._secret}.{message_id}"}
+        )
 
     async def follow(
         self, experiment_id: str, after_sequence: int = 0

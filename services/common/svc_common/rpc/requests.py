@@ -55,6 +55,33 @@ def checked_requests(request: Any) -> Any:  # noqa: ANN401 - any message, or a s
     return request
 
 
+class RequestMessages:
+    """Checked messages of a request stream that notes whether reading has begun.
+
+    Args:
+        requests: the stream.
+    """
+
+    def __init__(self, requests: AsyncIterator[Any]) -> None:
+        self._requests = requests
+        self.begun = False
+        """Whether a message was asked for: the caller was admitted."""
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Return the iterator itself."""
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - any message
+        """Return the next message.
+
+        Raises:
+            StopAsyncIteration: there is none.
+            InvalidArgumentError: it is malformed.
+        """
+        self.begun = True
+        return checked_requests(await anext(self._requests))
+
+
 async def _each(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for request in requests:
         yield checked_requests(request)

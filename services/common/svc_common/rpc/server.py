@@ -27,7 +27,12 @@ from svc_common.access.interceptor import AccessInterceptor
 from svc_common.access.security import Guard
 from svc_common.logs import get_logger
 from svc_common.rpc.call_telemetry import CallMetrics, CallTelemetryInterceptor
-from svc_common.rpc.requests import capture_malformed, checked_requests, read_to_end
+from svc_common.rpc.requests import (
+    RequestMessages,
+    capture_malformed,
+    checked_requests,
+    read_to_end,
+)
 from svc_common.rpc.unread_requests import UnreadRequestInterceptor
 
 _MESSAGE_LIMIT_BYTES: Final = 3 * 1024
@@ -190,13 +195,11 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Wrap a method's handler so that its errors become statuses; health and reflection not."""
+        """Wrap a method's handler so that its errors become statuses; health sets its own."""
         handler = await continuation(handler_call_details)
-        if handler is None:
-            return handler
         method = handler_call_details.method
-        if method.startswith("/grpc."):
-            return handler  # health and reflection set their own statuses
+        if handler is None or method.startswith("/grpc.health."):
+            return handler
         if handler.unary_unary is not None or handler.stream_unary is not None:
             return _single_response(handler, method)
         return _response_stream(handler, method)
@@ -229,10 +232,12 @@ def _single_response(handler: Handler, method: str) -> Handler:
     inner: Any = handler.unary_unary or handler.stream_unary
 
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:  # noqa: ANN401 - any message
+        messages = RequestMessages(request) if handler.request_streaming else None
         try:
-            return await inner(checked_requests(request), context)
+            return await inner(messages or checked_requests(request), context)
         except Exception as error:  # noqa: BLE001 - boundary of the process
-            if handler.request_streaming and not isinstance(error, grpc.aio.AbortError):
+            # A caller that was refused before may send messages of any size.
+            if messages and messages.begun and not isinstance(error, grpc.aio.AbortError):
                 await read_to_end(request)
             await _abort(context, method, error)
 

@@ -128,6 +128,26 @@ async def test_health_needs_no_token_and_names_the_service(address: str) -> None
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+async def test_health_cannot_be_watched(address: str) -> None:
+    async with open_channel(address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await anext(aiter(stub.Watch(health_pb2.HealthCheckRequest(), timeout=10)))
+
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_reflection_without_the_token_is_refused(address: str) -> None:
+    async with open_channel(address) as channel:
+        make: Any = reflection_pb2_grpc.ServerReflectionStub
+        requests: Any = reflection_pb2
+        listed = requests.ServerReflectionRequest(list_services="")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await anext(aiter(make(channel).ServerReflectionInfo(iter([listed]), timeout=10)))
+
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
 async def test_reflection_lists_the_service(address: str) -> None:
     async with open_channel(address) as channel:
         requests: Any = reflection_pb2

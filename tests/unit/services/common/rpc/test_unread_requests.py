@@ -2,10 +2,12 @@
 
 import gzip
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nni_proto.bytes.v1 import byte_service_pb2 as byte_pb
 from nni_proto.bytes.v1 import byte_service_pb2_grpc as byte_pb_grpc
@@ -67,6 +69,18 @@ async def get_trial(address: str, token: str | None, trial_id: str) -> pb.GetTri
         return await stub.GetTrial(request, metadata=token_metadata(token), timeout=20)
 
 
+async def test_health_check_is_answered_without_reading_its_message(
+    address: str, reads: list[int]
+) -> None:
+    async with open_channel(address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest(service="x" * 60_000_000)
+        answer = await stub.Check(request, timeout=20)
+
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    assert reads == []
+
+
 @pytest.mark.parametrize("token", [None, "wrong-token-of-another"])
 async def test_no_message_of_an_unknown_caller_is_read(
     address: str, reads: list[int], token: str | None
@@ -123,6 +137,23 @@ async def test_large_piece_of_a_stream_is_refused(address: str) -> None:
     assert answer.key == "2"
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "must have at most" in str(refused.value.details())
+
+
+async def test_stream_of_an_unknown_caller_is_not_read(address: str) -> None:
+    taken = 0
+
+    async def pieces() -> AsyncIterator[byte_pb.UploadRequest]:
+        nonlocal taken
+        for _ in range(20):
+            taken += 1
+            yield byte_pb.UploadRequest(data=b"x" * 4_000_000)
+
+    async with open_channel(address) as channel:
+        stub: byte_pb_grpc.ByteServiceAsyncStub = byte_pb_grpc.ByteServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stub.Upload(pieces(), timeout=20)
+
+    assert taken < 3  # one is under way, and one waits for it
 
 
 @pytest.mark.parametrize("method", RULE_BY_METHOD)
