@@ -1,7 +1,8 @@
 """Login codes in the page's printed address, in place of the installation's token.
 
-A code is valid for one port and a limited time: `page.<end, seconds since 1970>.<hash>`. A
-program that gets it, e.g. by listening on the port of a stopped experiment, learns no token.
+A code is valid for one listening socket of this machine and a limited time:
+`page.<end, seconds since 1970>.<hash>`. A program that gets it, e.g. by listening on the port of a
+stopped experiment, learns no token, and cannot use the code at the next experiment on that port.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ _KIND: Final = "page"
 _PARTS: Final = 3
 
 
-def login_code(token: str, port: int, now_s: float) -> str:
-    """Return a short-lived login code, signed with the token for one port.
+def login_code(token: str, port: int, now_s: float, opening: str = "") -> str:
+    """Return a short-lived login code, signed with the token for one listening socket.
 
     Args:
         token: of the installation.
         port: of the listener.
         now_s: seconds since 1970.
+        opening: which socket listens, as `nni_wire.socket_owners.listening_socket` returns it.
     """
     head = f"{_KIND}.{int(now_s) + LIFETIME_S}"
-    return f"{head}.{_hash(token, port, head)}"
+    return f"{head}.{_hash(token, port, opening, head)}"
 
 
 def is_login_code(text: str) -> bool:
@@ -33,14 +35,14 @@ def is_login_code(text: str) -> bool:
     return text.startswith(f"{_KIND}.") and len(text.split(".")) == _PARTS
 
 
-def is_valid_code(code: str, token: str, port: int, now_s: float) -> bool:
-    """Verify a login code's signature by token and port, and that it has not expired."""
+def is_valid_code(code: str, token: str, port: int, now_s: float, opening: str = "") -> bool:
+    """Verify a login code's signature by token and socket, and that it has not expired."""
     head, _, given = code.rpartition(".")
-    if not hmac.compare_digest(given.encode(), _hash(token, port, head).encode()):
+    if not hmac.compare_digest(given.encode(), _hash(token, port, opening, head).encode()):
         return False
     return int(head.partition(".")[2]) > now_s
 
 
-def _hash(token: str, port: int, head: str) -> str:
+def _hash(token: str, port: int, opening: str, head: str) -> str:
     key = hmac.new(token.encode(), b"nni page login", hashlib.sha256).digest()
-    return hmac.new(key, f"{port}/{head}".encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key, f"{port}/{opening}/{head}".encode(), hashlib.sha256).hexdigest()

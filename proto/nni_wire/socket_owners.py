@@ -25,6 +25,10 @@ _QUESTION: Final = struct.Struct("=BBBBI")
 """Family, protocol, extensions, padding, states."""
 _ANSWER: Final = struct.Struct("=4x48x12xII")
 """User and inode of a socket, behind its state, addresses, timer and queues."""
+_NUMBER: Final = struct.Struct("=II")
+"""Number of a socket that no other one gets before the next boot: lower and upper half."""
+_NUMBER_AT: Final = _HEADER.size + 44
+"""Behind the state and the addresses in an answer."""
 _ANY_COOKIE: Final = b"\xff" * 8
 _ANSWER_BYTES: Final = 4096
 _TIMEOUT_S: Final = 1.0
@@ -53,8 +57,44 @@ def owners_at(port: int) -> list[int]:
     return [owner for owner in found if owner is not None]
 
 
+def listening_socket(port: int) -> str:
+    """Return the number of the socket that listens on a port of 127.0.0.1, as text.
+
+    No other socket has this number before the next boot.
+
+    Returns:
+        Empty: none listens, or the kernel does not offer the interface.
+    """
+    family, host = _LOOPBACK[0]
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as diagnosis:
+            diagnosis.settimeout(_TIMEOUT_S)
+            answer = _answer(diagnosis, family, (host, port), (_ANYWHERE[family], 0))
+    except (OSError, AttributeError):  # a sandbox, or another system
+        return ""
+    if answer is None:
+        return ""
+    low, high = _NUMBER.unpack_from(answer, _NUMBER_AT)
+    return f"{high << 32 | low:016x}"
+
+
 def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint) -> int | None:
     """Return the user of the socket with these ends; None: no process has one.
+
+    Raises:
+        OSError: the kernel does not offer the interface.
+    """
+    answer = _answer(diagnosis, family, local, remote)
+    if answer is None:
+        return None
+    owner, inode = _ANSWER.unpack_from(answer, _HEADER.size)
+    return int(owner) if inode else None  # without an inode no process has accepted it yet
+
+
+def _answer(
+    diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint
+) -> bytes | None:
+    """Return the kernel's description of the socket with these ends; None: there is none.
 
     Raises:
         OSError: the kernel does not offer the interface.
@@ -69,8 +109,7 @@ def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpo
         if number == _NOT_FOUND:
             return None
         raise OSError(number, os.strerror(number))
-    owner, inode = _ANSWER.unpack_from(answer, _HEADER.size)
-    return int(owner) if inode else None  # without an inode no process has accepted it yet
+    return answer
 
 
 def _ends(family: int, local: Endpoint, remote: Endpoint) -> bytes:

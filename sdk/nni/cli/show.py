@@ -11,6 +11,7 @@ import typer
 from nni.cli.options import Json, OptionalId
 from nni.cli.output import echo, write_json
 from nni_wire.page_login import login_code
+from nni_wire.socket_owners import listening_socket
 
 if TYPE_CHECKING:
     from nni.experiment.endpoint import Endpoint
@@ -78,10 +79,12 @@ def webui_url(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa:
 def _login_url(url: str, endpoint: Endpoint) -> str:
     """Return the address that lets the page at ``url`` change things.
 
-    On this machine it holds a code that is valid at that port for some hours: a program of another
-    user on the port of a stopped experiment learns no token. Elsewhere TLS proves who listens.
+    On this machine it holds a code that is valid at that socket for some hours: a program of
+    another user on the port of a stopped experiment learns no token. Elsewhere TLS proves who
+    listens.
     """
     token = endpoint.token
     if endpoint.remote is None:
-        token = login_code(token, urlsplit(url).port or 80, time.time())
+        port = urlsplit(url).port or 80
+        token = login_code(token, port, time.time(), listening_socket(port))
     return f"{url.rstrip('/')}/?token={token}"

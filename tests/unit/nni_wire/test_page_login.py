@@ -14,6 +14,14 @@ def test_code_is_valid_for_its_token_port_and_time() -> None:
     assert not is_valid_code(code, "secret", 8080, 1000.0 + LIFETIME_S)
 
 
+def test_code_is_valid_at_one_socket_of_its_port() -> None:
+    code = login_code("secret", 8080, 1000.0, "one")
+
+    assert is_valid_code(code, "secret", 8080, 1000.0, "one")
+    assert not is_valid_code(code, "secret", 8080, 1000.0, "two")
+    assert not is_valid_code(code, "secret", 8080, 1000.0)
+
+
 def test_end_cannot_be_moved() -> None:
     kind, end, given = login_code("secret", 8080, 1000.0).split(".")
 

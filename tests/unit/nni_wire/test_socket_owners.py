@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 
 import pytest
 
-from nni_wire.socket_owners import owners_at
+from nni_wire.socket_owners import listening_socket, owners_at
 from tests.support.ports import free_port
 from tests.unit.nni_wire.test_local_peers import OTHER, listener_of
 
@@ -20,6 +21,7 @@ def is_offered() -> bool:
 
 
 pytestmark = pytest.mark.skipif(not is_offered(), reason="the kernel offers no sock_diag")
+SO_COOKIE = 57
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
@@ -35,6 +37,22 @@ def test_listener_is_found_at_each_address(host: str) -> None:
 
 def test_free_port_has_no_owner() -> None:
     assert owners_at(free_port()) == []
+
+
+def test_number_is_that_of_the_socket_which_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        first = listening_socket(port)
+        number = server.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8)
+    with socket.create_server(("127.0.0.1", port)):
+        second = listening_socket(port)
+
+    assert first == f"{int.from_bytes(number, sys.byteorder):016x}"
+    assert second not in {first, ""}
+
+
+def test_free_port_has_no_listening_socket() -> None:
+    assert listening_socket(free_port()) == ""
 
 
 @AS_ROOT

@@ -37,6 +37,9 @@ class ListenerId:
     opening: str = ""
     """Differs for each socket that is opened on the port; empty where TLS proves who listens, and
     where several managers serve the same page."""
+    number: str = ""
+    """The same as other programs of this machine find it out, for login codes; empty where they
+    cannot."""
 
     @property
     def text(self) -> str:

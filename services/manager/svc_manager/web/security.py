@@ -128,7 +128,7 @@ class AccessPolicy:
         """
         token = shown
         if is_login_code(shown) and is_valid_code(
-            shown, self.token, self.listener.port, self.now_s()
+            shown, self.token, self.listener.port, self.now_s(), self.listener.number
         ):
             token = self.token
         return self.cookies.make(self.identify(head, token).name)
@@ -158,10 +158,18 @@ class AccessPolicy:
     def _caller_of_cookie(self, head: RequestHead) -> Caller | None:
         """Return the caller of a valid page cookie; None: there is none, or a token was sent."""
         assert self.authenticator is not None, "__post_init__ made one"
-        if head.authorization or not head.cookie_token:
+        if head.authorization or not head.cookie_token or self.is_ambiguous(head):
             return None
         name = self.cookies.caller_of(head.cookie_token)
         return self.authenticator.find_named(name) if name else None
+
+    def is_ambiguous(self, head: RequestHead) -> bool:
+        """Return whether the host's name may lead the browser to a listener of another user.
+
+        `localhost` is two addresses. The port is bound at one of them; where another user listens
+        at the other, that user would get the cookies of this host's name.
+        """
+        return bool(self.listener.opening) and host_name(head.host) == "localhost"
 
     def _loopback_reader(self, head: RequestHead) -> Caller:
         """Return the caller of a read on loopback; `READER` if there are no valid credentials."""

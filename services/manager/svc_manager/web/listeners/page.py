@@ -86,8 +86,13 @@ def _token_login(
         token = request.query_params.get(TOKEN_QUERY)
         if token is None:
             return await document(request)
+        head = head_of(request, policy)
+        if policy.is_ambiguous(head):
+            unambiguous = request.url.replace(hostname="127.0.0.1")
+            headers = {"Cache-Control": "no-store"}
+            return RedirectResponse(unambiguous, status_code=303, headers=headers)
         try:
-            cookie = policy.log_in(head_of(request, policy), token)
+            cookie = policy.log_in(head, token)
         except ServiceError as error:
             return refusal(request, error)
         given = request.query_params.multi_items()

@@ -12,6 +12,7 @@ import socket
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nni_wire.socket_owners import listening_socket
 from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.errors import InvalidArgumentError, PermissionDeniedError
@@ -227,7 +228,7 @@ class WebServer:
         if self._tls is not None or not is_loopback(self._host):
             return ListenerId(port, experiment_id)
         opening = bound.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, _SO_COOKIE_BYTES)
-        return ListenerId(port, experiment_id, opening.hex())
+        return ListenerId(port, experiment_id, opening.hex(), listening_socket(port))
 
     async def _bind(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET

@@ -7,6 +7,7 @@ import yaml
 
 from nni.cli.main import DONE, FAILED, main
 from nni_wire.page_login import is_valid_code
+from nni_wire.socket_owners import listening_socket
 from tests.support.in_memory_manager import TOKEN, InMemoryManager
 
 
@@ -45,7 +46,8 @@ def test_url_without_an_experiment_is_that_of_all(
 ) -> None:
     assert main(["webui", "url"]) == DONE
     code = capsys.readouterr().out.strip().partition(f"{manager.http}/?token=")[2]
-    assert is_valid_code(code, TOKEN, urlsplit(manager.http).port or 80, time.time())
+    port = urlsplit(manager.http).port or 80
+    assert is_valid_code(code, TOKEN, port, time.time(), listening_socket(port))
     assert main(["webui", "url", "--json"]) == DONE
     assert json.loads(capsys.readouterr().out) == [manager.http]
 

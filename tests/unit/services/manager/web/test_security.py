@@ -83,6 +83,15 @@ def test_cookie_is_valid_at_its_listener_only(other: ListenerId) -> None:
         AccessPolicy(TOKEN, listener=other).check(head("PUT", cookie_token=cookie))
 
 
+def test_cookie_of_a_name_with_two_addresses_is_not_valid() -> None:
+    policy = AccessPolicy(TOKEN, listener=ListenerId(8080, "exp", "one"))
+    cookie = policy.cookies.make("installation")
+
+    assert policy.check(head("PUT", cookie_token=cookie)).role is Role.ADMIN
+    with pytest.raises(UnauthenticatedError):
+        policy.check(head("PUT", host="localhost:8080", cookie_token=cookie))
+
+
 def test_stolen_cookie_is_no_bearer_token() -> None:
     cookie = POLICY.cookies.make("installation")
 
@@ -105,6 +114,18 @@ def test_login_code_is_valid_at_its_port_until_its_end() -> None:
         policy.log_in(head(), code)
     with pytest.raises(UnauthenticatedError):
         policy.check(head("PUT", authorization=f"Bearer {code}"))
+
+
+def test_login_code_is_not_valid_at_a_later_socket_of_its_port() -> None:
+    code = login_code(TOKEN, 8080, 1_000_000.0, "first")
+    first, later = (
+        AccessPolicy(TOKEN, listener=ListenerId(8080, "exp", one, one), now_s=lambda: 1_000_000.0)
+        for one in ("first", "later")
+    )
+
+    assert first.log_in(head(), code)
+    with pytest.raises(UnauthenticatedError):
+        later.log_in(head(), code)
 
 
 @pytest.mark.parametrize("given", [{}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}])

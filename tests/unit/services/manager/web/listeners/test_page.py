@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
+from starlette.applications import Starlette
 
-from svc_manager.web.listeners.page import PAGE_FOLDER, PAGE_PATHS
+from svc_manager.web.listeners.page import PAGE_FOLDER, PAGE_PATHS, page_routes
+from svc_manager.web.page_access import ListenerId
+from svc_manager.web.security import AccessPolicy
 from tests.unit.services.manager.web.conftest import API, TOKEN, Site, serve
 from tests.unit.services.manager.web.in_memory import InMemoryManager
 
@@ -106,6 +110,18 @@ async def test_printed_address_sets_a_cookie_and_redirects_without_the_token(sit
     assert "samesite=strict" in cookie
     assert re.match(r"nni-[0-9a-f]{8}=v1\.", cookie)
     assert TOKEN.lower() not in cookie
+
+
+async def test_login_at_a_name_with_two_addresses_is_redirected_to_one() -> None:
+    policy = AccessPolicy(TOKEN, listener=ListenerId(8080, "exp", "socket"))
+    site = Starlette(routes=list(page_routes(policy)))
+    transport = httpx.ASGITransport(site)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8080") as client:
+        answer = await client.get(f"/detail?token={TOKEN}&trial=abcde")
+
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"http://127.0.0.1:8080/detail?token={TOKEN}&trial=abcde"
+    assert "set-cookie" not in answer.headers
 
 
 async def test_cookie_permits_changes(site: Site) -> None:
