@@ -25,6 +25,8 @@ _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
 """A larger log is rotated (one generation is kept) when its child starts."""
 _PIPE_BYTES: Final = 65_536
 _TAIL_BYTES: Final = 2_000
+_GREETING_S: Final = 2.0
+"""Longest wait for a greeting, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class Command:
     """Descriptors of the supervisor that the child inherits, with the same numbers."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secret variables, which the child reads from the descriptor `NNI_SECRETS_FD`."""
+    greeting_port: int = 0
+    """Loopback port at which the child greets each client, as a sign that it works; 0: it sends
+    signs by itself."""
 
 
 class Child:
@@ -145,6 +150,21 @@ class Child:
         except TimeoutError:
             self._process.kill()
             await self.wait()
+
+    async def look_for_greeting(self) -> None:
+        """Connect to the child that greets its clients; note a sign if it does."""
+        port = self.command.greeting_port
+        if not port:
+            return
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GREETING_S):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                try:
+                    greeting = await reader.read(1)
+                finally:
+                    writer.close()
+            if greeting:
+                self._note_sign(greeting)
 
     def failure_reason(self) -> str:
         """Return why the child failed: as it reported, else the last line that it logged."""

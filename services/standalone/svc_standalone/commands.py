@@ -117,7 +117,12 @@ def bus_command(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> Comma
     config = write_bus_config(plan, agents)
     variables = {**environment.current(), "GOMEMLIMIT": _BUS_MEMORY}
     return Command(
-        BUS, (_bus_binary(), "-c", str(config)), variables, reports_ready=False, halts=_BUS_HALTS
+        BUS,
+        (_bus_binary(), "-c", str(config)),
+        variables,
+        reports_ready=False,
+        halts=_BUS_HALTS,
+        greeting_port=plan.ports.nats,
     )
 
 

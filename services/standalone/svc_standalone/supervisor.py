@@ -158,10 +158,11 @@ class Supervisor:
         return await child.wait()
 
     async def _check_health(self, name: str, child: Child) -> None:
-        """Kill a child without heartbeat; restart a halted one once the disk has room."""
+        """Kill a child that gives no sign; restart a halted one once the disk has room."""
         announced = False
         while True:
             await asyncio.sleep(self._settings.health_every_s)
+            await child.look_for_greeting()
             sign_s = child.last_sign_s
             silent_s = 0.0 if sign_s is None else asyncio.get_running_loop().time() - sign_s
             if silent_s > self._settings.hung_after_s:
