@@ -84,6 +84,14 @@ def test_files_of_all_forms_are_read(form: int, compress: Callable[[bytes], byte
     assert (long[0].name, long[1]) == (name, b"0" * 1000)
 
 
+@pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])
+def test_extended_headers_without_content_are_limited(kind: bytes) -> None:
+    data = header(kind) * (LIMIT // 512 + 1) + packed((entry("a"), b""))
+
+    with pytest.raises(TarError, match="extended headers must have at most"):
+        read(data)
+
+
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_names_that_are_long_or_not_utf_8_are_kept(form: int) -> None:
     names = ["n" * 250, "caf\udce9", "größe", "x/" * 200 + "end"]

@@ -1,10 +1,13 @@
 """Demand for a fleet that is started only when a pool needs it."""
 
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 
+from google.protobuf.message import DecodeError
+
 from nni_proto.runner.v1 import pool_pb2
+from svc_common.logs import get_logger
 from svc_common.messaging.ports import LastValue, LastValues
 from svc_common.subjects import (
     ALL_POOL_STATES,
@@ -25,14 +28,25 @@ async def demand_fleet(values: LastValues, demand: Callable[[], None]) -> None:
     """
     cleaned = {}
     for value in await values.read(ALL_POOL_STATES):
-        state = pool_pb2.PoolState.FromString(value.payload)
-        if state.cleaned:
-            cleaned[pool_of_subject(value.subject)] = state.log_sequence
+        with _unreadable_skipped(value):
+            state = pool_pb2.PoolState.FromString(value.payload)
+            if state.cleaned:
+                cleaned[pool_of_subject(value.subject)] = state.log_sequence
     async with aclosing(values.follow(ALL_POOLS)) as messages:
         async for value in messages:
-            if _needs_fleet(value, cleaned):
-                demand()
-                return
+            with _unreadable_skipped(value):
+                if _needs_fleet(value, cleaned):
+                    demand()
+                    return
+
+
+@contextmanager
+def _unreadable_skipped(value: LastValue) -> Iterator[None]:
+    """Log a message of a damaged store in place of raising: the manager has other work to do."""
+    try:
+        yield
+    except DecodeError as error:
+        get_logger().warning("message cannot be read", subject=value.subject, error=str(error))
 
 
 def _needs_fleet(value: LastValue, cleaned: Mapping[str, int]) -> bool:

@@ -105,3 +105,13 @@ async def test_expired_check_and_ended_users_of_a_pool_demand_none(demands: Dema
     await running
 
     assert demands.count == 1
+
+
+async def test_messages_that_cannot_be_read_are_skipped(demands: Demands) -> None:
+    for subject in (subjects.pool_state_subject("exp-1"), subjects.pool_need_subject("exp-1")):
+        await demands.bus.last_values.publish(subject, b"\xff")
+    await demands.need("exp-2", 5)
+
+    await demands.run()
+
+    assert demands.count == 1
