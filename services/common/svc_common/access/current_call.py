@@ -53,6 +53,16 @@ def is_owner() -> bool:
     return (caller.name, caller.role, caller.by) == (SERVICES_NAME, Role.ADMIN, "token")
 
 
+def may_act_for(name: str) -> bool:
+    """Return whether the current caller has this name or is an administrator; True without a call.
+
+    Args:
+        name: of a caller; empty: it is not known.
+    """
+    call = _CALL.get()
+    return call is None or call.caller.role is Role.ADMIN or (bool(name) and caller_name() == name)
+
+
 def caller_name() -> str:
     """Return the name of the caller; empty: there is no call."""
     call = _CALL.get()

@@ -23,8 +23,6 @@ from svc_manager.domain.state import Experiment
 from svc_manager.event_log.reader import FoldedExperiment, complete_journal, cursor_of, load
 from svc_manager.ports import Journal, Journals
 
-CREATE_METHOD = "CreateExperiment"
-"""Method name recorded with the request id of a creation, so that a repetition finds it."""
 CLOSED_KEPT: Final = 32
 """Stopped experiments whose folded logs stay in memory after a query."""
 _STOP_TIMEOUT_S: Final = 3.0

@@ -9,7 +9,7 @@ from svc_manager.domain import events
 from svc_manager.domain.experiment import TRANSITIONS, Budget, ExperimentState
 from svc_manager.domain.fold_trials import fold_trial
 from svc_manager.domain.remarks import Remarks
-from svc_manager.domain.requests import request_record
+from svc_manager.domain.requests import CREATE_METHOD, request_record
 from svc_manager.domain.state import Algorithm, Experiment
 
 ERRORS_KEPT: Final = 100
@@ -236,3 +236,5 @@ def _remarks_changed(experiment: Experiment, event: events.RemarksChanged) -> No
 
 def _recorded(experiment: Experiment, event: events.RequestRecorded) -> None:
     experiment.requests[event.request_id] = request_record(event.method, event.fingerprint)
+    if event.method == CREATE_METHOD and not experiment.creator:
+        experiment.creator = event.user

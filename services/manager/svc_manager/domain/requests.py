@@ -8,6 +8,8 @@ from typing import Final
 
 from svc_common.errors import InvalidArgumentError
 
+CREATE_METHOD: Final = "CreateExperiment"
+"""Method of the request that has created an experiment."""
 _SHOWN_CHARACTERS: Final = 80
 
 

@@ -128,6 +128,8 @@ class Experiment:
     requests: dict[str, str] = field(default_factory=dict)
     """Records of the requests that were carried out, by request id; see
     `requests.request_record`."""
+    creator: str = ""
+    """Name of the caller that created the experiment; empty: it is not known."""
     port: int = 0
     url_prefix: str = ""
     errors: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2, experiment_pb2
 from nni_wire.pools import LOCAL_PLATFORM, LOCAL_POOL, experiment_of_pool
-from svc_common.access.current_call import audit_folder
+from svc_common.access.current_call import audit_folder, caller_name
 from svc_common.clock import Clock
 from svc_common.errors import (
     AlreadyExistsError,
@@ -29,7 +29,7 @@ from svc_common.storage.shared_storage import SharedStorage
 from svc_common.subjects import check_id
 from svc_manager.actors.experiment_actor import ExperimentActor
 from svc_manager.actors.leasing import OwnedElsewhereError
-from svc_manager.actors.registry import CREATE_METHOD, ActorRegistry
+from svc_manager.actors.registry import ActorRegistry
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.blobs.shared_storages import SharedStorages
 from svc_manager.converters.creation import created_event
@@ -38,7 +38,7 @@ from svc_manager.converters.pools import platforms_of
 from svc_manager.converters.scalars import pool_of
 from svc_manager.domain.events import ExperimentCreated
 from svc_manager.domain.inputs import Command, Create, RecordedCommand, Resume, View
-from svc_manager.domain.requests import check_repetition, fingerprint
+from svc_manager.domain.requests import CREATE_METHOD, check_repetition, fingerprint
 from svc_manager.domain.state import Experiment
 from svc_manager.event_log.folder_import import import_folder
 from svc_manager.ports import (
@@ -289,9 +289,8 @@ class Activations:
         debug = created.settings.debug
         try:
             actor = await self._registry.start(experiment_id, created.directory, debug=debug)
-            await actor.submit(
-                RecordedCommand(command, new.request_id, CREATE_METHOD, "", _fingerprint_of(new))
-            )
+            request = (new.request_id, CREATE_METHOD, caller_name(), _fingerprint_of(new))
+            await actor.submit(RecordedCommand(command, *request))
         except (LostOwnershipError, OwnedElsewhereError):
             # Another manager handled the same request first: log and folder belong to it.
             await self._ports.listeners.close_listener(experiment_id)

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.pools import LOCAL_POOL
-from svc_common.errors import FailedPreconditionError
+from svc_common.access.current_call import may_act_for
+from svc_common.errors import FailedPreconditionError, PermissionDeniedError
 from svc_manager.blobs.large_values import LargeValues
 from svc_manager.converters.platform_secrets import put_secrets, required_secrets
 from svc_manager.converters.scalars import pool_of
@@ -41,6 +42,9 @@ class Reruns:
     ) -> NewExperiment:
         """Return the request that creates an experiment again.
 
+        The environment and the secret values are the creator's: they get into another experiment by
+        the creator's or an administrator's request only.
+
         Args:
             old: the experiment, in any state.
             request_id: idempotency key of the creation.
@@ -48,8 +52,15 @@ class Reruns:
 
         Raises:
             FailedPreconditionError: a secret value or the environment cannot be read any more.
+            PermissionDeniedError: they are another caller's.
         """
         config = current_config(old)
+        if _has_private_values(old.id, config) and not may_act_for(old.creator):
+            raise PermissionDeniedError(
+                f"experiment {old.id!r} has the environment and the secrets of its creator "
+                f"({old.creator or 'who is not known'}): let the creator or an administrator run "
+                "it again, or create it from its configuration file with yours"
+            )
         if new_seed:
             config.ClearField("seed")
         if config.HasField("search_space"):
@@ -92,13 +103,28 @@ class Reruns:
                 self.folders.open(Path(old.directory)) as folder,
                 folder.read_file(ENVIRONMENT_FILE) as file,
             ):
+                # One that is nested deeper than any that a manager writes: RecursionError.
                 found: Any = json.loads(file.read(_LIMIT_BYTES))
             environment = {str(name): str(text) for name, text in found["environment"].items()}
             return environment, str(found["interpreter"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise FailedPreconditionError(
                 f"the environment of experiment {old.id!r} cannot be read from "
                 f"{old.directory}/{ENVIRONMENT_FILE}; create the experiment with "
                 "`nnictl create --config FILE`",
                 {"directory": old.directory},
             ) from error
+
+
+def _has_private_values(experiment_id: str, config: config_pb2.ExperimentConfig) -> bool:
+    """Return whether a new experiment with this configuration needs values of the old one."""
+    pool = pool_of(experiment_id, config)
+    has_secrets = pool != LOCAL_POOL and any(required_secrets(config, pool))
+    return has_secrets or not config.HasField("code_archive")

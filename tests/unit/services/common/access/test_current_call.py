@@ -2,7 +2,13 @@
 
 import asyncio
 
-from svc_common.access.current_call import audit_folder, is_owner, serving, start_serving
+from svc_common.access.current_call import (
+    audit_folder,
+    is_owner,
+    may_act_for,
+    serving,
+    start_serving,
+)
 from svc_common.access.roles import SERVICES_NAME, Caller, Role
 
 OWNER = Caller(SERVICES_NAME, Role.ADMIN, "token")
@@ -33,3 +39,12 @@ def test_folders_are_those_of_the_inner_call() -> None:
         audit_folder("/outer")
 
     assert (outer.folders, inner.folders) == (["/outer"], ["/inner"])
+
+
+def test_caller_acts_for_himself_and_an_administrator_for_all() -> None:
+    with serving(USER):
+        assert [may_act_for(name) for name in ("uma", "bob", "")] == [True, False, False]
+    with serving(OWNER):
+        assert may_act_for("bob")
+        assert may_act_for("")
+    assert may_act_for("bob")  # no call: the service itself

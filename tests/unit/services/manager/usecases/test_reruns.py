@@ -9,12 +9,16 @@ import pytest
 
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_wire.values import from_value
-from svc_common.errors import FailedPreconditionError
+from svc_common.access.current_call import serving
+from svc_common.access.roles import SERVICES_NAME, Caller, Role
+from svc_common.errors import FailedPreconditionError, PermissionDeniedError
 from svc_common.messaging.memory import InMemoryBus
 from svc_manager.usecases.activation import NewExperiment
 from tests.unit.services.manager.world import World, world_on
 
 DONE = experiment_pb2.EXPERIMENT_STATE_DONE
+UMA, BOB = Caller("uma", Role.USER, "token"), Caller("bob", Role.USER, "token")
+OPERATOR = Caller(SERVICES_NAME, Role.ADMIN, "token")
 
 
 @pytest.fixture
@@ -69,3 +73,61 @@ async def test_a_missing_environment_is_refused_with_the_remedy(world: World) ->
 
     with pytest.raises(FailedPreconditionError, match="nnictl create --config"):
         await world.experiments.run_again(old)
+
+
+async def test_an_environment_that_is_nested_too_deeply_is_refused(world: World) -> None:
+    old = await world.create()
+    await world.wait_for_state(old, DONE)
+    view = (await world.experiments.get(old)).experiment
+    Path(view.directory, "environment.json").write_text("[" * 100_000)
+
+    with pytest.raises(FailedPreconditionError, match="nnictl create --config"):
+        await world.experiments.run_again(old)
+
+
+async def test_environment_is_taken_over_by_its_creator_and_administrators_only(
+    world: World,
+) -> None:
+    with serving(UMA):
+        old = await world.create(request_id="q")
+    await world.wait_for_state(old, DONE)
+
+    with serving(BOB), pytest.raises(PermissionDeniedError, match=r"its creator \(uma\)"):
+        await world.experiments.run_again(old)
+
+    for caller in (UMA, OPERATOR):
+        with serving(caller):
+            assert (await world.experiments.run_again(old)).experiment.id != old
+
+
+async def test_experiment_without_a_known_creator_is_run_again_by_administrators_only(
+    world: World,
+) -> None:
+    old = await world.create()
+    await world.wait_for_state(old, DONE)
+
+    with serving(UMA), pytest.raises(PermissionDeniedError, match="who is not known"):
+        await world.experiments.run_again(old)
+
+
+async def test_secret_values_are_taken_over_by_their_creator_only(world: World) -> None:
+    machine = {"host": "a", "sshKeyFile": "/home/u/key", "password": "hush"}
+    with serving(UMA):
+        old = await world.create_on("remote", options={"machineList": [machine]}, request_id="q")
+    actor = await world.experiments._registry.find(old)
+
+    with serving(BOB), pytest.raises(PermissionDeniedError):
+        await world.experiments._reruns.request(actor.experiment)
+
+
+async def test_experiment_whose_code_travels_and_that_has_no_secrets_is_run_again_by_others(
+    world: World,
+) -> None:
+    with serving(UMA):
+        old = await world.create_on("slurm", request_id="q")
+    actor = await world.experiments._registry.find(old)
+
+    with serving(BOB):
+        new = await world.experiments._reruns.request(actor.experiment)
+
+    assert new.environment == {}
