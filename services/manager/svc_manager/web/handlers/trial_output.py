@@ -64,21 +64,29 @@ class OffsetDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._next = 0
 
-    def decode(self, data: bytes, offset: int) -> tuple[str, int]:
-        """Decode the next chunk; return its text and the offset of the first undecoded byte.
+    def decode(self, data: bytes, offset: int) -> tuple[str, int, int]:
+        """Decode the next chunk; return its text, and where that begins and ends.
+
+        The text may have another length in UTF-8: bytes that are none become U+FFFD.
 
         Args:
             data: the chunk; may begin and end inside a character.
             offset: offset of its first byte; a gap before it ends an incomplete character.
+
+        Returns:
+            The text, the offset of its first byte, and that of the first byte behind it.
         """
         incomplete = ""
+        pending, _ = self._decoder.getstate()
+        begin = offset - len(pending)
         if offset != self._next:
             incomplete = self._decoder.decode(b"", final=True)
             self._decoder.reset()
+            begin = offset
         text = incomplete + self._decoder.decode(data)
         self._next = offset + len(data)
         pending, _ = self._decoder.getstate()
-        return text, self._next - len(pending)
+        return text, begin, self._next - len(pending)
 
 
 async def _stream(
@@ -101,5 +109,5 @@ async def _stream(
 
 
 def _event(decoder: OffsetDecoder, chunk: service_pb.FollowLogsResponse) -> str:
-    text, end = decoder.decode(chunk.data, chunk.offset)
-    return f"id: {end}\ndata: {to_json({'offset': chunk.offset, 'text': text})}\n\n"
+    text, begin, end = decoder.decode(chunk.data, chunk.offset)
+    return f"id: {end}\ndata: {to_json({'offset': begin, 'text': text})}\n\n"

@@ -80,12 +80,19 @@ def test_incomplete_character_waits_for_its_remaining_bytes() -> None:
     pieces = OffsetDecoder()
     data = "für".encode()
 
-    assert pieces.decode(data[:2], 0) == ("f", 1)
-    assert pieces.decode(data[2:], 2) == ("ür", 4)
+    assert pieces.decode(data[:2], 0) == ("f", 0, 1)
+    assert pieces.decode(data[2:], 2) == ("ür", 1, 4)
 
 
 def test_gap_ends_an_incomplete_character() -> None:
     pieces = OffsetDecoder()
     pieces.decode(b"a\xc3", 0)
 
-    assert pieces.decode(b"b", 100) == ("\ufffdb", 101)
+    assert pieces.decode(b"b", 100) == ("\ufffdb", 100, 101)
+
+
+def test_offsets_count_bytes_that_are_no_text_as_they_are() -> None:
+    pieces = OffsetDecoder()
+
+    assert pieces.decode(b"a\xff\xffb\xe2\x82", 0) == ("a\ufffd\ufffdb", 0, 4)
+    assert pieces.decode(b"\xac\xf0c", 6) == ("\u20ac\ufffdc", 4, 9)
