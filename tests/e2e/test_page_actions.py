@@ -101,6 +101,21 @@ def remark(page: Page, shown: Shown, folder: Path) -> list[str]:
     return found
 
 
+def compare(page: Page, experiments: list[str], folder: Path) -> list[str]:
+    """Compare experiments in one chart, on a phone; return what is not accessible."""
+    for one in experiments:
+        page.click(f"input[aria-label='Select experiment {one}']")
+    page.click(".selection button", "Compare")
+    page.until("document.querySelector('dialog canvas')")
+    page.until_text("Best is", "dialog")
+    page.screenshot(folder / "experiments-phone.png")
+    found = violations(page)
+    page.press("Escape")
+    page.until("!document.querySelector('dialog')")
+    page.click(".selection button", "Clear")
+    return found
+
+
 def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_page(
     browser: Browser, shape: LocalShape, tmp_path: Path
 ) -> None:
@@ -132,6 +147,7 @@ def test_an_experiment_is_changed_stopped_resumed_repeated_and_deleted_from_the_
     page.open(f"{shape.endpoint()['http']}/experiment")
     page.until_text("2 experiments")
     page.until_text("★")
+    found += compare(page, [shown.experiment, again], folder)
     page.click(row)
     act(page, "Resume")
     settle(page)

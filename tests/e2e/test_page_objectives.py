@@ -6,6 +6,8 @@ import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
 
 import pytest
 
@@ -26,6 +28,7 @@ ROWS = "[...document.querySelectorAll('.trials .t-row')].length"
 NUMBERS = (
     "[...document.querySelectorAll('.trials .t-row')].map((row) => +row.children[1].innerText)"
 )
+SVG: Final = "{http://www.w3.org/2000/svg}"
 IMAGE_BYTES = 5_000
 """An image without lines and names is smaller."""
 KINDS = (
@@ -155,6 +158,76 @@ def test_address_holds_search_order_selection_and_comparison_and_back_leads_out(
     assert 0 <= y < y + height <= 800
     assert again == order
     assert page.run("location.search.includes('q=succeeded')")
+    assert page.problems() == []
+
+
+TABS = {
+    "Slices": "document.querySelectorAll('.slices canvas').length === 4",
+    "Scatter": "document.querySelector('.tab-panel .u-over')",
+    "Timeline": "document.querySelector('.timeline canvas')?.width > 1000",
+}
+HEADERS = (
+    "[...document.querySelectorAll('.t-head [role=columnheader]')].map((one) => one.innerText)"
+)
+PINNED = """(() => {
+  const box = document.querySelector('.table-box');
+  box.scrollLeft = 300;
+  const cell = document.querySelector('.t-row .pinned');
+  return [box.scrollLeft, cell.getBoundingClientRect().left - box.getBoundingClientRect().left];
+})()"""
+
+
+def test_slices_scatter_and_timeline_are_accessible_addressed_and_saved_as_svg(
+    browser: Browser, varied: Shown, tmp_path: Path
+) -> None:
+    folder = Path(os.environ.get("NNI_SCREENSHOTS", tmp_path))
+    page = varied.visit(browser, "charts", width=1400, height=900)
+    found = []
+    texts = {}
+    for tab, ready in TABS.items():
+        page.click("[role=tab]", tab)
+        page.until(ready)
+        found += check(page, f"objectives-{tab.lower()}", folder)
+        image = saved(page, "SVG")
+        (folder / f"saved-{tab.lower()}.svg").write_bytes(image)
+        texts[tab] = [one.text for one in ElementTree.fromstring(image).iter(f"{SVG}text")]
+    page.open(varied.address("charts", chart="scatter", x="p:units", y="number"))
+    page.until("document.querySelector('.tab-panel .u-over')")
+    chosen = page.run("[...document.querySelectorAll('.chart .tools select')].map((s) => s.value)")
+
+    assert {"lr (logarithmic)", "units", "model", "model/C"} <= set(texts["Slices"])
+    assert "svm" in texts["Slices"]
+    assert "accuracy" in texts["Scatter"]
+    assert "r1" in texts["Timeline"]
+    assert chosen == ["p:units", "number"]
+    assert found == []
+    assert page.problems() == []
+
+
+def test_columns_are_searched_moved_and_pinned_and_all_matching_trials_selected(
+    browser: Browser, varied: Shown
+) -> None:
+    page = varied.visit(browser, "detail", width=700, height=800)
+    page.until(f"{ROWS} > 3")
+    page.click("button", "Columns")
+    page.fill("input[aria-label='Search columns']", "created")
+    page.click(".choice label", "Created")
+    page.fill("input[aria-label='Search columns']", "trial")
+    page.click("button[aria-label='Move Trial forward']")
+    page.until("location.search.includes('cols=id%2Cnumber')")
+    page.press("Escape")
+    page.fill(SEARCH, "failed")
+    page.until(f"{ROWS} === 6")
+    page.click("input[aria-label='Select all 6 matching trials']")
+    page.until_text("6 trials selected")
+
+    headers = page.run(HEADERS)
+    scrolled, left = page.run(PINNED)
+
+    assert headers[1:3] == ["Trial", "No."]
+    assert headers[-1] == "Created"
+    assert scrolled == 300
+    assert abs(left) < 2
     assert page.problems() == []
 
 

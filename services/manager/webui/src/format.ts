@@ -77,11 +77,25 @@ export function durationText(seconds: number): string {
   return `${seconds}s`;
 }
 
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const TIME = new Intl.DateTimeFormat(undefined, {
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
 
-/** Return an instant in local time. */
+/** Return an instant in local time, with the name of the time zone. */
 export function formatTime(milliseconds: number | null | undefined): string {
   return milliseconds ? TIME.format(milliseconds) : "–";
+}
+
+/** Return the name of the local time zone at an instant, such as `UTC` or `GMT+1`. */
+export function zoneName(milliseconds: number): string {
+  const parts = TIME.formatToParts(milliseconds);
+  return parts.find((part) => part.type === "timeZoneName")?.value ?? "local time";
 }
 
 /** Return e.g. `EARLY_STOPPED` as `early stopped`. */

@@ -34,6 +34,8 @@ const VIEWS = [
 ] as const;
 /** Views that need no experiment. */
 const OF_INSTALLATION: ReadonlySet<string> = new Set(["machines", "experiment"]);
+/** Views that take the whole width of the window. */
+const WIDE: ReadonlySet<string> = new Set(["detail", "charts", ...OF_INSTALLATION]);
 
 const CONTENTS = {
   detail: ["Trials", Trials],
@@ -133,13 +135,7 @@ export function Page({ first }: { first: Version }) {
       ) : null}
       <VersionWarnings version={version} />
       {bound ? <ConnectionBanner own={version.experimentId} /> : null}
-      <main
-        class={
-          place.view === "detail" || OF_INSTALLATION.has(place.view) ? "content wide" : "content"
-        }
-        id="main"
-        tabIndex={-1}
-      >
+      <main class={WIDE.has(place.view) ? "content wide" : "content"} id="main" tabIndex={-1}>
         <View place={place} own={version.experimentId} />
       </main>
       {bound && place.trial ? <TrialDetails key={place.trial} id={place.trial} /> : null}

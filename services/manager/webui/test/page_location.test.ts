@@ -20,6 +20,20 @@ test.each([
     "?chart=curves&metric=loss",
     { view: "charts", trial: "", values: { chart: "curves", metric: "loss" } },
   ],
+  [
+    "/charts",
+    "?chart=scatter&x=p%3Alr&y=duration&span=1..2&compare=1",
+    {
+      view: "charts",
+      trial: "",
+      values: { chart: "scatter", x: "p:lr", y: "duration", span: "1..2" },
+    },
+  ],
+  [
+    "/experiment",
+    "?select=a,b&compare=1&by=time",
+    { view: "experiment", trial: "", values: { select: "a,b", compare: "1", by: "time" } },
+  ],
   ["/detail", "?trial=a&tab=log", { view: "detail", trial: "a", values: { tab: "log" } }],
   ["/detail", "?tab=log", { view: "detail", trial: "", values: {} }],
   ["/", "", { view: "oview", trial: "", values: {} }],

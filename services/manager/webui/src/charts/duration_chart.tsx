@@ -10,7 +10,11 @@ import { Plot, type PlotSeries } from "./plot";
 import { LoadingPart } from "../components/loading_part";
 import { durationUnit } from "./scales";
 import { durationsOf, median } from "./series";
+import { patternOf } from "./timeline";
 import { TrialTip } from "./trial_tip";
+
+/** Number of bars up to which they are wide enough for patterns. */
+const MAX_PATTERNS = 150;
 
 export function DurationChart({ store, height }: { store: Store; height: number }) {
   const { go } = useApp();
@@ -34,6 +38,7 @@ export function DurationChart({ store, height }: { store: Store; height: number 
         name: state,
         colour: `--s-${state.toLowerCase()}`,
         kind: "bars",
+        pattern: trials.length > MAX_PATTERNS ? "solid" : patternOf(state),
         y: y.map((value, i) => (trials[i]!.state === state ? value / unit.size : null)),
       })),
     [trials, states, unit.size],
@@ -65,7 +70,12 @@ export function DurationChart({ store, height }: { store: Store; height: number 
       <figcaption class="legend">
         {states.map((state) => (
           <span key={state}>
-            <i class="dot" data-state={state} /> {formatState(state)}
+            <i
+              class="bar-key"
+              data-state={state}
+              data-pattern={trials.length > MAX_PATTERNS ? "solid" : patternOf(state)}
+            />{" "}
+            {formatState(state)}
           </span>
         ))}
         <span class="muted">{summary}</span>

@@ -1,10 +1,11 @@
 // Scatter chart of two metrics, with the Pareto front, limits and what breaks them.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import { LoadingPart } from "../components/loading_part";
 import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
+import { usePlaceValue } from "../state/place_value";
 import { type Goals, frontOf, isFeasible } from "../state/objectives";
 import type { Store } from "../state/store";
 import type { Trial } from "../state/trial";
@@ -24,10 +25,11 @@ export function FrontChart({ store, goals, height, selectable = true }: Props) {
   const keys = [...store.metricKeys];
   const named = goals.objectives.map((one) => one.metric);
   const several = named.length > 1;
-  const [chosenX, setX] = useState("");
-  const [chosenY, setY] = useState("");
-  const x = chosenX || named[0]!;
-  const y = chosenY || named.find((one) => one !== x) || keys.find((one) => one !== x) || x;
+  const [chosenX, setX] = usePlaceValue("x", "", "");
+  const [chosenY, setY] = usePlaceValue("y", "", "");
+  const known = (column: string) => keys.find((one) => column === `m:${one}`);
+  const x = known(chosenX) ?? named[0]!;
+  const y = known(chosenY) ?? [...named, ...keys].find((one) => one !== x) ?? x;
   const trials = useMemo(
     () =>
       [...store.trials.values()]
@@ -58,7 +60,7 @@ export function FrontChart({ store, goals, height, selectable = true }: Props) {
   const select = (label: string, value: string, change: (key: string) => void) => (
     <label>
       {label}{" "}
-      <select value={value} onChange={(event) => change(event.currentTarget.value)}>
+      <select value={value} onChange={(event) => change(`m:${event.currentTarget.value}`)}>
         {keys.map((one) => (
           <option key={one}>{one}</option>
         ))}

@@ -1,11 +1,14 @@
 // Bar chart of the importance of each parameter.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import type { Importance } from "../api/records";
 import { count } from "../format";
 import type { Store } from "../state/store";
 import { useAnalysis } from "./analysis";
+import { offerPicture } from "./chart_export";
+import { type Share, importancePicture } from "./importance";
+import { colourOf } from "./plot";
 
 export function ImportanceChart({ store, metric }: { store: Store; metric: string }) {
   const results = useMemo(
@@ -30,12 +33,37 @@ export function ImportanceChart({ store, metric }: { store: Store; metric: strin
   if (analysis.parameters.length === 0)
     return <p class="empty">There are too few results to estimate the importance.</p>;
   const parameters = [...analysis.parameters].sort((a, b) => b.share - a.share);
+  const shares: Share[] = parameters.map(({ name, share }) => ({ name, share }));
+  if (analysis.interactions > LEAST_SHARE)
+    shares.push({ name: "interactions", share: analysis.interactions, muted: true });
+  return <Shares shares={shares} trials={analysis.trials} />;
+}
+
+/** Least share of interactions that is shown. */
+const LEAST_SHARE = 0.001;
+
+function Shares({ shares, trials }: { shares: Share[]; trials: number }) {
+  const box = useRef<HTMLElement>(null);
+  const latest = useRef(shares);
+  latest.current = shares;
+  useEffect(() => {
+    const element = box.current!;
+    const read = (name: string) => colourOf(element, name);
+    return offerPicture(element, () =>
+      importancePicture(latest.current, element.clientWidth, {
+        ink: read("--ink"),
+        muted: read("--muted"),
+        track: read("--shade"),
+        bar: read("--accent"),
+      }),
+    );
+  }, []);
   return (
-    <figure class="chart">
+    <figure class="chart" ref={box}>
       <figcaption class="legend">
         <span>
           Share of the variance of the result that each parameter explains, based on{" "}
-          {count(analysis.trials, "trial")}
+          {count(trials, "trial")}
         </span>
       </figcaption>
       <table class="importance">
@@ -46,19 +74,16 @@ export function ImportanceChart({ store, metric }: { store: Store; metric: strin
           </tr>
         </thead>
         <tbody>
-          {parameters.map(({ name, share }) => (
-            <Bar key={name} name={name} share={share} />
+          {shares.map((one) => (
+            <Bar key={one.name} {...one} />
           ))}
-          {analysis.interactions > 0.001 ? (
-            <Bar name="interactions" share={analysis.interactions} muted />
-          ) : null}
         </tbody>
       </table>
     </figure>
   );
 }
 
-function Bar({ name, share, muted = false }: { name: string; share: number; muted?: boolean }) {
+function Bar({ name, share, muted = false }: Share) {
   return (
     <tr class={muted ? "muted" : undefined}>
       <th scope="row" class={muted ? undefined : "mono"}>

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 
 import { count, formatValue } from "../format";
 import { useApp } from "../state/context";
+import { usePlaceValue } from "../state/place_value";
 import type { Store } from "../state/store";
 import { type Trial } from "../state/trial";
 import { type Goals, type Mode, modeOf } from "../state/objectives";
@@ -13,7 +14,13 @@ import { LoadingPart } from "../components/loading_part";
 import { rankColour } from "./parallel_axes";
 import { CurveStore } from "./curve_store";
 import { Plot, type PlotSeries } from "./plot";
-import { type CurveFilter, type Curves, parseCurveFilter, matchesCurve } from "./series";
+import {
+  type CurveFilter,
+  type Curves,
+  LINE_COLOURS,
+  matchesCurve,
+  parseCurveFilter,
+} from "./series";
 import { ColourScale } from "./colour_scale";
 import { TrialTip } from "./trial_tip";
 
@@ -41,13 +48,14 @@ export function IntermediateChart({
   height: number;
 }) {
   const source = useCurves(store);
-  const [wanted, setKey] = useState(goals.objectives[0]!.metric);
+  const id = store.profile?.id ?? "";
+  const [wanted, setKey] = usePlaceValue("metric", `metric:${id}`, goals.objectives[0]!.metric);
   const key = source.keys.has(wanted) ? wanted : ([...source.keys][0] ?? wanted);
   const mode = modeOf(goals, key);
   const [selection, setSelection] = useState<Selection>("best");
-  const [step, setStep] = useState("");
-  const [low, setLow] = useState("");
-  const [high, setHigh] = useState("");
+  const [step, setStep] = usePlaceValue("step", "", "");
+  const [low, setLow] = usePlaceValue("low", "", "");
+  const [high, setHigh] = usePlaceValue("high", "", "");
   const filter = parseCurveFilter(step, low, high);
   const curves = useMemo(() => source.curves(key), [source.version, key]);
   const matching = useMemo(
@@ -220,9 +228,12 @@ export function CurveLines({ trials, curves, metric, mode, height, title }: Curv
         name: trial.id,
         kind: "line",
         width: 1.5,
-        colour: trials.length <= FEW.length ? FEW[trials.indexOf(trial)]! : colour(trial),
+        colour:
+          trials.length <= LINE_COLOURS.length
+            ? LINE_COLOURS[trials.indexOf(trial)]!
+            : colour(trial),
         y: x.map((_, i) => (Number.isFinite(curve[i] ?? NaN) ? curve[i]! : null)),
-        ...(longest <= 40 && trials.length <= FEW.length ? { size: 5 } : {}),
+        ...(longest <= 40 && trials.length <= LINE_COLOURS.length ? { size: 5 } : {}),
       };
     });
   }, [trials, curves, x, theme, metric, mode]);
@@ -244,12 +255,12 @@ export function CurveLines({ trials, curves, metric, mode, height, title }: Curv
         )}
         onPick={(s) => go({ trial: trials[s]!.id })}
       />
-      {trials.length <= FEW.length ? (
+      {trials.length <= LINE_COLOURS.length ? (
         <figcaption class="legend">
           {trials.map((trial, i) => (
             <span key={trial.id}>
-              <i class="dash" style={{ background: `var(${FEW[i]})` }} /> trial {trial.number} (
-              {trial.id})
+              <i class="dash" style={{ background: `var(${LINE_COLOURS[i]})` }} /> trial{" "}
+              {trial.number} ({trial.id})
             </span>
           ))}
         </figcaption>
@@ -262,6 +273,3 @@ export function CurveLines({ trials, curves, metric, mode, height, title }: Curv
     </figure>
   );
 }
-
-/** Colours of a few lines, distinct with any colour vision (after Okabe and Ito). */
-const FEW = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];

@@ -6,6 +6,7 @@ import { type Goals, modeOf } from "../state/objectives";
 import { outcomeOf } from "../state/outcome";
 import type { Dimension } from "../state/space";
 import type { Trial } from "../state/trial";
+import type { Tick } from "./plot_picture";
 import { logTicks, niceTicks } from "./scales";
 
 export interface Axis {
@@ -15,13 +16,19 @@ export interface Axis {
   kind: "linear" | "log" | "category";
   /** Position of a trial's value on the axis; null without a value. */
   position: (trial: Trial) => number | null;
+  /** Ticks of the whole axis. */
   ticks: { position: number; text: string }[];
+  /** Return about `most` ticks between two positions. */
+  ticksIn: (from: number, to: number, most: number) => Tick[];
 }
 
 /** Maximum number of ticks of a categorical axis; more labels would hide each other. */
 const MAX_TICKS = 14;
 
-type Read = (trial: Trial) => Json | undefined;
+/** Most characters of the name of a category beside an axis. */
+const MAX_NAME = 14;
+
+export type Read = (trial: Trial) => Json | undefined;
 
 /** Return the axis of a parameter or metric over the space and the given trials. */
 export function axisOf(
@@ -34,7 +41,17 @@ export function axisOf(
   const read: Read = key.startsWith("p:")
     ? (t) => t.flat[name]
     : (t) => outcomeOf(t, name, modeOf(goals, name))?.value;
-  const title = key === "m:default" ? "result" : name;
+  return axisBy(key, key === "m:default" ? "result" : name, read, trials, dimension);
+}
+
+/** Return the axis of any value of trials; a dimension of the space has its bounds and scale. */
+export function axisBy(
+  key: string,
+  title: string,
+  read: Read,
+  trials: Trial[],
+  dimension?: Dimension,
+): Axis {
   const values = trials.map(read).filter((value): value is Json => value !== undefined);
   const numbers = values.filter(
     (value): value is number => typeof value === "number" && Number.isFinite(value),
@@ -79,7 +96,18 @@ function categories(
     ticks: labels
       .filter((_, i) => i % stride === 0)
       .map((text) => ({ text, position: positions.get(text)! })),
+    ticksIn: (from, to, most) => {
+      const inside = labels
+        .map((text) => ({ at: positions.get(text)!, text: cutName(text) }))
+        .filter(({ at }) => at >= from && at <= to);
+      const step = Math.ceil(inside.length / most);
+      return inside.filter((_, i) => i % step === 0);
+    },
   };
+}
+
+function cutName(text: string): string {
+  return text.length > MAX_NAME ? `${text.slice(0, MAX_NAME - 1)}…` : text;
 }
 
 interface NumericAxis {
@@ -97,6 +125,7 @@ function numeric({ key, title, read, low, high, log, whole }: NumericAxis): Axis
   const scale = log ? Math.log : (value: number) => value;
   const [from, to] = [scale(low), scale(high)];
   const position = (value: number) => (to > from ? (scale(value) - from) / (to - from) : 0.5);
+  const value = (at: number) => (log ? Math.exp(from + at * (to - from)) : from + at * (to - from));
   const marks = log ? logTicks(low, high) : niceTicks(low, high, 5, whole);
   return {
     key,
@@ -104,9 +133,18 @@ function numeric({ key, title, read, low, high, log, whole }: NumericAxis): Axis
     kind: log ? "log" : "linear",
     ticks: marks.map((mark) => ({ position: position(mark), text: formatShort(mark) })),
     position: (trial) => {
-      const value = read(trial);
-      if (typeof value !== "number" || !Number.isFinite(value) || (log && value <= 0)) return null;
-      return position(value);
+      const one = read(trial);
+      if (typeof one !== "number" || !Number.isFinite(one) || (log && one <= 0)) return null;
+      return position(one);
+    },
+    ticksIn: (first, last, most) => {
+      if (!(to > from)) return [{ at: 0.5, text: formatShort(low) }];
+      const [least, greatest] = [value(first), value(last)];
+      const inside = log ? logTicks(least, greatest) : niceTicks(least, greatest, most, whole);
+      const step = Math.ceil(inside.length / (most + 2));
+      return inside
+        .filter((_, i) => i % step === 0)
+        .map((mark) => ({ at: position(mark), text: formatShort(mark) }));
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { type Axis, type Brushes, passes, rankColour } from "./parallel_axes";
 import type { Trial } from "../state/trial";
+import type { Picture, Point, Shape } from "./picture";
 
 export interface Frame {
   width: number;
@@ -14,6 +15,8 @@ const BOTTOM = 40;
 /** Distance below an axis at which lines without a value pass. */
 const LANE_PX = 24;
 const SIDE = 70;
+/** Half the length of a stroke on a single axis. */
+const STROKE_PX = 6;
 /** Lines per animation frame: about 10 ms. */
 const BATCH_SIZE = 1_000;
 /** Maximum number of thick lines, for the best trials. */
@@ -44,16 +47,21 @@ function prepared(canvas: HTMLCanvasElement, { width, height }: Frame): CanvasRe
 
 function trace(context: CanvasRenderingContext2D, frame: Frame, trial: Trial): void {
   context.beginPath();
-  frame.axes.forEach((axis, i) => {
-    const [x, y] = [axisX(frame, i), trialY(frame, axis, trial)];
-    if (i === 0) context.moveTo(x, y);
-    else context.lineTo(x, y);
-    if (frame.axes.length === 1) {
-      context.moveTo(x - 6, y);
-      context.lineTo(x + 6, y);
-    }
-  });
+  linePoints(frame, trial).forEach(([x, y], i) =>
+    i === 0 ? context.moveTo(x, y) : context.lineTo(x, y),
+  );
   context.stroke();
+}
+
+/** Return the corners of a trial's line; on a single axis it is a short stroke. */
+function linePoints(frame: Frame, trial: Trial): Point[] {
+  const points = frame.axes.map((axis, i): Point => [axisX(frame, i), trialY(frame, axis, trial)]);
+  const only = points.length === 1 ? points[0]! : null;
+  if (!only) return points;
+  return [
+    [only[0] - STROKE_PX, only[1]],
+    [only[0] + STROKE_PX, only[1]],
+  ];
 }
 
 /** Return the y position of a trial; below the axis if the trial lacks the parameter. */
@@ -72,45 +80,79 @@ export interface Colours {
   font: string;
 }
 
+/** Lines to draw: trials in their order, ranks and dashes by id. */
+export interface LineSet {
+  trials: Trial[];
+  ranks: Map<string, number>;
+  dashed: Set<string>;
+}
+
+interface StyledLine {
+  trial: Trial;
+  colour: string;
+  width: number;
+  opacity: number;
+  dash: number[];
+}
+
+/** Return the lines in the order in which they are drawn, so that the best are on top. */
+function styledLines(
+  frame: Frame,
+  { trials, ranks, dashed }: LineSet,
+  brushes: Brushes,
+  colours: Colours,
+): StyledLine[] {
+  const inside = trials.filter((trial) => passes(trial, frame.axes, brushes));
+  const chosen = new Set(inside);
+  // Many lines need transparency, or the last ones would hide all others.
+  const opacity = Math.min(0.85, 8 / Math.sqrt(inside.length + 1));
+  const strong = inside.length - Math.min(MAX_STRONG, Math.ceil(inside.length * 0.03));
+  const dash = (trial: Trial) => (dashed.has(trial.id) ? [6, 4] : []);
+  const faint = trials
+    .filter((trial) => !chosen.has(trial))
+    .map((trial): StyledLine => ({
+      trial,
+      colour: colours.line,
+      width: 1,
+      opacity: 1,
+      dash: dash(trial),
+    }));
+  const clear = inside.map((trial, i): StyledLine => {
+    const rank = ranks.get(trial.id);
+    const best = i >= strong && rank !== undefined;
+    return {
+      trial,
+      colour:
+        rank === undefined ? colours.muted : rankColour(rank, colours.theme, best ? 1 : opacity),
+      width: best ? 2 : 1,
+      opacity: rank === undefined ? 0.35 : 1,
+      dash: dash(trial),
+    };
+  });
+  return [...faint, ...clear];
+}
+
 /** Draw lines (worst first, so that the best are on top) and axes; returns a cancel function. */
 export function drawLines(
   canvas: HTMLCanvasElement,
   frame: Frame,
-  { trials, ranks, dashed }: { trials: Trial[]; ranks: Map<string, number>; dashed: Set<string> },
+  lines: LineSet,
   brushes: Brushes,
   colours: Colours,
 ): () => void {
   const context = prepared(canvas, frame);
-  const inside = trials.filter((trial) => passes(trial, frame.axes, brushes));
-  const chosen = new Set(inside);
-  const faint = trials.filter((trial) => !chosen.has(trial));
-  // Many lines need transparency, or the last ones would hide all others.
-  const opacity = Math.min(0.85, 8 / Math.sqrt(inside.length + 1));
-  const strong = inside.length - Math.min(MAX_STRONG, Math.ceil(inside.length * 0.03));
-  const queue = [
-    ...faint.map((trial) => ({ trial, rank: -1, best: false })),
-    ...inside.map((trial, i) => ({
-      trial,
-      rank: ranks.get(trial.id) ?? null,
-      best: i >= strong && ranks.has(trial.id),
-    })),
-  ];
+  const queue = styledLines(frame, lines, brushes, colours);
   context.lineJoin = "round";
   let at = 0;
   let turn = 0;
   const step = () => {
     for (const end = Math.min(queue.length, at + BATCH_SIZE); at < end; at += 1) {
-      const { trial, rank, best } = queue[at]!;
-      context.lineWidth = best ? 2 : 1;
-      context.strokeStyle =
-        rank === null
-          ? colours.muted
-          : rank < 0
-            ? colours.line
-            : rankColour(rank, colours.theme, best ? 1 : opacity);
-      context.globalAlpha = rank === null ? 0.35 : 1;
-      context.setLineDash(dashed.has(trial.id) ? [6, 4] : []);
-      trace(context, frame, trial);
+      const line = queue[at]!;
+      context.lineWidth = line.width;
+      context.strokeStyle = line.colour;
+      context.globalAlpha = line.opacity;
+      context.setLineDash(line.dash);
+      trace(context, frame, line.trial);
     }
     context.globalAlpha = 1;
     context.setLineDash([]);
@@ -119,6 +161,57 @@ export function drawLines(
   };
   step();
   return () => cancelAnimationFrame(turn);
+}
+
+/** Return the same lines and axes as a picture, with the names of the axes. */
+export function linesPicture(
+  frame: Frame,
+  lines: LineSet,
+  brushes: Brushes,
+  colours: Colours,
+): Picture {
+  const traces = styledLines(frame, lines, brushes, colours).map((line): Shape => ({
+    kind: "line",
+    points: linePoints(frame, line.trial),
+    stroke: line.colour,
+    width: line.width,
+    opacity: line.opacity,
+    dash: line.dash,
+  }));
+  const axes = frame.axes.flatMap((axis, i): Shape[] => {
+    const x = axisX(frame, i);
+    const last = i === frame.axes.length - 1 && i > 0;
+    const text = { kind: "text" as const, colour: colours.ink };
+    const [top, bottom] = [positionY(frame, 1), positionY(frame, 0)];
+    return [
+      {
+        kind: "line",
+        points: [
+          [x, top],
+          [x, bottom],
+        ],
+        stroke: colours.muted,
+      },
+      ...axis.ticks.map((tick): Shape => ({
+        ...text,
+        x: last ? x + TICK_PX : x - TICK_PX,
+        y: positionY(frame, tick.position),
+        text: cutTick(tick.text),
+        anchor: last ? "start" : "end",
+        size: 11.5,
+      })),
+      { ...text, x, y: NAME_PX, text: axis.title, anchor: "middle", bold: true },
+    ];
+  });
+  return { width: frame.width, height: frame.height, shapes: [...traces, ...axes] };
+}
+
+/** Distance of the texts of ticks from their axis, and middle of the names of axes, in px. */
+const TICK_PX = 7;
+const NAME_PX = 16;
+
+function cutTick(text: string): string {
+  return text.length > 12 ? `${text.slice(0, 11)}…` : text;
 }
 
 function drawAxes(
@@ -140,9 +233,9 @@ function drawAxes(
     const last = i === frame.axes.length - 1 && i > 0;
     context.textAlign = last ? "left" : "right";
     for (const tick of axis.ticks) {
-      const text = tick.text.length > 12 ? `${tick.text.slice(0, 11)}…` : tick.text;
+      const text = cutTick(tick.text);
       const y = positionY(frame, tick.position);
-      const at = last ? x + 7 : x - 7;
+      const at = last ? x + TICK_PX : x - TICK_PX;
       context.strokeStyle = colours.surface;
       context.lineWidth = 4;
       context.lineJoin = "round";

@@ -7,8 +7,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, parameterText } from "../format";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
-import { Menu } from "../components/menu";
+import { ChoiceMenu } from "../components/choice_menu";
 import { useApp } from "../state/context";
+import { keysOf, keysText, placedAt } from "../state/choices";
+import { usePlaceValue } from "../state/place_value";
 import { usePreference } from "../state/preferences";
 import { dimensionsOf } from "../state/space";
 import type { Store } from "../state/store";
@@ -23,11 +25,15 @@ import {
   drawLines,
   drawOne,
   lineAt,
+  linesPicture,
   yPosition,
 } from "./parallel_canvas";
+import { offerPicture } from "./chart_export";
 import { linesOf } from "./parallel_lines";
 import { colourOf } from "./plot";
 import { ColourScale } from "./colour_scale";
+import type { Picture } from "./picture";
+import { Tip } from "./tip";
 import { TrialTip } from "./trial_tip";
 
 /** Maximum number of axes by default. */
@@ -41,14 +47,16 @@ interface Props {
 }
 
 export function ParallelChart({ store, metric, goals, height }: Props) {
-  const [chosen, setChosen] = usePreference<string[] | null>(`axes:${store.profile?.id}`, null);
+  const [axisText, setAxisText] = usePlaceValue("axes", `axis-keys:${store.profile?.id}`, "");
+  const chosen = useMemo(() => keysOf(axisText), [axisText]);
+  const setChosen = (next: string[] | null) => setAxisText(next ? keysText(next) : "");
   const [top, setTop] = usePreference("axes:top", 100);
   const [brushes, setBrushes] = useState<Brushes>({});
   const dimensions = useMemo(
     () => dimensionsOf(store.profile?.params["searchSpace"]),
     [store.profile?.revision],
   );
-  const known = useMemo(() => keysOf(store), [store.version, dimensions]);
+  const known = useMemo(() => axisKeys(store), [store.version, dimensions]);
   const keys = (chosen ?? usual(known, metric)).filter((key) => known.includes(key));
   const mode = modeOf(goals, metric);
   const { trials, ranks, dashed } = useMemo(
@@ -67,30 +75,14 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
   return (
     <>
       <div class="tools">
-        <Menu label="Axes" icon="columns">
-          {() => (
-            <fieldset class="choices">
-              <legend class="visually-hidden">Axes</legend>
-              {known.map((key) => (
-                <label key={key} class="check">
-                  <input
-                    type="checkbox"
-                    checked={keys.includes(key)}
-                    onChange={() =>
-                      setChosen(
-                        keys.includes(key) ? keys.filter((one) => one !== key) : [...keys, key],
-                      )
-                    }
-                  />
-                  {key.slice(2) === "default" && key.startsWith("m:") ? "result" : key.slice(2)}
-                </label>
-              ))}
-              <button type="button" class="plain" onClick={() => setChosen(null)}>
-                Reset
-              </button>
-            </fieldset>
-          )}
-        </Menu>
+        <ChoiceMenu
+          label="Axes"
+          icon="columns"
+          all={known.map((key) => ({ key, title: key === "m:default" ? "result" : key.slice(2) }))}
+          chosen={keys}
+          onChange={setChosen}
+          ordered
+        />
         <label>
           Best{" "}
           <input
@@ -122,7 +114,7 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
         inside={inside}
         brushes={brushes}
         height={height}
-        onMove={(from, to) => setChosen(moved(keys, from, to))}
+        onMove={(from, to) => setChosen(placedAt(keys, from, to))}
         onBrush={(key, range) => setBrushes(withRange(brushes, key, range))}
       />
       <p class="legend">
@@ -142,7 +134,7 @@ export function ParallelChart({ store, metric, goals, height }: Props) {
   );
 }
 
-function keysOf(store: Store): string[] {
+function axisKeys(store: Store): string[] {
   const parameters = store.parameters().map((name) => `p:${name}`);
   return [...parameters, ...[...store.metricKeys].map((key) => `m:${key}`)];
 }
@@ -150,13 +142,6 @@ function keysOf(store: Store): string[] {
 function usual(known: string[], metric: string): string[] {
   const parameters = known.filter((key) => key.startsWith("p:")).slice(0, MAX_AXES - 1);
   return [...parameters, `m:${metric}`];
-}
-
-function moved(keys: string[], from: number, to: number): string[] {
-  const next = [...keys];
-  const [key] = next.splice(from, 1);
-  next.splice(to, 0, key!);
-  return next;
 }
 
 function withRange(brushes: Brushes, key: string, range: [number, number] | null): Brushes {
@@ -196,6 +181,11 @@ function Lines({
   const brushing = useRef<{ key: string; from: number } | null>(null);
   const frame: Frame = { width, height, axes };
 
+  const picture = useRef<(() => Picture) | null>(null);
+  picture.current = () =>
+    linesPicture(frame, { trials, ranks, dashed }, brushes, coloursOf(box.current!, theme));
+
+  useEffect(() => offerPicture(box.current!, () => picture.current!()), []);
   useEffect(() => {
     const element = box.current!;
     const observer = new ResizeObserver(() => setWidth(element.clientWidth));
@@ -274,17 +264,9 @@ function Lines({
           ))
         : null}
       {hit ? (
-        <div
-          class="tip"
-          style={{
-            top: `${hit.y + 14}px`,
-            ...(hit.x > width / 2
-              ? { right: `${width - hit.x + 14}px` }
-              : { left: `${hit.x + 14}px` }),
-          }}
-        >
+        <Tip x={hit.x} y={hit.y + 14} width={width}>
           <TrialTip trial={hit.trial} />
-        </div>
+        </Tip>
       ) : null}
     </div>
   );

@@ -9,24 +9,25 @@ import uPlot from "uplot";
 
 import { formatShort } from "../format";
 import { useApp } from "../state/context";
+import { canvasFilling } from "./canvas_pattern";
+import { offerPicture } from "./chart_export";
+import type { Picture } from "./picture";
+import {
+  type ColouredCells,
+  EDGE,
+  type PlotSeries,
+  type Ranges,
+  type Tick,
+  numberTicks,
+  plotPicture,
+} from "./plot_picture";
 import { valueRange, withLines } from "./scales";
+import { Tip } from "./tip";
 
-export interface PlotSeries {
-  name: string;
-  /** A custom property of the style sheet (`--accent`) or a colour. */
-  colour: string;
-  kind: "points" | "line" | "step" | "bars";
-  /** Shape of points: a disc, or a ring, a cross or a square that differ without colour. */
-  symbol?: "ring" | "cross" | "square";
-  /** True: its points lie at the lower edge, whatever the values: those of trials without one. */
-  edge?: boolean;
-  y: (number | null | undefined)[];
-  width?: number;
-  /** Size of points in px. */
-  size?: number;
-  /** False: its points have no tooltip and no click. */
-  pickable?: boolean;
-}
+export type { PlotSeries } from "./plot_picture";
+
+/** Ticks of an axis between two of its values. */
+export type TickSource = (from: number, to: number) => Tick[];
 
 interface Props {
   /** Title of the chart. */
@@ -45,18 +46,16 @@ interface Props {
   limits?: { x?: number[]; y?: number[] };
   /** True: x is not a count, so its axis has fractions. */
   fractions?: boolean;
+  /** Ticks of axes whose values are positions from 0 to 1. */
+  positions?: { x: TickSource; y: TickSource };
+  /** Coloured cells below the points, of axes of positions. */
+  surface?: ColouredCells;
   /** Content of the tooltip of a point. */
   tip: (series: number, index: number) => ComponentChildren;
   onPick?: (series: number, index: number) => void;
 }
 
-/** Smallest and largest value of both axes. */
-interface Ranges {
-  x: { min: number; max: number };
-  y: { min: number; max: number };
-}
-
-interface Pick {
+interface Picked {
   series: number;
   index: number;
   left: number;
@@ -73,11 +72,13 @@ export function Plot(props: Props) {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  const [pick, setPick] = useState<Pick | null>(null);
+  const [pick, setPick] = useState<Picked | null>(null);
   const [zoomed, setZoomed] = useState(false);
   // Names and colours may change without another plot.
   const shape = series
-    .map((one) => `${one.kind} ${one.width} ${one.size} ${one.symbol} ${one.edge}`)
+    .map(({ kind, width, size, symbol, edge, pattern }) =>
+      [kind, width, size, symbol, edge, pattern].join(" "),
+    )
     .join("|");
   /** Ranges of a zoomed plot, for the one that replaces it. */
   const view = useRef<Ranges | null>(null);
@@ -107,7 +108,9 @@ export function Plot(props: Props) {
       if (width > 0 && width !== made.width) made.setSize({ width, height });
     });
     observer.observe(element);
+    const withdraw = offerPicture(element, () => pictureOf(made, element, latest.current));
     return () => {
+      withdraw();
       observer.disconnect();
       view.current = rangesOf(made);
       made.destroy();
@@ -124,7 +127,9 @@ export function Plot(props: Props) {
       current.setData(dataOf(latest.current), !isZoomed.current);
       if (isZoomed.current) setRanges(current, ranges);
     });
-  }, [x, series]);
+    // The range of positions is always the same, so the plot would keep its ticks.
+    if (latest.current.positions) current.redraw(false, true);
+  }, [x, series, props.surface]);
 
   const onClick = () => {
     if (pick) props.onPick?.(pick.series, pick.index);
@@ -152,7 +157,7 @@ export function Plot(props: Props) {
         </button>
       ) : null}
       {pick ? (
-        <Tip pick={pick} width={box.current?.clientWidth ?? 0}>
+        <Tip x={pick.left} y={pick.top} width={box.current?.clientWidth ?? 0}>
           {props.tip(pick.series, pick.index)}
         </Tip>
       ) : null}
@@ -160,37 +165,40 @@ export function Plot(props: Props) {
   );
 }
 
-function Tip({
-  pick,
-  width,
-  children,
-}: {
-  pick: Pick;
-  width: number;
-  children: ComponentChildren;
-}) {
-  const left = pick.left > width / 2;
-  return (
-    <div
-      class="tip"
-      style={{
-        top: `${pick.top}px`,
-        ...(left ? { right: `${width - pick.left + 14}px` } : { left: `${pick.left + 14}px` }),
-      }}
-    >
-      {children}
-    </div>
-  );
-}
-
-function same(a: Pick | null, b: Pick | null): boolean {
+function same(a: Picked | null, b: Picked | null): boolean {
   return (
     a?.series === b?.series && a?.index === b?.index && a?.left === b?.left && a?.top === b?.top
   );
 }
 
-/** Height of marks at the lower edge, as a share of the chart. */
-const EDGE = 0.02;
+/** Room beyond the positions 0 and 1, so that points there are not clipped. */
+const POSITION_ROOM = 0.04;
+
+/** Return what a plot shows now, with the colours of the theme. */
+function pictureOf(plot: uPlot, element: HTMLElement, props: Props): Picture {
+  const ranges = rangesOf(plot);
+  const { positions, fractions = false, logY = false } = props;
+  const colour = (name: string) => colourOf(element, name);
+  return plotPicture({
+    width: plot.width,
+    height: plot.height,
+    x: props.x,
+    series: props.series.map((one) => ({ ...one, colour: colour(one.colour) })),
+    ranges,
+    logY,
+    xTitle: props.xTitle,
+    yTitle: props.yTitle,
+    xTicks: positions
+      ? positions.x(ranges.x.min, ranges.x.max)
+      : numberTicks(ranges.x, { whole: !fractions }),
+    yTicks: positions
+      ? positions.y(ranges.y.min, ranges.y.max)
+      : numberTicks(ranges.y, { log: logY }),
+    limits: props.limits ?? {},
+    ...(props.surface ? { surface: props.surface } : {}),
+    colours: { ink: colour("--muted"), grid: colour("--grid"), limit: colour("--s-failed") },
+  });
+}
 
 function rangesOf({ scales }: uPlot): Ranges {
   const range = (name: string) => ({ min: scales[name]!.min!, max: scales[name]!.max! });
@@ -219,9 +227,45 @@ export function colourOf(element: Element, colour: string): string {
 }
 
 interface PlotListener {
-  move: (pick: Pick | null) => void;
+  move: (pick: Picked | null) => void;
   zoom: (zoomed: boolean) => void;
   isZoomed: () => boolean;
+}
+
+/** Range of an axis for the extremes of its values. */
+type RangeOf = (low: number | null, high: number | null) => [number, number];
+
+const positionRange: RangeOf = () => [-POSITION_ROOM, 1 + POSITION_ROOM];
+
+function xRange({ positions, fractions, limits }: Props): RangeOf {
+  if (positions) return positionRange;
+  if (!fractions) return spread;
+  return (low, high) => valueRange(...withLines(low, high, limits?.x ?? []));
+}
+
+function yRange({ positions, fromZero, limits }: Props): RangeOf {
+  if (positions) return positionRange;
+  return (low, high) => valueRange(...withLines(low, high, limits?.y ?? []), fromZero);
+}
+
+/** Return both axes; `axis` makes what they share. */
+function axesOf(latest: { current: Props }, axis: (title: string) => uPlot.Axis): uPlot.Axis[] {
+  const { xTitle, yTitle, positions, fractions } = latest.current;
+  const x = { ...axis(xTitle), size: 28 };
+  const y = { ...axis(yTitle), size: 62 };
+  if (positions)
+    return [
+      { ...x, ...positionTicks(() => latest.current.positions!.x) },
+      { ...y, ...positionTicks(() => latest.current.positions!.y) },
+    ];
+  const short = (_plot: uPlot, all: (number | null)[]) =>
+    all.map((one) => (one === null ? "" : formatShort(one)));
+  const whole = (_plot: uPlot, all: number[]) =>
+    all.map((one) => (Number.isInteger(one) ? String(one) : ""));
+  return [
+    fractions ? { ...x, values: short } : { ...x, incrs: WHOLE_STEPS, values: whole },
+    { ...y, values: short },
+  ];
 }
 
 /** Return the options of a plot; `latest` holds the properties of the last rendering. */
@@ -236,7 +280,7 @@ function options(
   const font = `12px ${getComputedStyle(element).fontFamily}`;
   // A zoomed plot keeps its ranges, to which these functions would add a margin at each drawing.
   const kept =
-    (range: (low: number | null, high: number | null) => [number, number]) =>
+    (range: RangeOf) =>
     (_plot: uPlot, low: number | null, high: number | null): uPlot.Range.MinMax =>
       listener.isZoomed() && low !== null && high !== null ? [low, high] : range(low, high);
   const axis = (title: string): uPlot.Axis => ({
@@ -255,19 +299,8 @@ function options(
     legend: { show: false },
     padding: [12, 14, 0, 0],
     scales: {
-      x: {
-        time: false,
-        range: props.fractions
-          ? kept((low, high) => valueRange(...withLines(low, high, props.limits?.x ?? [])))
-          : kept(spread),
-      },
-      y: props.logY
-        ? { distr: 3 }
-        : {
-            range: kept((low, high) =>
-              valueRange(...withLines(low, high, props.limits?.y ?? []), props.fromZero),
-            ),
-          },
+      x: { time: false, range: kept(xRange(props)) },
+      y: props.logY ? { distr: 3 } : { range: kept(yRange(props)) },
       // Marks of trials without a value: at the lower edge, at every zoom.
       edge: { range: [0, 1] },
     },
@@ -277,21 +310,7 @@ function options(
       points: { show: false },
       drag: { x: true, y: true, uni: 24, setScale: true },
     },
-    axes: [
-      props.fractions
-        ? { ...axis(props.xTitle), size: 28, values: (_plot, all) => all.map(formatShort) }
-        : {
-            ...axis(props.xTitle),
-            size: 28,
-            incrs: WHOLE_STEPS,
-            values: (_plot, all) => all.map((one) => (Number.isInteger(one) ? String(one) : "")),
-          },
-      {
-        ...axis(props.yTitle),
-        size: 62,
-        values: (_plot, all) => all.map((one) => (one === null ? "" : formatShort(one))),
-      },
-    ],
+    axes: axesOf(latest, axis),
     series: [
       {},
       ...props.series.map((one, i) =>
@@ -305,6 +324,7 @@ function options(
           if (plot.select.width > 0 || plot.select.height > 0) listener.zoom(true);
         },
       ],
+      drawClear: [(plot) => drawCells(plot, latest.current.surface)],
       draw: [(plot) => drawLimits(plot, props.limits ?? {}, colourOf(element, "--s-failed"))],
       init: [
         (plot) => {
@@ -314,6 +334,18 @@ function options(
         },
       ],
     },
+  };
+}
+
+/** Return the ticks and texts of an axis of positions. */
+function positionTicks(source: () => TickSource): Pick<uPlot.Axis, "splits" | "values"> {
+  let shown: Tick[] = [];
+  return {
+    splits: (_plot, _axis, from, to) => {
+      shown = source()(from, to);
+      return shown.map((tick) => tick.at);
+    },
+    values: (_plot, all) => all.map((at) => shown.find((tick) => tick.at === at)?.text ?? ""),
   };
 }
 
@@ -327,6 +359,27 @@ function spread(low: number | null, high: number | null): [number, number] {
   if (low === null || high === null) return [0, 1];
   const room = Math.max((high - low) * 0.015, 0.5);
   return [low - room, high + room];
+}
+
+function drawCells(plot: uPlot, surface: ColouredCells | undefined): void {
+  if (!surface) return;
+  const { ctx: context, bbox } = plot;
+  const { size, colours } = surface;
+  context.save();
+  context.beginPath();
+  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  context.clip();
+  // Whole pixels, so that no lines appear between cells.
+  const at = (part: number, scale: "x" | "y") =>
+    Math.round(plot.valToPos(part / size, scale, true));
+  colours.forEach((colour, i) => {
+    if (colour === null) return;
+    const [column, row] = [i % size, Math.floor(i / size)];
+    const [left, top] = [at(column, "x"), at(row + 1, "y")];
+    context.fillStyle = colour;
+    context.fillRect(left, top, at(column + 1, "x") - left, at(row, "y") - top);
+  });
+  context.restore();
 }
 
 function drawLimits(plot: uPlot, limits: { x?: number[]; y?: number[] }, colour: string): void {
@@ -363,10 +416,11 @@ function seriesOf(one: PlotSeries, stroke: () => string): uPlot.Series {
     };
   }
   if (one.kind === "bars") {
+    const pattern = one.pattern ?? "solid";
     return {
       stroke,
-      fill: stroke,
-      width: 0,
+      fill: (plot) => canvasFilling(plot.ctx, stroke(), pattern),
+      width: pattern === "solid" ? 0 : 1.5,
       points: { show: false },
       paths: uPlot.paths.bars!({ size: [0.72, 40, 1], gap: 0 }),
     };
@@ -414,13 +468,13 @@ function pointsOf(one: PlotSeries, stroke: () => string): uPlot.Series.Points {
 }
 
 /** Return the point nearest to the pointer, within `REACH_PX`. */
-function nearest(plot: uPlot, series: PlotSeries[]): Pick | null {
+function nearest(plot: uPlot, series: PlotSeries[]): Picked | null {
   const { left = -1, top = -1 } = plot.cursor;
   const xs = plot.data[0];
   if (left < 0 || top < 0 || xs.length === 0) return null;
   const from = plot.posToIdx(left - REACH_PX);
   const to = plot.posToIdx(left + REACH_PX);
-  let found: Pick | null = null;
+  let found: Picked | null = null;
   let least = REACH_PX ** 2;
   for (let index = from; index <= to; index += 1) {
     const x = plot.valToPos(xs[index]!, "x");

@@ -12,7 +12,8 @@ import { LoadingPart } from "../components/loading_part";
 import { TrialLink } from "../components/trial_link";
 import { Plot, type PlotSeries } from "./plot";
 import { logNote, logSplit } from "./scales";
-import { type Results, resultsOf } from "./series";
+import { PointLegend } from "./point_legend";
+import { POINT_LOOKS, POINT_ORDER, type Results, resultsOf } from "./series";
 import { TrialTip } from "./trial_tip";
 
 interface Props {
@@ -26,22 +27,6 @@ interface Props {
   /** Whether to add the table of improvements. */
   table?: boolean;
 }
-
-/** How each kind of point is drawn and named. */
-const KINDS: Record<
-  PointKind,
-  { colour: string; symbol?: "ring" | "cross" | "square"; name: string }
-> = {
-  result: { colour: "--point", name: "result of a trial" },
-  infeasible: { colour: "--s-failed", symbol: "square", name: "result beyond a limit" },
-  intermediate: {
-    colour: "--s-early_stopped",
-    symbol: "ring",
-    name: "best intermediate result of a trial without a result",
-  },
-  none: { colour: "--s-failed", symbol: "cross", name: "ended without a value" },
-};
-const ORDER: readonly PointKind[] = ["none", "intermediate", "infeasible", "result"];
 
 export function ResultChart({
   store,
@@ -64,7 +49,6 @@ export function ResultChart({
   if (results.trials.length === 0) return <NoResult store={store} />;
   const split = logSplit(results.y);
   const isLog = logY && split.possible;
-  const kinds = ORDER.filter((kind) => results.kinds.includes(kind)).reverse();
   return (
     <figure class="chart">
       <LoadingPart store={store} />
@@ -86,15 +70,7 @@ export function ResultChart({
         onPick={(_series, index) => go({ trial: results.trials[index]!.id })}
       />
       <figcaption class="legend">
-        {kinds.map((kind) => (
-          <span key={kind}>
-            <i class="symbol" data-symbol={KINDS[kind].symbol ?? "dot"} data-kind={kind} />{" "}
-            {KINDS[kind].name}
-            {kind === "result"
-              ? ""
-              : ` (${results.kinds.filter((one) => one === kind).length.toLocaleString("en")})`}
-          </span>
-        ))}
+        <PointLegend kinds={results.kinds} />
         {hasBest && results.improvements.length ? (
           <span>
             <i class="dash" data-colour="best" /> best so far (
@@ -123,19 +99,21 @@ const NAMES: Record<PointKind, (metric: string) => string> = {
 function seriesOf(results: Results, hasBest: boolean): PlotSeries[] {
   const crowd = results.x.length;
   const size = crowd > 3000 ? 3 : crowd > 600 ? 4.5 : 7;
-  const points = ORDER.filter((kind) => results.kinds.includes(kind)).map((kind): PlotSeries => {
-    const { colour, symbol } = KINDS[kind];
-    return {
-      name: kind,
-      colour,
-      kind: "points",
-      size,
-      ...(symbol ? { symbol } : {}),
-      ...(kind === "none" ? { edge: true } : {}),
-      // A mark at the edge needs a place, not a value.
-      y: results.y.map((y, i) => (results.kinds[i] !== kind ? null : kind === "none" ? 0 : y)),
-    };
-  });
+  const points = POINT_ORDER.filter((kind) => results.kinds.includes(kind)).map(
+    (kind): PlotSeries => {
+      const { colour, symbol } = POINT_LOOKS[kind];
+      return {
+        name: kind,
+        colour,
+        kind: "points",
+        size,
+        ...(symbol ? { symbol } : {}),
+        ...(kind === "none" ? { edge: true } : {}),
+        // A mark at the edge needs a place, not a value.
+        y: results.y.map((y, i) => (results.kinds[i] !== kind ? null : kind === "none" ? 0 : y)),
+      };
+    },
+  );
   if (!hasBest) return points;
   const improved: (number | null)[] = results.y.map(() => null);
   for (const i of results.improvements) improved[i] = results.y[i]!;

@@ -4,6 +4,29 @@ import { type Goals, modeOf } from "../state/objectives";
 import { type PointKind, outcomeOf, pointKind } from "../state/outcome";
 import { type Trial, durationOf } from "../state/trial";
 
+/** Colours of a few lines, distinct with any colour vision (after Okabe and Ito). */
+export const LINE_COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"] as const;
+
+/** Colour and shape of points, which differ without colour, and their name in a legend. */
+export interface PointLook {
+  colour: string;
+  symbol?: "ring" | "cross" | "square";
+  name: string;
+}
+
+export const POINT_LOOKS: Record<PointKind, PointLook> = {
+  result: { colour: "--point", name: "result of a trial" },
+  infeasible: { colour: "--s-failed", symbol: "square", name: "result beyond a limit" },
+  intermediate: {
+    colour: "--s-early_stopped",
+    symbol: "ring",
+    name: "best intermediate result of a trial without a result",
+  },
+  none: { colour: "--s-failed", symbol: "cross", name: "ended without a value" },
+};
+/** Kinds in the order in which they are drawn: results above the others. */
+export const POINT_ORDER: readonly PointKind[] = ["none", "intermediate", "infeasible", "result"];
+
 export interface Results {
   /** Ended trials and those with a result, by number. */
   trials: Trial[];

@@ -16,8 +16,9 @@ import {
   rangeOf,
   windowOf,
 } from "../state/log_window";
-import { terminalText } from "../state/terminal";
+import { joined, lineText, terminalLines, terminalText } from "../state/terminal";
 import { Icon } from "./icon";
+import { StyledText } from "./styled_text";
 
 /** Maximum number of matching lines to show. */
 const MAX_LINES = 2_000;
@@ -91,14 +92,12 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
   }, [shownPart, search]);
 
   const shown = useMemo(() => {
-    const readable = terminalText(shownPart.text);
-    if (!search) return readable;
+    const lines = terminalLines(shownPart.text);
+    if (!search) return joined(lines);
     const wanted = search.toLowerCase();
-    return readable
-      .split("\n")
-      .filter((line) => line.toLowerCase().includes(wanted))
-      .slice(-MAX_LINES)
-      .join("\n");
+    return joined(
+      lines.filter((line) => lineText(line).toLowerCase().includes(wanted)).slice(-MAX_LINES),
+    );
   }, [shownPart, search]);
 
   const before = earlier(shownPart);
@@ -203,14 +202,13 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
           atEnd.current = scrollTop + clientHeight >= scrollHeight - 20;
         }}
       >
-        {shown ||
-          (problem
-            ? ""
-            : search
-              ? "No matching lines here."
-              : state === "ended"
-                ? "The log is empty."
-                : "")}
+        {shown.length ? (
+          <StyledText spans={shown} />
+        ) : problem ? null : search ? (
+          "No matching lines here."
+        ) : state === "ended" ? (
+          "The log is empty."
+        ) : null}
       </pre>
     </div>
   );

@@ -1,8 +1,9 @@
-// Drop-down menu: closes on Escape and on a click outside.
+// Drop-down menu: closes on Escape and on a click outside, and stays on the screen.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { type MenuPlace, menuPlace } from "../state/menu_place";
 import { Icon, type IconName } from "./icon";
 
 interface Props {
@@ -51,7 +52,45 @@ export function Menu({ label, icon, align = "left", children }: Props) {
         {label}
         <Icon name="down" size={12} />
       </button>
-      {open ? <div class={`menu-panel ${align}`}>{children(close)}</div> : null}
+      {open ? (
+        <Panel button={button.current!} align={align}>
+          {children(close)}
+        </Panel>
+      ) : null}
+    </div>
+  );
+}
+
+function Panel({
+  button,
+  align,
+  children,
+}: {
+  button: HTMLElement;
+  align: "left" | "right";
+  children: ComponentChildren;
+}) {
+  const panel = useRef<HTMLDivElement>(null);
+  const [place, setPlace] = useState<MenuPlace | null>(null);
+  useLayoutEffect(() => {
+    const measure = () => {
+      const element = panel.current!;
+      const size = { width: element.offsetWidth, height: element.scrollHeight };
+      // Without a scroll bar, which the window may have.
+      const screen = { width: document.documentElement.clientWidth, height: innerHeight };
+      setPlace(menuPlace(button.getBoundingClientRect(), size, screen, align));
+    };
+    measure();
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, [button, align]);
+  return (
+    <div
+      ref={panel}
+      class={place?.above ? "menu-panel above" : "menu-panel"}
+      style={place ? { left: `${place.shift}px`, maxHeight: `${place.maxHeight}px` } : undefined}
+    >
+      {children}
     </div>
   );
 }

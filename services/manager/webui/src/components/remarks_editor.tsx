@@ -6,6 +6,7 @@ import { errorMessage } from "../api/client";
 import type { Remarks } from "../api/records";
 import { NO_REMARKS, readTags } from "../state/remarks";
 import { Icon } from "./icon";
+import { SubmitForm } from "./submit_form";
 
 interface Props {
   remarks: Remarks | undefined;
@@ -83,23 +84,15 @@ function Form({
 }) {
   const [tags, setTags] = useState(remarks.tags.join(", "));
   const [note, setNote] = useState(remarks.note);
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
   const first = useId();
   useEffect(() => document.getElementById(first)?.focus(), [first]);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      await save({ note, tags: readTags(tags) });
-      onDone();
-    } catch (error) {
-      setProblem(errorMessage(error));
-      setBusy(false);
-    }
+  const submit = async () => {
+    await save({ note, tags: readTags(tags) });
+    onDone();
+    return [];
   };
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <SubmitForm label="Save" onCancel={onDone} submit={submit}>
       <label class="field">
         <span>Tags</span>
         <input
@@ -121,19 +114,6 @@ function Form({
           onInput={(event) => setNote(event.currentTarget.value)}
         />
       </label>
-      {problem ? (
-        <p class="wrong" role="alert">
-          {problem}
-        </p>
-      ) : null}
-      <div class="row">
-        <button class="primary" disabled={busy}>
-          Save
-        </button>
-        <button type="button" class="plain" onClick={onDone}>
-          Cancel
-        </button>
-      </div>
-    </form>
+    </SubmitForm>
   );
 }

@@ -22,6 +22,9 @@ export interface Column {
 
 const seconds = (value: number | null) => (value === null ? "–" : formatDuration(value));
 
+/** Width of an instant with its time zone. */
+export const TIME_PX = 246;
+
 const FIXED: Column[] = [
   {
     key: "number",
@@ -50,21 +53,21 @@ const FIXED: Column[] = [
   {
     key: "created",
     title: "Created",
-    width: 196,
+    width: TIME_PX,
     value: (t) => t.record.createdTime,
     text: (t) => formatTime(t.record.createdTime),
   },
   {
     key: "started",
     title: "Started",
-    width: 196,
+    width: TIME_PX,
     value: (t) => t.record.startTime,
     text: (t) => formatTime(t.record.startTime),
   },
   {
     key: "ended",
     title: "Ended",
-    width: 196,
+    width: TIME_PX,
     value: (t) => t.record.endTime,
     text: (t) => formatTime(t.record.endTime),
   },
@@ -176,11 +179,12 @@ const FIRST = ["number", "id", "state", "duration"];
 /** Maximum number of parameter columns by default. */
 const MAX_PARAMETERS = 8;
 
-/** Return all columns of an experiment. */
+/** Return all columns of an experiment; `numeric` are the parameters whose values are numbers. */
 export function allColumns(
   parameters: Iterable<string>,
   metrics: Iterable<string>,
   goals: Goals,
+  numeric: ReadonlySet<string> = new Set(),
 ): Column[] {
   const ofMetrics = [...metrics]
     .filter((key) => key !== "default")
@@ -196,6 +200,7 @@ export function allColumns(
     key: `p:${name}`,
     title: name,
     width: Math.min(220, Math.max(112, 34 + name.length * 8)),
+    ...(numeric.has(name) ? { number: true } : {}),
     value: (t) => t.flat[name],
     text: (t) => parameterText(t.flat[name]),
   }));

@@ -20,6 +20,20 @@ export type Field =
   | "compare" // 1: the comparison of the selected trials is open
   | "chart" // tab of the charts
   | "metric"
+  | "x" // column of an axis
+  | "y"
+  | "surface" // 1: the surface of the result below a scatter chart
+  | "axes" // of the parallel coordinates
+  | "params" // parameters of the slices
+  | "span" // range of time of the timeline
+  | "best" // 0: without the best so far
+  | "log" // 1: logarithmic scale
+  | "step" // filter of intermediate results: number, smallest and largest value
+  | "low"
+  | "high"
+  | "cols" // columns of the table, in their order
+  | "pin" // number of columns that stay while the table is scrolled
+  | "by" // what experiments are compared over
   | "platform"
   | "age"
   | "tab"; // tab of the details of a trial
@@ -28,11 +42,25 @@ export type Values = Partial<Record<Field, string>>;
 
 const FIELDS: Record<View, readonly Field[]> = {
   oview: [],
-  detail: ["q", "state", "sort", "select", "compare"],
-  charts: ["chart", "metric"],
+  detail: ["q", "state", "sort", "select", "compare", "cols", "pin"],
+  charts: [
+    "chart",
+    "metric",
+    "x",
+    "y",
+    "surface",
+    "axes",
+    "params",
+    "span",
+    "best",
+    "log",
+    "step",
+    "low",
+    "high",
+  ],
   architectures: [],
   machines: ["q", "sort"],
-  experiment: ["q", "state", "sort", "platform", "age"],
+  experiment: ["q", "state", "sort", "platform", "age", "select", "compare", "metric", "by"],
 };
 
 function fieldsOf({ view, trial }: { view: View; trial: string }): readonly Field[] {

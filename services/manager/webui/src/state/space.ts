@@ -22,6 +22,18 @@ export interface Dimension {
   branch: string;
 }
 
+/** Whether all values of a parameter are numbers. */
+export function isNumeric({ type, options }: Dimension): boolean {
+  const isNumber = (text: string) => text !== "" && Number.isFinite(Number(text));
+  return type
+    .split(", ")
+    .every((one) =>
+      one === "choice" ? options.length > 0 && options.every(isNumber) : NUMBERS.test(one),
+    );
+}
+
+const NUMBERS = /^(randint|q?(log)?(uniform|normal))$/;
+
 /** Whether a key of a space is a constraint and not a parameter. */
 export function isConstraint(key: string): boolean {
   return /^_(constraints|forbid)/.test(key);

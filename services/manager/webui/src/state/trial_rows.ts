@@ -8,6 +8,8 @@ import { type Filter, parseFilter } from "./filter";
 import { useGoals } from "./goals";
 import { listOf, sortOf, sortText, type Sort } from "./page_location";
 import { usePlaceValue } from "./place_value";
+import { dimensionsOf, isNumeric } from "./space";
+import type { Store } from "./store";
 import type { Trial } from "./trial";
 
 export interface TrialRows {
@@ -23,6 +25,12 @@ export interface TrialRows {
   setSort: (sort: Sort) => void;
 }
 
+/** Return the names of the parameters whose values are numbers. */
+export function numericParameters(store: Store): Set<string> {
+  const dimensions = dimensionsOf(store.profile?.params["searchSpace"]);
+  return new Set(dimensions.filter(isNumeric).map((one) => one.name));
+}
+
 /** Return the rows of the table of trials; `now` ends the durations of running ones. */
 export function useTrialRows(now: number): TrialRows {
   const store = useStore();
@@ -32,7 +40,7 @@ export function useTrialRows(now: number): TrialRows {
   const [stateText, setStateText] = usePlaceValue("state", `only:${id}`, "");
   const [order, setOrder] = usePlaceValue("sort", `order:${id}`, "-number");
   const columns = useMemo(
-    () => allColumns(store.parameters(), store.metricKeys, goals),
+    () => allColumns(store.parameters(), store.metricKeys, goals, numericParameters(store)),
     [goals, store.parameterNames.size, store.metricKeys.size, store.profile?.revision],
   );
   const filter = useMemo(() => parseFilter(search, columns), [search, columns]);

@@ -9,6 +9,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Icon } from "../components/icon";
+import { usePreference } from "../state/preferences";
+import { type ColumnPlace, clampWidth, placesOf } from "./column_places";
 import { visibleRows } from "./visible_rows";
 
 export const ROW_HEIGHT = 36;
@@ -21,11 +23,19 @@ export interface TableColumn<Row> {
   number?: boolean;
   /** False: the header is not a button. */
   sortable?: boolean;
+  /** Content of the header instead of the title. */
+  head?: ComponentChildren;
   cell: (row: Row) => ComponentChildren;
 }
 
 interface Props<Row> {
   label: string;
+  /** Unique name, under which the browser remembers the widths of columns. */
+  name: string;
+  /** Number of columns that stay while the table is scrolled sideways. */
+  pin?: number;
+  /** Called to move a column before or behind another one; without it the order is fixed. */
+  onOrder?: (key: string, target: string) => void;
   columns: TableColumn<Row>[];
   rows: Row[];
   sort: { key: string; descending: boolean };
@@ -37,7 +47,8 @@ interface Props<Row> {
 }
 
 export function VirtualTable<Row>(props: Props<Row>) {
-  const { label, columns, rows, sort, onSort, onOpen, isMarked, empty } = props;
+  const { label, columns, rows, sort, onSort, onOpen, isMarked, empty, pin = 0 } = props;
+  const [widths, setWidths] = usePreference<Record<string, number>>(`widths:${props.name}`, {});
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ first: 0, end: 40, height: 600, width: 0 });
   const [active, renderActive] = useState(0);
@@ -108,7 +119,11 @@ export function VirtualTable<Row>(props: Props<Row>) {
     reveal(box.current!, next);
   };
 
-  const { places, width } = placed(columns, view.width);
+  const { places, width } = placesOf(columns, view.width, widths, pin);
+  const resize = (key: string, next: number | null) => {
+    const { [key]: _before, ...others } = widths;
+    setWidths(next === null ? others : { ...others, [key]: clampWidth(next) });
+  };
   return (
     <div class="table-box" ref={box} onScroll={measure} tabIndex={-1}>
       <div
@@ -128,6 +143,9 @@ export function VirtualTable<Row>(props: Props<Row>) {
                 place={places[c]!}
                 sort={sort}
                 onSort={onSort}
+                onWidth={(next) => resize(column.key, next)}
+                onOrder={props.onOrder}
+                neighbours={[columns[c - 1]?.key, columns[c + 1]?.key]}
               />
             ))}
           </div>
@@ -163,8 +181,8 @@ export function VirtualTable<Row>(props: Props<Row>) {
                 {columns.map((column, c) => (
                   <div
                     role="cell"
-                    class={column.number ? "t-cell number" : "t-cell"}
-                    style={places[c]}
+                    class={cellClass(column, places[c]!)}
+                    style={styleOf(places[c]!)}
                   >
                     {column.cell(row)}
                   </div>
@@ -179,54 +197,102 @@ export function VirtualTable<Row>(props: Props<Row>) {
   );
 }
 
-type PageLocation = { left: string; width: string };
-
-/** Return position and width of each column; remaining space is divided among the columns. */
-function placed<Row>(
-  columns: TableColumn<Row>[],
-  room: number,
-): { places: PageLocation[]; width: number } {
-  const least = columns.reduce((sum, one) => sum + one.width, 0);
-  const wider = Math.max(1, room / least);
-  let left = 0;
-  const places = columns.map(({ width }) => {
-    const place = { left: `${left}px`, width: `${Math.floor(width * wider)}px` };
-    left += Math.floor(width * wider);
-    return place;
-  });
-  return { places, width: left };
+function cellClass(column: { number?: boolean }, place: ColumnPlace): string {
+  return `t-cell${column.number ? " number" : ""}${place.pinned ? " pinned" : ""}`;
 }
 
-function Header<Row>({
-  column,
-  place,
-  sort,
-  onSort,
-}: {
+const styleOf = ({ left, width }: ColumnPlace) => ({ left: `${left}px`, width: `${width}px` });
+
+/** Change of a width by one press of a key, in px. */
+const KEY_PX = 16;
+/** Type of the data of a header that is dragged. */
+const DRAGGED = "text/x-nni-column";
+
+interface HeaderProps<Row> {
   column: TableColumn<Row>;
-  place: PageLocation;
+  place: ColumnPlace;
   sort: Props<Row>["sort"];
   onSort: (key: string) => void;
-}) {
+  /** Called with null for the usual width. */
+  onWidth: (width: number | null) => void;
+  onOrder: Props<Row>["onOrder"];
+  /** Keys of the columns beside it. */
+  neighbours: [string | undefined, string | undefined];
+}
+
+function Header<Row>(props: HeaderProps<Row>) {
+  const { column, place, sort, onSort, onWidth, onOrder, neighbours } = props;
   const sorted = sort.key === column.key;
   if (column.sortable === false)
     return (
-      <div role="columnheader" class="t-cell" style={place}>
-        {column.title ? column.title : <span class="visually-hidden">Select</span>}
+      <div role="columnheader" class={cellClass(column, place)} style={styleOf(place)}>
+        {column.head ?? (column.title || <span class="visually-hidden">Select</span>)}
       </div>
     );
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || !event.shiftKey) return;
+    event.preventDefault();
+    const beside = neighbours[step < 0 ? 0 : 1];
+    if (!event.altKey) onWidth(place.width + step * KEY_PX);
+    else if (beside) onOrder?.(column.key, beside);
+  };
   return (
     <div
       role="columnheader"
-      class={column.number ? "t-cell number" : "t-cell"}
-      style={place}
+      class={cellClass(column, place)}
+      style={styleOf(place)}
       aria-sort={sorted ? (sort.descending ? "descending" : "ascending") : undefined}
+      draggable={onOrder !== undefined}
+      onDragStart={(event) => event.dataTransfer?.setData(DRAGGED, column.key)}
+      onDragOver={(event) => {
+        if (onOrder && event.dataTransfer?.types.includes(DRAGGED)) event.preventDefault();
+      }}
+      onDrop={(event) => {
+        const key = event.dataTransfer?.getData(DRAGGED);
+        if (key && key !== column.key) onOrder?.(key, column.key);
+      }}
     >
-      <button type="button" title={`Sort by ${column.title}`} onClick={() => onSort(column.key)}>
+      <button
+        type="button"
+        title={`Sort by ${column.title}`}
+        onClick={() => onSort(column.key)}
+        onKeyDown={onKeyDown}
+      >
         <span>{column.title}</span>
         {sorted ? <Icon name={sort.descending ? "down" : "up"} size={12} /> : null}
       </button>
+      <Handle width={place.width} onWidth={onWidth} />
     </div>
+  );
+}
+
+/** Right edge of a header: dragging it changes the width, a double click resets it. */
+function Handle({ width, onWidth }: { width: number; onWidth: (width: number | null) => void }) {
+  const start = useRef<{ x: number; width: number } | null>(null);
+  return (
+    <span
+      class="t-resize"
+      aria-hidden="true"
+      draggable
+      onDragStart={(event) => {
+        // The header would be dragged.
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+      onPointerDown={(event) => {
+        start.current = { x: event.clientX, width };
+        event.currentTarget.setPointerCapture(event.pointerId);
+      }}
+      onPointerMove={(event) => {
+        const from = start.current;
+        if (from) onWidth(from.width + event.clientX - from.x);
+      }}
+      onPointerUp={() => {
+        start.current = null;
+      }}
+      onDblClick={() => onWidth(null)}
+    />
   );
 }
 

@@ -2,32 +2,43 @@
 
 import { useRef } from "preact/hooks";
 
-import { chartImage } from "../charts/chart_image";
 import { DurationChart } from "../charts/duration_chart";
 import { FrontChart } from "../charts/front_chart";
 import { ImportanceChart } from "../charts/importance_chart";
 import { IntermediateChart } from "../charts/intermediate_chart";
 import { ParallelChart } from "../charts/parallel_chart";
 import { ResultChart } from "../charts/result_chart";
+import { ScatterChart } from "../charts/scatter_chart";
+import { SliceChart } from "../charts/slice_chart";
+import { TimelineChart } from "../charts/timeline_chart";
+import { ChartFiles } from "../components/chart_files";
 import { DirectionSelect } from "../components/direction_select";
-import { Icon } from "../components/icon";
-import { saveFile } from "../components/save_file";
 import { Tabs } from "../components/tabs";
 import { useStore } from "../state/context";
 import { useGoals } from "../state/goals";
 import { usePlaceValue } from "../state/place_value";
-import { usePreference } from "../state/preferences";
+import { useChartHeight } from "../state/chart_height";
 
 const TABS = [
   ["results", "Results"],
   ["parameters", "Hyper-parameters"],
+  ["slices", "Slices"],
+  ["scatter", "Scatter"],
   ["curves", "Intermediate results"],
   ["durations", "Durations"],
+  ["timeline", "Timeline"],
   ["importance", "Importance"],
   ["front", "Metrics"],
 ] as const;
 type Tab = (typeof TABS)[number][0];
-const HEIGHT = 440;
+/** Tabs whose chart shows a metric that is selected above it. */
+const OF_METRIC: ReadonlySet<Tab> = new Set([
+  "results",
+  "parameters",
+  "slices",
+  "scatter",
+  "importance",
+]);
 
 export function Charts() {
   const store = useStore();
@@ -36,19 +47,17 @@ export function Charts() {
   const [goals, choose] = useGoals(store);
   const first = goals.objectives[0]!.metric;
   const [metric, setMetric] = usePlaceValue("metric", `metric:${id}`, first);
-  const [best, setBest] = usePreference("chart:best", true);
-  const [logY, setLogY] = usePreference("chart:log", false);
+  const [bestText, setBest] = usePlaceValue("best", "chart:so-far", "1");
+  const [logText, setLogY] = usePlaceValue("log", "chart:scale", "");
+  const [best, logY] = [bestText !== "0", logText === "1"];
   const box = useRef<HTMLElement>(null);
+  const height = useChartHeight(box);
   if (!store.profile) return null; // the page shows the reason
   const key = store.metricKeys.has(metric) ? metric : first;
   // Only results with several numbers have a scatter chart.
   const tabs = TABS.filter(([name]) => name !== "front" || store.metricKeys.size > 1);
   const tab: Tab = tabs.find(([name]) => name === wanted)?.[0] ?? "results";
-  const takesMetric = tab === "results" || tab === "parameters" || tab === "importance";
-  const saveImage = async () => {
-    const image = box.current && (await chartImage(box.current, ".axis-name"));
-    if (image) saveFile(image, `${tab}-${id}.png`);
-  };
+  const takesMetric = OF_METRIC.has(tab);
   return (
     <section class="card" aria-label="Charts" ref={box}>
       <Tabs label="Charts" tabs={tabs} current={tab} onChange={setTab}>
@@ -70,11 +79,15 @@ export function Charts() {
             {tab === "results" ? (
               <>
                 <label class="check">
-                  <input type="checkbox" checked={best} onChange={() => setBest(!best)} /> Best so
-                  far
+                  <input
+                    type="checkbox"
+                    checked={best}
+                    onChange={() => setBest(best ? "0" : "1")}
+                  />{" "}
+                  Best so far
                 </label>
                 <label class="check">
-                  <input type="checkbox" checked={logY} onChange={() => setLogY(!logY)} />{" "}
+                  <input type="checkbox" checked={logY} onChange={() => setLogY(logY ? "" : "1")} />{" "}
                   Logarithmic
                 </label>
                 <span class="muted">
@@ -89,27 +102,32 @@ export function Charts() {
             store={store}
             metric={key}
             goals={goals}
-            height={HEIGHT}
+            height={height}
             logY={logY}
             best={best}
             table
           />
         ) : null}
         {tab === "parameters" ? (
-          <ParallelChart store={store} metric={key} goals={goals} height={HEIGHT} />
+          <ParallelChart store={store} metric={key} goals={goals} height={height} />
+        ) : null}
+        {tab === "slices" ? <SliceChart store={store} metric={key} goals={goals} /> : null}
+        {tab === "scatter" ? (
+          <ScatterChart store={store} metric={key} goals={goals} height={height} />
         ) : null}
         {tab === "curves" ? (
-          <IntermediateChart store={store} goals={goals} choose={choose} height={HEIGHT} />
+          <IntermediateChart store={store} goals={goals} choose={choose} height={height} />
         ) : null}
-        {tab === "durations" ? <DurationChart store={store} height={HEIGHT} /> : null}
-        {tab === "front" ? <FrontChart store={store} goals={goals} height={HEIGHT} /> : null}
+        {tab === "durations" ? <DurationChart store={store} height={height} /> : null}
+        {tab === "timeline" ? <TimelineChart store={store} height={height} /> : null}
+        {tab === "front" ? <FrontChart store={store} goals={goals} height={height} /> : null}
         {tab === "importance" ? <ImportanceChart store={store} metric={key} /> : null}
-        {tab === "importance" ? null : (
-          <button type="button" class="quiet" onClick={() => void saveImage()}>
-            <Icon name="download" /> PNG
-          </button>
-        )}
+        <ChartFiles box={box} name={`${tab}-${id}`} title={`${titleOf(tab)} of ${id}`} />
       </Tabs>
     </section>
   );
+}
+
+function titleOf(tab: Tab): string {
+  return TABS.find(([name]) => name === tab)![1];
 }

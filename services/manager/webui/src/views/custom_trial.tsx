@@ -2,9 +2,9 @@
 
 import { useState } from "preact/hooks";
 
-import { errorMessage } from "../api/client";
 import type { JsonObject } from "../api/records";
 import { Dialog } from "../components/dialog";
+import { SubmitForm } from "../components/submit_form";
 import { useApp } from "../state/context";
 import { type Field, formFields, parseFields, fieldTexts } from "../state/form";
 import { validateParameters } from "../state/space";
@@ -22,31 +22,21 @@ export function CustomTrial({ store, from, onClose }: Props) {
   const { notify } = useApp();
   const space = store.profile!.params["searchSpace"];
   const [texts, setTexts] = useState(() => fieldTexts((from?.parameters ?? {}) as JsonObject));
-  const [problems, setProblems] = useState<string[]>([]);
-  const [busy, setBusy] = useState(false);
-
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const submit = async () => {
     const { parameters, problems: unread } = parseFields(space, texts);
     const found = unread.length ? unread : validateParameters(parameters, space);
-    setProblems(found);
-    if (found.length) return;
-    setBusy(true);
-    try {
-      await store.client.send("POST", "trial-jobs", parameters);
-      notify("The trial is queued.", "done");
-      onClose();
-    } catch (error) {
-      setProblems([errorMessage(error)]);
-      setBusy(false);
-    }
+    if (found.length) return found;
+    await store.client.send("POST", "trial-jobs", parameters);
+    notify("The trial is queued.", "done");
+    onClose();
+    return [];
   };
   return (
     <Dialog title={from ? `New trial from ${from.id}` : "New trial"} kind="modal" onClose={onClose}>
       <p class="muted">
         The trial counts against the trial number; the algorithm does not learn from its result.
       </p>
-      <form onSubmit={(event) => void submit(event)}>
+      <SubmitForm label="Run" onCancel={onClose} submit={submit}>
         <div class="form-grid">
           {formFields(space, texts).map((field) => (
             <Input
@@ -57,22 +47,7 @@ export function CustomTrial({ store, from, onClose }: Props) {
             />
           ))}
         </div>
-        {problems.length ? (
-          <ul class="wrong" role="alert">
-            {problems.map((text) => (
-              <li key={text}>{text}</li>
-            ))}
-          </ul>
-        ) : null}
-        <div class="row end">
-          <button type="button" class="plain" onClick={onClose}>
-            Cancel
-          </button>
-          <button class="primary" disabled={busy}>
-            Run
-          </button>
-        </div>
-      </form>
+      </SubmitForm>
     </Dialog>
   );
 }

@@ -2,8 +2,9 @@
 
 import { useMemo, useState } from "preact/hooks";
 
-import { Client, errorMessage, requestKey } from "../api/client";
+import { Client, requestKey } from "../api/client";
 import { Dialog } from "../components/dialog";
+import { SubmitForm } from "../components/submit_form";
 import { StatePill } from "../components/state_pill";
 import { useApp } from "../state/context";
 import { type Action, actionsOf } from "../state/actions";
@@ -82,30 +83,28 @@ function Confirmation({
   onClose: () => void;
 }) {
   const { notify } = useApp();
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState("");
   const [newSeed, setNewSeed] = useState(true);
   // One key per confirmation: a repetition after an error has no second effect.
   const key = useMemo(requestKey, []);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setProblem("");
-    try {
-      const made = await send(id, action.name, newSeed, key);
-      onChanged(action.name);
-      if (made) location.assign(`oview?id=${encodeURIComponent(made)}`);
-      else {
-        notify(`${action.label}: done.`, "done");
-        onClose();
-      }
-    } catch (error) {
-      setProblem(errorMessage(error));
-      setBusy(false);
+  const submit = async () => {
+    const made = await send(id, action.name, newSeed, key);
+    onChanged(action.name);
+    if (made) location.assign(`oview?id=${encodeURIComponent(made)}`);
+    else {
+      notify(`${action.label}: done.`, "done");
+      onClose();
     }
+    return [];
   };
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <SubmitForm
+      label={action.label}
+      busyLabel="Please wait…"
+      danger={action.danger}
+      focused
+      onCancel={onBack}
+      submit={submit}
+    >
       <p>
         <b>{action.label}?</b> {action.effect}
       </p>
@@ -115,24 +114,7 @@ function Confirmation({
           another random seed
         </label>
       ) : null}
-      {problem ? (
-        <p class="wrong" role="alert">
-          {problem}
-        </p>
-      ) : null}
-      <div class="row end">
-        <button type="button" class="plain" disabled={busy} onClick={onBack}>
-          Cancel
-        </button>
-        <button
-          class={action.danger ? "plain danger" : "primary"}
-          disabled={busy}
-          ref={(button) => button?.focus()}
-        >
-          {busy ? "Please wait…" : action.label}
-        </button>
-      </div>
-    </form>
+    </SubmitForm>
   );
 }
 

@@ -8,6 +8,8 @@ import { count, formatValue, formatTime } from "../format";
 import { Icon } from "../components/icon";
 import { Progress } from "../components/progress";
 import { StatePill } from "../components/state_pill";
+import { toggled } from "../state/choices";
+import { TIME_PX } from "../state/columns";
 import { useApp } from "../state/context";
 import { shownState } from "../state/outcome";
 import { type Sort, listOf, sortOf, sortText } from "../state/page_location";
@@ -15,6 +17,7 @@ import { usePlaceValue } from "../state/place_value";
 import { remarksText } from "../state/remarks";
 import { LIVE, TRIAL_STATES, countLive } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
+import { CompareExperiments, MAX_COMPARED } from "./compare_experiments";
 import { ExperimentActions } from "./experiment_actions";
 
 const RETRY_MS = 5_000;
@@ -34,6 +37,10 @@ const DAY_MS = 86_400_000;
 /** View of all experiments. `own` is the listener's experiment; empty on the base listener. */
 export function Experiments({ own }: { own: string }) {
   const { all, problem, canChange, reload } = useExperiments();
+  const [markedText, setMarked] = usePlaceValue("select", "", "");
+  const [comparing, setComparing] = usePlaceValue("compare", "", "", true);
+  const marked = useMemo(() => listOf(markedText), [markedText]);
+  const mark = (id: string) => setMarked(toggled(marked, id).join(","));
   const [acting, setActing] = useState<Metadata | null>(null);
   const [search, setSearch] = usePlaceValue("q", "experiments:search", "");
   const [stateText, setStateText] = usePlaceValue("state", "experiments:only", "");
@@ -73,8 +80,9 @@ export function Experiments({ own }: { own: string }) {
     if (platforms.length < 2) hidden.add("platform");
     if (!all?.some((one) => tagsOf(one).length)) hidden.add("tag");
     if (!canChange) hidden.add("actions");
-    return columnsFor(own, setActing).filter(({ key }) => !hidden.has(key));
-  }, [all, own, canChange]);
+    const box = boxColumn(marked, mark);
+    return [box, ...columnsFor(own, setActing).filter(({ key }) => !hidden.has(key))];
+  }, [all, own, canChange, marked]);
   if (problem && !all)
     return (
       <p class="hint" role="alert">
@@ -132,6 +140,7 @@ export function Experiments({ own }: { own: string }) {
       </fieldset>
       <VirtualTable
         label="Experiments"
+        name="experiments"
         columns={columns}
         rows={rows}
         sort={sort}
@@ -156,12 +165,34 @@ export function Experiments({ own }: { own: string }) {
           onClose={() => setActing(null)}
         />
       ) : null}
-      <p class="table-foot muted" role="status">
-        {all
-          ? `${rows.length < all.length ? `${rows.length} of ` : ""}${count(all.length, "experiment")}`
-          : ""}
-        {problem ? ` · ${problem}` : ""}
-      </p>
+      {comparing && marked.length >= 2 ? (
+        <CompareExperiments ids={marked.slice(0, MAX_COMPARED)} onClose={() => setComparing("")} />
+      ) : null}
+      <div class="table-foot">
+        <span class="muted" role="status">
+          {all
+            ? `${rows.length < all.length ? `${rows.length} of ` : ""}${count(all.length, "experiment")}`
+            : ""}
+          {problem ? ` · ${problem}` : ""}
+        </span>
+        {marked.length ? (
+          <div class="selection" role="region" aria-label="Selected experiments">
+            <b>{count(marked.length, "experiment")} selected</b>
+            <button
+              type="button"
+              class="plain"
+              disabled={marked.length < 2}
+              title={marked.length < 2 ? "Select two experiments or more" : undefined}
+              onClick={() => setComparing("1")}
+            >
+              Compare
+            </button>
+            <button type="button" class="quiet" onClick={() => setMarked("")}>
+              <Icon name="close" /> Clear
+            </button>
+          </div>
+        ) : null}
+      </div>
     </section>
   );
 }
@@ -231,6 +262,25 @@ const VALUES: Record<string, (one: Metadata) => string | number | null> = {
   tag: (one) => tagsOf(one).join(" ") || null,
 };
 
+/** Return the column of boxes; beyond the most that one chart shows no further one is selected. */
+function boxColumn(marked: readonly string[], mark: (id: string) => void): TableColumn<Metadata> {
+  return {
+    key: "",
+    title: "",
+    width: 44,
+    sortable: false,
+    cell: (one) => (
+      <input
+        type="checkbox"
+        aria-label={`Select experiment ${one.id}`}
+        checked={marked.includes(one.id)}
+        disabled={!marked.includes(one.id) && marked.length >= MAX_COMPARED}
+        onChange={() => mark(one.id)}
+      />
+    ),
+  };
+}
+
 function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Metadata>[] {
   return [
     {
@@ -281,11 +331,11 @@ function columnsFor(own: string, act: (one: Metadata) => void): TableColumn<Meta
       number: true,
       cell: (one) => (one.port && one.webuiUrl[0] ? <a href={one.webuiUrl[0]}>{one.port}</a> : "–"),
     },
-    { key: "started", title: "Started", width: 198, cell: (one) => formatTime(one.startTime) },
+    { key: "started", title: "Started", width: TIME_PX, cell: (one) => formatTime(one.startTime) },
     {
       key: "ended",
       title: "Ended",
-      width: 198,
+      width: TIME_PX,
       cell: (one) => (typeof one.endTime === "number" ? formatTime(one.endTime) : "–"),
     },
     { key: "tag", title: "Tags", width: 110, cell: (one) => tagsOf(one).join(", ") || "–" },

@@ -50,6 +50,7 @@ export function Machines() {
       </div>
       <VirtualTable
         label="Agents"
+        name="agents"
         columns={columnsAt(now)}
         rows={rows}
         sort={sort}

@@ -6,7 +6,7 @@ import { errorMessage } from "../api/client";
 import type { TensorBoard } from "../api/records";
 import { count } from "../format";
 import { Icon } from "../components/icon";
-import { Menu } from "../components/menu";
+import { ChoiceMenu } from "../components/choice_menu";
 import { saveFile } from "../components/save_file";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
@@ -14,10 +14,11 @@ import { type Column, defaultColumns } from "../state/columns";
 import { trialsCsv } from "../state/csv";
 import { isArchitectureSpace } from "../state/architectures";
 import { useApp, useClock, useStore } from "../state/context";
+import { keysOf, keysText, placedAt } from "../state/choices";
 import { listOf } from "../state/page_location";
 import { usePlaceValue } from "../state/place_value";
+import { MAX_SELECTED, type Selected, selectedOf, toggledAll } from "../state/selection";
 import { useTrialRows } from "../state/trial_rows";
-import { usePreference } from "../state/preferences";
 import type { Store } from "../state/store";
 import { LIVE, TRIAL_STATES, type Trial } from "../state/trial";
 import { type TableColumn, VirtualTable } from "../table/virtual_table";
@@ -26,11 +27,17 @@ import { FilterBuilder } from "./filter_builder";
 import { CustomTrial } from "./custom_trial";
 import { boardAddress } from "./tensorboards";
 
+/** Numbers of columns that can stay in view. */
+const PINS = ["0", "1", "2", "3", "4"];
+
 export function Trials() {
   const store = useStore();
   const { go, place } = useApp();
   const id = store.profile?.id ?? "";
-  const [chosen, setChosen] = usePreference<string[] | null>(`columns:${id}`, null);
+  const [columnText, setColumnText] = usePlaceValue("cols", `cols:${id}`, "");
+  const [pin, setPin] = usePlaceValue("pin", "trials:pin", "1");
+  const chosen = useMemo(() => keysOf(columnText), [columnText]);
+  const setChosen = (keys: string[] | null) => setColumnText(keys ? keysText(keys) : "");
   const [markedText, setMarked] = usePlaceValue("select", "", "");
   const [comparing, setComparing] = usePlaceValue("compare", "", "", true);
   const [making, setMaking] = useState(false);
@@ -40,7 +47,8 @@ export function Trials() {
     useTrialRows(now);
   const marked = useMemo((): ReadonlySet<string> => new Set(listOf(markedText)), [markedText]);
   const shown = useMemo(() => {
-    const keys = chosen ?? defaultColumns(columns, store.trials.values());
+    if (chosen) return chosen.flatMap((key) => columns.find((one) => one.key === key) ?? []);
+    const keys = defaultColumns(columns, store.trials.values());
     return columns.filter((one) => keys.includes(one.key));
   }, [columns, chosen, store.version]);
   const selected = [...marked]
@@ -75,7 +83,25 @@ export function Trials() {
           columns={columns}
           onAdd={(part) => setSearch(`${search} ${part}`.trim())}
         />
-        <ColumnMenu columns={columns} shown={shown} onChange={setChosen} />
+        <ChoiceMenu
+          label="Columns"
+          icon="columns"
+          align="right"
+          all={columns}
+          chosen={shown.map((one) => one.key)}
+          onChange={setChosen}
+          ordered
+        >
+          <label>
+            Keep the first{" "}
+            <select value={pin} onChange={(event) => setPin(event.currentTarget.value)}>
+              {PINS.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>{" "}
+            in view
+          </label>
+        </ChoiceMenu>
         {isArchitectureSpace(store.profile?.params["searchSpace"]) ? null : (
           <button
             type="button"
@@ -98,10 +124,20 @@ export function Trials() {
       </p>
       <VirtualTable
         label="Trials"
+        name={`trials:${id}`}
+        pin={1 + (Number(pin) || 0)}
+        onOrder={(key, target) => {
+          const keys = shown.map((one) => one.key);
+          setChosen(placedAt(keys, keys.indexOf(key), keys.indexOf(target)));
+        }}
         rows={rows}
         sort={sort}
         onSort={onSort}
-        columns={tableColumns(shown, now, marked, mark)}
+        columns={tableColumns(shown, now, marked, mark, {
+          state: selectedOf(rows, marked),
+          count: Math.min(rows.length, MAX_SELECTED),
+          toggle: () => setMarked(toggledAll(rows, marked).join(",")),
+        })}
         onOpen={(trial) => go({ trial: trial.id })}
         isMarked={(trial) => marked.has(trial.id) || trial.id === place.trial}
         empty={
@@ -160,12 +196,24 @@ function tableColumns(
   now: number,
   marked: ReadonlySet<string>,
   mark: (trial: Trial) => void,
+  all: { state: Selected; count: number; toggle: () => void },
 ): TableColumn<Trial>[] {
   const box: TableColumn<Trial> = {
     key: "",
     title: "",
     width: 44,
     sortable: false,
+    head: (
+      <input
+        type="checkbox"
+        aria-label={`Select all ${all.count} matching trials`}
+        title={all.count === MAX_SELECTED ? `Selects the first ${MAX_SELECTED}` : "Select all"}
+        checked={all.state === "all"}
+        indeterminate={all.state === "some"}
+        disabled={all.count === 0}
+        onChange={all.toggle}
+      />
+    ),
     cell: (trial) => (
       <input
         type="checkbox"
@@ -221,46 +269,6 @@ function StateChips({
         </label>
       ))}
     </fieldset>
-  );
-}
-
-function ColumnMenu({
-  columns,
-  shown,
-  onChange,
-}: {
-  columns: Column[];
-  shown: Column[];
-  onChange: (keys: string[] | null) => void;
-}) {
-  const keys = shown.map((one) => one.key);
-  return (
-    <Menu label="Columns" icon="columns" align="right">
-      {() => (
-        <fieldset class="choices">
-          <legend class="visually-hidden">Columns</legend>
-          {columns.map((column) => (
-            <label key={column.key} class="check">
-              <input
-                type="checkbox"
-                checked={keys.includes(column.key)}
-                onChange={() =>
-                  onChange(
-                    keys.includes(column.key)
-                      ? keys.filter((one) => one !== column.key)
-                      : [...keys, column.key],
-                  )
-                }
-              />
-              {column.title}
-            </label>
-          ))}
-          <button type="button" class="plain" onClick={() => onChange(null)}>
-            Reset
-          </button>
-        </fieldset>
-      )}
-    </Menu>
   );
 }
 
