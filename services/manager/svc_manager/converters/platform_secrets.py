@@ -11,13 +11,20 @@ from svc_manager.converters.secret_names import last_word, names_secret
 
 _NAMES_OF_PLACES: Final = frozenset({"file", "path", "directory", "folder", "id", "name"})
 """Last words of names such as `sshKeyFile`, whose values tell where a secret is, or whose."""
+_MEASURES: Final = frozenset(
+    {
+        *("count", "days", "hours", "length", "limit", "minutes", "ms", "number", "port"),
+        *("retries", "s", "seconds", "size", "version"),
+    }
+)
+"""Last words of names such as `tokenExpirationSeconds`, whose numbers are no secrets."""
 
 
 def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
     """Remove the secret values from a configuration's platform options and return them.
 
-    Secret are the texts at the paths that the client names, and those whose names tell so. The
-    paths of all of them stay in the configuration.
+    Secret are the texts at the paths that the client names, and those whose names tell so; a number
+    such as `password: 1234` counts as its text. The paths of all of them stay in the configuration.
 
     Args:
         config: changed in place.
@@ -48,8 +55,10 @@ def _take(
         kept = []
         for entry in entries:
             inner = f"{path}.{entry.key}" if path else entry.key
-            if entry.value.string_value and (inner in secret_paths or _is_secret(entry.key)):
-                found[inner] = entry.value.string_value
+            text = _text(entry.value)
+            is_number = entry.value.WhichOneof("kind") != "string_value"
+            if text and (inner in secret_paths or _is_secret(entry.key, is_number=is_number)):
+                found[inner] = text
             else:
                 _take(entry.value, inner, secret_paths, found)
                 kept.append(entry)
@@ -61,8 +70,21 @@ def _take(
             _take(item, f"{path}[{index}]", secret_paths, found)
 
 
-def _is_secret(name: str) -> bool:
-    return names_secret(name) and last_word(name) not in _NAMES_OF_PLACES
+def _text(value: value_pb2.Value) -> str:
+    """Return a text, or a number as the text that was meant; empty: it is neither."""
+    kind = value.WhichOneof("kind")
+    if kind == "float_value":
+        number = value.float_value
+        return str(int(number)) if number.is_integer() else str(number)
+    if kind in {"string_value", "int_value", "big_int_value"}:
+        return str(getattr(value, kind))
+    return ""
+
+
+def _is_secret(name: str, *, is_number: bool) -> bool:
+    word = last_word(name)
+    is_measure = is_number and word in _MEASURES
+    return names_secret(name) and word not in _NAMES_OF_PLACES and not is_measure
 
 
 def required_secrets(config: config_pb2.ExperimentConfig, pool: str) -> Iterator[tuple[str, str]]:

@@ -32,6 +32,25 @@ def test_values_whose_names_tell_that_they_are_secret_are_taken_at_any_depth() -
     ]
 
 
+def test_numbers_in_place_of_secret_texts_are_taken_as_their_texts() -> None:
+    config = config_of({"password": 1234, "pin": 12.0, "token": 2**70, "secret": 0.5})
+
+    assert take_secrets(config) == [
+        {"password": "1234", "pin": "12", "token": str(2**70), "secret": "0.5"}
+    ]
+    assert from_value(config.training_services[0].options) == {}
+
+
+def test_number_that_the_client_names_is_taken_and_measures_stay() -> None:
+    options = {"tokenExpirationSeconds": 3600, "passwordLength": 8, "password": True, "secret": 0}
+    config = config_of({**options, "words": 7})
+    config.training_services[0].secret_paths.append("words")
+
+    assert take_secrets(config) == [{"words": "7", "secret": "0"}]
+    del options["secret"]
+    assert from_value(config.training_services[0].options) == options
+
+
 def test_values_that_the_client_names_are_taken_too() -> None:
     config = config_of({"login": {"words": "one", "user": "ann"}})
     config.training_services[0].secret_paths.extend(["login.words", "login.absent"])
