@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from nni_proto.experiment.v1 import experiment_pb2, experiment_service_pb2
-from svc_common.errors import InvalidArgumentError
+from svc_common.errors import InvalidArgumentError, NotFoundError
 from svc_common.large_work import off_loop
 from svc_manager.actors.leasing import OwnedElsewhereError
 from svc_manager.pagination import Page
@@ -186,7 +186,10 @@ async def experiments_info(call: Call) -> Response:
 
     found: list[dict[str, Any]] = []
     async for experiment in all_items(fetch):
-        urls = await _urls(call, experiment.id) if experiment.port else []
+        try:
+            urls = await _urls(call, experiment.id) if experiment.port else []
+        except NotFoundError:
+            continue  # it was deleted after the list was made
         found.append(records.metadata(experiment, urls, os.getpid()))
     return json_response(found)
 

@@ -44,6 +44,15 @@ async def test_no_answer_contains_a_secret(site: Site) -> None:
         assert "hush-hush" not in answer.text
 
 
+async def test_experiment_that_is_deleted_while_the_list_is_made_is_left_out(site: Site) -> None:
+    gone = experiment_pb2.Experiment(id="gone", port=8081)
+    site.manager.experiments["listed still"] = gone
+
+    answer = await site.anonymous.get(f"{API}/experiments-info")
+
+    assert [one["id"] for one in answer.json()] == [EXPERIMENT]
+
+
 @pytest.mark.parametrize(
     ("kind", "params", "shown"),
     [
