@@ -10,6 +10,7 @@ from typing import Final
 _SECONDS_BY_UNIT: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES_BY_UNIT: Final = {"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*([smhd])$")
+_SLURM_TIME: Final = re.compile(r"\d+(?:\.\d+)?\s*[smhd]|\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}")
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmgt]b)$", re.IGNORECASE)
 
 
@@ -31,6 +32,16 @@ def duration_seconds(text: str) -> float:
 def duration_text(duration: timedelta) -> str:
     """Return the spelling of a duration in a configuration, in seconds."""
     return f"{duration.total_seconds():.15g}s"
+
+
+def is_slurm_time(text: str) -> bool:
+    """Return whether a text is a duration, or a time longer than zero in one of Slurm's forms.
+
+    Args:
+        text: such as `4h`, `90`, `1:30:00` or `1-12`.
+    """
+    given = text.strip()
+    return _SLURM_TIME.fullmatch(given) is not None and any(one in "123456789" for one in given)
 
 
 def size_bytes(text: str) -> int:

@@ -30,6 +30,7 @@ from nni.experiment.config.kubernetes_services import (
 )
 from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.pool_services import PoolConfig
+from nni.experiment.config.quantities import is_slurm_time
 from nni.experiment.config.ray_service import RayConfig
 from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
 from nni.experiment.errors import ConfigError, Problem
@@ -221,6 +222,9 @@ class SlurmConfig(AgentPoolConfig):
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """Return problems of trials over several nodes, of a login without host, of an image."""
         problems = super().problems(field, trial_gpu_number)
+        if self.time_limit is not None and not is_slurm_time(self.time_limit):
+            rule = "must be a time such as 4h, 90m, 1-12:00:00 or 60 (minutes)"
+            problems.append(Problem(f"{field}.timeLimit", rule, self.time_limit))
         if self.nodes > 1:
             rule = "must be 1: trials over several nodes are not supported"
             problems.append(Problem(f"{field}.nodes", rule, self.nodes))

@@ -8,6 +8,7 @@ from nni.experiment.config.quantities import (
     duration_seconds,
     duration_text,
     gpu_indices,
+    is_slurm_time,
     size_bytes,
 )
 
@@ -63,3 +64,15 @@ def test_other_gpu_lists_are_refused(value: object) -> None:
 def test_gpu_named_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
         gpu_indices("1,1")
+
+
+@pytest.mark.parametrize(
+    "text", ["4h", "1.5 d", "90m", "60", "90:30", "1:30:00", "1-12", "1-12:30", "0-12:00:00"]
+)
+def test_times_of_slurm_are_durations_and_its_own_forms(text: str) -> None:
+    assert is_slurm_time(text)
+
+
+@pytest.mark.parametrize("text", ["soon", "", "0", "0:00", "-1", "4 hours", "1:2:3:4", "UNLIMITED"])
+def test_other_texts_are_no_times_of_slurm(text: str) -> None:
+    assert not is_slurm_time(text)

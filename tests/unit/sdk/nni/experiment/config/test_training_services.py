@@ -88,6 +88,7 @@ def test_cluster_is_loaded_by_the_names_of_its_fields() -> None:
     ("section", "message"),
     [
         (SlurmConfig(nodes=2), "trials over several nodes are not supported"),
+        (SlurmConfig(time_limit="soon"), r"trainingService\.timeLimit must be a time such as 4h"),
         (SlurmConfig(user="ann"), r"trainingService\.user is for a login node"),
         (SlurmConfig(host="login"), r"trainingService\.user must be given with host"),
         (SlurmConfig(image="a.sif"), r"trainingService\.pythonVersion must be given with image"),
