@@ -104,8 +104,7 @@ _STORAGE: Final = {
     "server": "10.0.0.1",
     "path": "/data",
 }
-_WORKER: Final[dict[str, Any]] = {
-    "replicas": 1,
+_ROLE: Final[dict[str, Any]] = {
     "command": "python3 trial.py",
     "codeDirectory": ".",
     "dockerImage": "image",
@@ -113,6 +112,7 @@ _WORKER: Final[dict[str, Any]] = {
     "cpuNumber": 1,
     "memorySize": "4gb",
 }
+_WORKER: Final = {**_ROLE, "replicas": 1}
 
 PLATFORMS: Final[dict[str, Any]] = {
     "local": {"platform": "local", "useActiveGpu": True, "maxTrialNumberPerGpu": 2},
@@ -160,7 +160,7 @@ PLATFORMS: Final[dict[str, Any]] = {
     "frameworkcontroller": {
         "platform": "frameworkcontroller",
         "storage": _STORAGE,
-        "taskRoles": [{**_WORKER, "name": "worker", "taskNumber": 1}],
+        "taskRoles": [{**_ROLE, "name": "worker", "taskNumber": 1}],
     },
     "adl": {"platform": "adl"},
     "list of local and remote": [

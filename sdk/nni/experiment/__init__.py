@@ -22,6 +22,7 @@ from nni.experiment.environment import quiet_grpc
 
 if TYPE_CHECKING:
     from nni.experiment.config import (
+        AdlConfig,
         AlgorithmConfig,
         AmlConfig,
         AzureBlobConfig,
@@ -59,6 +60,7 @@ _RECORDS: Final = "nni.experiment.records"
 _REPLAYING: Final = "nni.experiment.replay"
 
 _HOMES: Final = {
+    "AdlConfig": _CONFIG,
     "AlgorithmConfig": _CONFIG,
     "AmlConfig": _CONFIG,
     "AzureBlobConfig": _CONFIG,
@@ -89,6 +91,7 @@ _HOMES: Final = {
 """Home of each public name; loaded at first use, since importing gRPC takes time."""
 
 __all__ = [
+    "AdlConfig",
     "AlgorithmConfig",
     "AmlConfig",
     "AzureBlobConfig",

@@ -128,7 +128,7 @@ def _algorithm(config: AlgorithmConfig) -> config_pb2.AlgorithmConfig:
 def _service(
     service: TrainingServiceConfig, config: ExperimentConfig
 ) -> config_pb2.TrainingServiceConfig:
-    options = service.to_dict()
+    options = service.sent_fields()
     platform = options.pop("platform")
     if "max_trial_duration" in type(service).model_fields and config.max_trial_duration is not None:
         options.setdefault("maxTrialDuration", config.max_trial_duration)

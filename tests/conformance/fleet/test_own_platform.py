@@ -104,6 +104,7 @@ async def _stage(folder: Path) -> AsyncIterator[PlatformStage]:
         await stage.aclose()
 
 
+@pytest.mark.claim("platform", 85)
 def test_configuration_of_the_example_is_valid() -> None:
     config = ExperimentConfig.load(EXAMPLE / "config.yml")
 

@@ -24,6 +24,11 @@ PLATFORMS: Final = {
     "slurm.yml": ["slurm"],
     "kubernetes.yml": ["kubernetes"],
     "ray.yml": ["ray"],
+    "kubeflow.yml": ["kubeflow"],
+    "frameworkcontroller.yml": ["frameworkcontroller"],
+    "adl.yml": ["adl"],
+    "openpai.yml": ["openpai"],
+    "dlc.yml": ["dlc"],
     "hybrid.yml": ["local", "remote"],
     "pool.yml": ["pool"],
 }

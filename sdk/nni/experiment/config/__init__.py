@@ -1,12 +1,15 @@
 """Configuration of experiments (schema v2): one class for each section of the file."""
 
 from nni.experiment.config.algorithm import AlgorithmConfig, CustomAlgorithmConfig
+from nni.experiment.config.dlc_service import DlcConfig
 from nni.experiment.config.experiment_config import ExperimentConfig
 from nni.experiment.config.experiment_fields import ConstraintConfig, ObjectiveConfig
-from nni.experiment.config.kubernetes_services import (
+from nni.experiment.config.kubernetes_services import KubernetesConfig
+from nni.experiment.config.openpai_service import OpenpaiConfig
+from nni.experiment.config.operator_services import (
+    AdlConfig,
     FrameworkControllerConfig,
     KubeflowConfig,
-    KubernetesConfig,
 )
 from nni.experiment.config.pool_services import PoolConfig
 from nni.experiment.config.ray_service import RayConfig
@@ -14,15 +17,14 @@ from nni.experiment.config.shared_storage import AzureBlobConfig, NfsConfig, Sha
 from nni.experiment.config.training_service_base import TrainingServiceConfig
 from nni.experiment.config.training_services import (
     AmlConfig,
-    DlcConfig,
     LocalConfig,
-    OpenpaiConfig,
     RemoteConfig,
     RemoteMachineConfig,
     SlurmConfig,
 )
 
 __all__ = [
+    "AdlConfig",
     "AlgorithmConfig",
     "AmlConfig",
     "AzureBlobConfig",

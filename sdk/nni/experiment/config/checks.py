@@ -157,8 +157,14 @@ def _platforms(config: ExperimentFields) -> Iterator[Problem]:
         yield Problem("trainingService", "must have at most one local platform")
 
 
+_AS_VOLUME: Final = "mount it as one of the section's volumes"
 _WITHOUT_SHARED_STORAGE: Final = {
-    "kubernetes": "mount it as one of the section's volumes",
+    "kubernetes": _AS_VOLUME,
+    "kubeflow": _AS_VOLUME,
+    "frameworkcontroller": _AS_VOLUME,
+    "adl": _AS_VOLUME,
+    "dlc": "write to the NAS, which all containers mount",
+    "openpai": "name a storage of OpenPAI as storageConfigName",
     "ray": "write to a file system that all nodes have",
     "pool": "write to a file system that all machines of the pool have",
 }

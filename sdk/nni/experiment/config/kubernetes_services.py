@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, PositiveInt
 
 from nni.experiment.config.base import AbsolutePath, Flag, Integer, Text
-from nni.experiment.config.training_service_base import AgentPoolConfig, TrainingServiceConfig
+from nni.experiment.config.training_service_base import AgentPoolConfig
 from nni.experiment.errors import Problem
 
 _QUANTITY: Final = re.compile(r"\d+(\.\d+)?(m|[kMGTPE]|[KMGTPE]i)?\Z")
@@ -24,18 +24,9 @@ def _checked_quantity(value: object) -> object:
 QuantityText = Annotated[str | float, BeforeValidator(_checked_quantity)]
 
 
-class KubernetesConfig(AgentPoolConfig):
-    """Configuration of a Kubernetes cluster, whose Jobs run agents for several trials each.
+class PodPoolConfig(AgentPoolConfig):
+    """Base of platforms whose agents are pods of a Kubernetes cluster."""
 
-    Examples:
-        >>> from nni.experiment import KubernetesConfig
-        >>> service = KubernetesConfig(namespace="tuning", cpus=4, memory="16Gi", gpus=1)
-        >>> service.to_dict()["cpus"]
-        '4'
-    """
-
-    platform: Literal["kubernetes"] = "kubernetes"
-    """Name of the platform."""
     context: Text | None = None
     """Context of the kubeconfig; not given: its current one."""
     namespace: Text | None = None
@@ -45,21 +36,12 @@ class KubernetesConfig(AgentPoolConfig):
     in_cluster: Flag | None = None
     """True if NNI's services run in the cluster and use the account of their pod; not given: if
     there is no kubeconfig."""
-    image: Text | None = None
-    """Image with NNI's trial-runner and the packages of the trials; not given: the trial-runner of
-    this version, `nni/trial-runner`."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the image is fetched; not given: as the cluster does."""
     image_pull_secrets: list[Text] | None = None
     """Names of Secrets with the login of the image's registry."""
-    cpus: QuantityText | None = None
-    """CPUs of an agent: `4` or `500m`."""
-    memory: QuantityText | None = None
-    """Memory of an agent: `16Gi`."""
     ephemeral_storage: QuantityText | None = None
     """Room on the disk of the node for an agent: `20Gi`."""
-    gpus: Annotated[Integer, Field(ge=0)] | None = None
-    """GPUs of an agent; not given: as many as its trials ask for."""
     gpu_resource: Text | None = None
     """Name of a GPU as a resource; not given: `nvidia.com/gpu`."""
     volumes: list[dict[str, Any]] | None = None
@@ -101,65 +83,40 @@ class KubernetesConfig(AgentPoolConfig):
     """Lines of bash that run before the trials."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of two ways to log in, and of GPUs that an agent does not have."""
+        """Return a problem of two ways to log in."""
         problems = super().problems(field, trial_gpu_number)
         if self.in_cluster and (self.context or self.kubeconfig):
             rule = "must not be true with context or kubeconfig"
             problems.append(Problem(f"{field}.inCluster", rule, self.in_cluster))
+        return problems
+
+
+class KubernetesConfig(PodPoolConfig):
+    """Configuration of a Kubernetes cluster, whose Jobs run agents for several trials each.
+
+    Examples:
+        >>> from nni.experiment import KubernetesConfig
+        >>> service = KubernetesConfig(namespace="tuning", cpus=4, memory="16Gi", gpus=1)
+        >>> service.to_dict()["cpus"]
+        '4'
+    """
+
+    platform: Literal["kubernetes"] = "kubernetes"
+    """Name of the platform."""
+    image: Text | None = None
+    """Image with NNI's trial-runner and the packages of the trials; not given: the trial-runner of
+    this version, `nni/trial-runner`."""
+    cpus: QuantityText | None = None
+    """CPUs of an agent: `4` or `500m`."""
+    memory: QuantityText | None = None
+    """Memory of an agent: `16Gi`."""
+    gpus: Annotated[Integer, Field(ge=0)] | None = None
+    """GPUs of an agent; not given: as many as its trials ask for."""
+
+    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
+        """Return problems of two ways to log in, and of GPUs that an agent does not have."""
+        problems = super().problems(field, trial_gpu_number)
         if self.gpus is not None and (trial_gpu_number or 0) > self.gpus:
             rule = "must be >= trialGpuNumber: trials run in the pod of an agent"
             problems.append(Problem(f"{field}.gpus", rule, self.gpus))
         return problems
-
-
-class KubeflowConfig(TrainingServiceConfig):
-    """Configuration of a Kubernetes cluster with Kubeflow.
-
-    Examples:
-        >>> from nni.experiment import KubeflowConfig
-        >>> KubeflowConfig(operator="tf-operator", worker={"replicas": 2}).worker
-        {'replicas': 2}
-    """
-
-    platform: Literal["kubeflow"] = "kubeflow"
-    """Name of the platform."""
-    operator: Text | None = None
-    """`tf-operator` or `pytorch-operator`."""
-    api_version: Text | None = None
-    """API version of the operator."""
-    storage: dict[str, Any] | None = None
-    """Settings of the storage that carries code and outputs."""
-    worker: dict[str, Any] | None = None
-    """Replicas, command, image and resources of the workers."""
-    ps: dict[str, Any] | None = None
-    """The same of the parameter servers; `tf-operator` only."""
-    master: dict[str, Any] | None = None
-    """The same of the master; `pytorch-operator` only."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-
-
-class FrameworkControllerConfig(TrainingServiceConfig):
-    """Configuration of a Kubernetes cluster with FrameworkController.
-
-    Examples:
-        >>> from nni.experiment import FrameworkControllerConfig
-        >>> role = {"name": "worker", "taskNumber": 2}
-        >>> FrameworkControllerConfig(namespace="tuning", task_roles=[role]).task_roles[0]["name"]
-        'worker'
-    """
-
-    platform: Literal["frameworkcontroller"] = "frameworkcontroller"
-    """Name of the platform."""
-    storage: dict[str, Any] | None = None
-    """Settings of the storage that carries code and outputs."""
-    service_account_name: Text | None = None
-    """Kubernetes service account of the controller."""
-    namespace: Text | None = None
-    """Kubernetes namespace of the jobs."""
-    config_path: AbsolutePath | None = None
-    """File with the job configuration in FrameworkController's own form."""
-    task_roles: list[dict[str, Any]] = Field(default_factory=list)
-    """Name, task number, command, image and resources of each role."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""

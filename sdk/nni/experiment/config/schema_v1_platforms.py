@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from shlex import quote
 from typing import Any, Final
 
 from nni.experiment.config.section_reader import SectionReader, is_empty, without_nones
@@ -49,9 +50,7 @@ def platform_fields(file: SectionReader, platform: str) -> dict[str, Any]:
             _refuse_section(file, name, owner)
     trial = file.section("trial")
     trial.require("codeDir", "for example: .")
-    # AdaptDL's is a folder of the image, no path of this machine.
-    read_folder = trial.text if platform == "adl" else trial.path
-    fields = {"trialCodeDirectory": read_folder("codeDir"), **_CONVERTERS[platform](file, trial)}
+    fields = {"trialCodeDirectory": trial.path("codeDir"), **_CONVERTERS[platform](file, trial)}
     trial.finish()
     return without_nones(fields)
 
@@ -161,7 +160,7 @@ def _kubeflow(file: SectionReader, trial: SectionReader) -> dict[str, Any]:
         "platform": "kubeflow",
         "reuseMode": False,
         "operator": section.choice("operator", ("tf-operator", "pytorch-operator")),
-        "apiVersion": section.text("apiVersion"),
+        "apiVersion": _api_version(section),
         "storage": _storage(section),
         **{name: role or None for name, role in roles.items()},
     }
@@ -170,6 +169,15 @@ def _kubeflow(file: SectionReader, trial: SectionReader) -> dict[str, Any]:
         "trialCommand": roles["worker"].get("command"),
         "trainingService": without_nones(service),
     }
+
+
+def _api_version(section: SectionReader) -> str | None:
+    """Return the API version unless it is one that operators do not have any more."""
+    version = section.text("apiVersion")
+    if version in {None, "v1"}:
+        return version
+    section.drop("apiVersion", "operators of today have v1")
+    return None
 
 
 def _role(role: SectionReader) -> dict[str, Any]:
@@ -278,24 +286,42 @@ def _claim(section: SectionReader) -> dict[str, Any]:
 
 
 def _adl(_: SectionReader, trial: SectionReader) -> dict[str, Any]:
-    for name in ("adaptive", "imagePullSecrets", "checkpoint", "dataDir", "outputDir"):
+    for name in ("dataDir", "outputDir"):
         trial.drop(name)
-    nfs = trial.section("nfs")
-    storage = {
-        "server": nfs.text("server"),
-        "path": nfs.text("path"),
-        "containerMountPath": nfs.text("containerMountPath"),
-    }
-    nfs.finish()
+    secrets = [secret.text("name") for secret in trial.sections("imagePullSecrets")]
     service = {
         "platform": "adl",
         "namespace": trial.text("namespace"),
+        "adaptive": trial.flag("adaptive"),
         "dockerImage": trial.text("image"),
+        "imagePullSecrets": [secret for secret in secrets if secret] or None,
         "trialCpuNumber": trial.integer("cpuNum"),
         "trialMemorySize": trial.text("memorySize"),
-        "storage": without_nones(storage) or None,
+        "storage": _texts(trial.section("nfs"), ("server", "path", "containerMountPath")),
+        "checkpoint": _texts(trial.section("checkpoint"), ("storageClass", "storageSize")),
     }
-    return {**_command(trial), "trainingService": without_nones(service)}
+    return {**_command(trial), **_image_folder(trial), "trainingService": without_nones(service)}
+
+
+def _texts(section: SectionReader, names: Sequence[str]) -> dict[str, Any] | None:
+    fields = without_nones({name: section.text(name) for name in names})
+    section.finish()
+    return fields or None
+
+
+def _image_folder(trial: SectionReader) -> dict[str, Any]:
+    """Return the fields of a code directory that is a folder of the image.
+
+    Agents run a trial in the folder with the code that they were sent, which is that of the file.
+    """
+    folder, command = trial.text("codeDir"), trial.text("command")
+    if folder is None or command is None or not folder.startswith("/"):
+        return {}
+    directory = trial.findings.directory
+    return {
+        "trialCodeDirectory": "." if directory is None else str(directory),
+        "trialCommand": f"cd {quote(folder)} && {command}",
+    }
 
 
 def _dlts(file: SectionReader, trial: SectionReader) -> dict[str, Any]:

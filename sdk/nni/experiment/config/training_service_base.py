@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt
 
@@ -15,6 +15,14 @@ class TrainingServiceConfig(ConfigModel):
 
     platform: Text = ""
     """Name of the platform."""
+
+    def sent_fields(self) -> dict[str, Any]:
+        """Return the fields that the services get; by default all that are given.
+
+        Returns:
+            Values by camelCase name, see `to_dict`.
+        """
+        return self.to_dict()
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
         """Return which rules of its platform this section breaks; by default none.

@@ -7,7 +7,6 @@ experiment that uses them is refused when it is created.
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
@@ -20,13 +19,15 @@ from nni.experiment.config.base import (
     Flag,
     GpuIndices,
     Integer,
-    SizeText,
     Text,
 )
-from nni.experiment.config.kubernetes_services import (
+from nni.experiment.config.dlc_service import DlcConfig
+from nni.experiment.config.kubernetes_services import KubernetesConfig
+from nni.experiment.config.openpai_service import OpenpaiConfig
+from nni.experiment.config.operator_services import (
+    AdlConfig,
     FrameworkControllerConfig,
     KubeflowConfig,
-    KubernetesConfig,
 )
 from nni.experiment.config.own_platforms import own_platform_class
 from nni.experiment.config.pool_services import PoolConfig
@@ -246,46 +247,6 @@ class SlurmConfig(AgentPoolConfig):
         return problems
 
 
-class OpenpaiConfig(TrainingServiceConfig):
-    """Configuration of an OpenPAI cluster.
-
-    Examples:
-        >>> from nni.experiment import OpenpaiConfig
-        >>> service = OpenpaiConfig(host="pai.example.org", username="ann", trial_memory_size="8gb")
-        >>> service.docker_image
-        'msranni/nni:latest'
-    """
-
-    platform: Literal["openpai"] = "openpai"
-    """Name of the platform."""
-    host: Text | None = None
-    """Name of the cluster's server."""
-    username: Text | None = None
-    """Name of the user."""
-    token: Text | None = Field(default=None, repr=False)
-    """Token of the user."""
-    trial_cpu_number: PositiveInt | None = None
-    """CPU cores of a trial."""
-    trial_memory_size: SizeText | None = None
-    """Memory of a trial, such as `8gb`."""
-    storage_config_name: Text | None = None
-    """Name of the storage in OpenPAI."""
-    docker_image: Text = DEFAULT_IMAGE
-    """Docker image of the trials."""
-    virtual_cluster: Text | None = None
-    """Virtual cluster whose resources are used."""
-    local_storage_mount_point: AbsolutePath | None = None
-    """Folder at which this machine mounts the storage."""
-    container_storage_mount_point: Text | None = None
-    """Folder at which trials mount the storage."""
-    reuse_mode: Flag = True
-    """True if one job of the platform runs several trials in succession."""
-    openpai_config: dict[str, Any] | None = None
-    """Job configuration in OpenPAI's own form; excludes `openpai_config_file`."""
-    openpai_config_file: AbsolutePath | None = None
-    """File with the job configuration in OpenPAI's own form."""
-
-
 class AmlConfig(TrainingServiceConfig):
     """Configuration of Azure Machine Learning.
 
@@ -313,41 +274,6 @@ class AmlConfig(TrainingServiceConfig):
     """True if trials may use GPUs that other processes occupy."""
 
 
-class DlcConfig(TrainingServiceConfig):
-    """Configuration of PAI-DLC, the training service of Alibaba Cloud.
-
-    Examples:
-        >>> from nni.experiment import DlcConfig
-        >>> DlcConfig(job_type="PyTorchJob", pod_count=2, region="cn-hangzhou").job_type
-        'PyTorchJob'
-    """
-
-    platform: Literal["dlc"] = "dlc"
-    """Name of the platform."""
-    type: Text = "Worker"
-    """Role of the pods in the job."""
-    image: Text | None = None
-    """Docker image of the trials."""
-    job_type: Literal["TFJob", "PyTorchJob"] = "TFJob"
-    """Kind of the job."""
-    pod_count: PositiveInt | None = None
-    """Pods of a job."""
-    ecs_spec: Text | None = None
-    """Instance type of a pod."""
-    region: Text | None = None
-    """Region of the cloud."""
-    nas_data_source_id: Text | None = None
-    """Id of the data source that carries code and outputs."""
-    access_key_id: Text | None = None
-    """Id of the access key."""
-    access_key_secret: Text | None = Field(default=None, repr=False)
-    """Secret of the access key."""
-    local_storage_mount_point: AbsolutePath = Path("/home/admin/workspace/")
-    """Folder at which this machine mounts the data source."""
-    container_storage_mount_point: Text = "/root/data/"
-    """Folder at which trials mount the data source."""
-
-
 PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "local": LocalConfig,
     "remote": RemoteConfig,
@@ -360,14 +286,14 @@ PLATFORMS: Final[dict[str, type[TrainingServiceConfig]]] = {
     "dlc": DlcConfig,
     "kubeflow": KubeflowConfig,
     "frameworkcontroller": FrameworkControllerConfig,
+    "adl": AdlConfig,
 }
 """The class of each platform's section."""
 
-AVAILABLE_PLATFORMS: Final = frozenset({"local", "remote", "slurm", "kubernetes", "ray", "pool"})
+AVAILABLE_PLATFORMS: Final = frozenset(PLATFORMS) - {"aml"}
 """Platforms on which trials can run today."""
 
 REMOVED_PLATFORMS: Final = {
-    "adl": "AdaptDL is not supported; use kubeflow",
     "dlts": "DLTS is not supported; use kubeflow",
     "hybrid": "give a list of platforms: [{platform: local}, ...]",
     "paiYarn": "PAI on YARN is not supported; use openpai",

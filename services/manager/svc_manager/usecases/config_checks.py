@@ -19,7 +19,19 @@ from svc_manager.usecases.exploration_config import complete_exploration
 from svc_manager.usecases.shared_study_config import complete_shared_study
 
 LOG_LEVELS: Final = ("trace", "debug", "info", "warning", "error", "fatal")
-PLATFORMS: Final = ("local", "remote", "slurm", "kubernetes", "ray", POOL_PLATFORM)
+PLATFORMS: Final = (
+    "local",
+    "remote",
+    "slurm",
+    "kubernetes",
+    "kubeflow",
+    "frameworkcontroller",
+    "adl",
+    "openpai",
+    "dlc",
+    "ray",
+    POOL_PLATFORM,
+)
 """Platforms on which this version runs trials; other packages may add some."""
 DEFAULT_TUNER: Final = "auto"
 """Chooses the search algorithm by itself; see `nni.hpo.AutoTuner`."""

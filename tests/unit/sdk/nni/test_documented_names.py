@@ -55,6 +55,7 @@ FIELDS: dict[type[ConfigModel], str] = {
     PLATFORMS["frameworkcontroller"]: (
         "platform reuseMode taskRoles storage serviceAccountName namespace configPath"
     ),
+    PLATFORMS["adl"]: "platform namespace adaptive imagePullSecrets checkpoint storage reuseMode",
     NfsConfig: (
         "storageType localMountPoint remoteMountPoint localMounted nfsServer exportedDirectory"
     ),
@@ -385,7 +386,6 @@ def test_a_name_of_the_trial_api_that_is_gone_is_refused_with_a_remedy(
 @pytest.mark.parametrize(
     ("platform", "remedy"),
     [
-        ("adl", "use kubeflow"),
         ("dlts", "use kubeflow"),
         ("paiYarn", "use openpai"),
         ("hybrid", "a list of platforms"),

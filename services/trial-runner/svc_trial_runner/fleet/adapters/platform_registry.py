@@ -39,15 +39,23 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "remote": "svc_trial_runner.fleet.adapters.remote.adapter:RemoteAdapter",
     "slurm": "svc_trial_runner.fleet.adapters.slurm.adapter:SlurmAdapter",
     "kubernetes": "svc_trial_runner.fleet.adapters.kubernetes.adapter:KubernetesAdapter",
+    "kubeflow": "svc_trial_runner.fleet.adapters.operators.kubeflow:kubeflow_adapter",
+    "frameworkcontroller": (
+        "svc_trial_runner.fleet.adapters.operators.frameworkcontroller:frameworkcontroller_adapter"
+    ),
+    "adl": "svc_trial_runner.fleet.adapters.operators.adaptdl:adl_adapter",
+    "dlc": "svc_trial_runner.fleet.adapters.dlc.adapter:DlcAdapter",
+    "openpai": "svc_trial_runner.fleet.adapters.openpai.adapter:OpenpaiAdapter",
     "ray": "svc_trial_runner.fleet.adapters.ray_actors.adapter:RayAdapter",
 }
 """Factories of this distribution."""
-ISOLATED: Final = frozenset({"kubernetes", "ray"})
+_ON_KUBERNETES: Final = ("kubernetes", "kubeflow", "frameworkcontroller", "adl")
+ISOLATED: Final = frozenset({*_ON_KUBERNETES, "ray"})
 """Platforms of this distribution whose adapters run in a child process."""
 _PACKAGES: Final[Mapping[str, str]] = {
     "ray": "nni-svc-trial-runner[ray]",
     "remote": "nni-svc-trial-runner[remote]",
-    "kubernetes": "nni-svc-trial-runner[kubernetes]",
+    **dict.fromkeys(_ON_KUBERNETES, "nni-svc-trial-runner[kubernetes]"),
 }
 """Requirement of a platform whose dependencies are an extra."""
 

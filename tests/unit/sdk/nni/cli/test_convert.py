@@ -97,9 +97,9 @@ def test_other_file_is_refused_and_nothing_written(
 def test_platform_without_a_successor_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["config", "convert", str(sample("adl", tmp_path))]) == REFUSED
+    assert main(["config", "convert", str(sample("dlts", tmp_path))]) == REFUSED
 
-    assert "AdaptDL is not supported; use kubeflow" in capsys.readouterr().err
+    assert "DLTS is not supported; use kubeflow" in capsys.readouterr().err
     assert not (tmp_path / "config_v2.yml").exists()
 
 

@@ -89,9 +89,9 @@ def test_file_of_schema_v1_is_created_as_schema_v2_with_one_warning(
 def test_file_of_schema_v1_for_a_platform_that_is_not_there_is_refused_by_its_name(
     manager: InMemoryManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["create", "-c", str(sample("pai", tmp_path))]) == REFUSED
+    assert main(["create", "-c", str(sample("dlts", tmp_path))]) == REFUSED
 
-    assert "platform openpai is not available yet" in capsys.readouterr().err
+    assert "DLTS is not supported; use kubeflow" in capsys.readouterr().err
     assert not manager.created
 
 

@@ -108,9 +108,9 @@ def test_platform_that_is_not_there_yet_is_refused() -> None:
         training_service=LocalConfig(),
     )
     config.tuner = AlgorithmConfig(name="Random")
-    config.training_service = {"platform": "dlc"}
+    config.training_service = {"platform": "aml"}
 
-    with pytest.raises(ConfigError, match="platform dlc is not available yet"):
+    with pytest.raises(ConfigError, match="platform aml is not available yet"):
         check_start(config, 0)
 
 

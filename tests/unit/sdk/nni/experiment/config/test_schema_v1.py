@@ -16,7 +16,7 @@ from nni.experiment.config.yaml_file import read_yaml
 from nni.experiment.errors import ConfigError
 from tests.support.schema_v1_samples import NAMES, SAMPLES, document, sample
 
-WITHOUT_SUCCESSOR = {"adl", "dlts"}
+WITHOUT_SUCCESSOR = {"dlts"}
 """Samples of platforms that are refused by name."""
 INCOMPLETE = "frameworkcontroller_template"
 """The commands of this sample stand in a file of FrameworkController."""

@@ -312,7 +312,7 @@ def test_aml_is_converted() -> None:
     }
 
 
-def test_platforms_without_a_successor_are_converted_for_the_refusal_that_follows() -> None:
+def test_platform_without_a_successor_is_converted_for_the_refusal_that_follows() -> None:
     trial = {**TRIAL, "image": "i"}
 
     assert service("dlts", trial=trial, dltsConfig={"dashboard": "d"}) == {
@@ -320,11 +320,51 @@ def test_platforms_without_a_successor_are_converted_for_the_refusal_that_follow
         "dockerImage": "i",
         "dashboard": "d",
     }
-    assert service("adl", trial={**trial, "memorySize": "8Gi"}) == {
-        "platform": "adl",
-        "dockerImage": "i",
-        "trialMemorySize": "8Gi",
+
+
+def test_adaptdl_is_converted() -> None:
+    trial = {
+        **TRIAL,
+        "image": "i",
+        "memorySize": "8Gi",
+        "adaptive": True,
+        "imagePullSecrets": [{"name": "registry"}],
+        "nfs": {**NFS, "containerMountPath": "/nfs"},
+        "checkpoint": {"storageClass": "dfs", "storageSize": "1Gi"},
     }
+
+    assert service("adl", trial=trial) == {
+        "platform": "adl",
+        "adaptive": True,
+        "dockerImage": "i",
+        "imagePullSecrets": ["registry"],
+        "trialMemorySize": "8Gi",
+        "storage": {**NFS, "containerMountPath": "/nfs"},
+        "checkpoint": {"storageClass": "dfs", "storageSize": "1Gi"},
+    }
+
+
+def test_code_in_the_image_of_adaptdl_is_the_folder_of_the_command() -> None:
+    trial = {**TRIAL, "codeDir": "/my code", "command": "python main.py"}
+
+    fields, findings = converted("adl", trial=trial)
+
+    assert findings.problems == []
+    assert fields["trialCommand"] == "cd '/my code' && python main.py"
+    assert fields["trialCodeDirectory"] == "."
+
+
+@pytest.mark.parametrize(("version", "kept"), [("v1", "v1"), ("v1alpha2", None)])
+def test_only_the_api_version_of_today_is_kept(version: str, kept: str | None) -> None:
+    section = {"operator": "tf-operator", "apiVersion": version, "nfs": NFS}
+
+    fields, findings = converted(
+        "kubeflow", trial={"codeDir": ".", "worker": ROLE}, kubeflowConfig=section
+    )
+
+    assert fields["trainingService"].get("apiVersion") == kept
+    dropped = "kubeflowConfig.apiVersion (operators of today have v1)"
+    assert findings.dropped == ([] if kept else [dropped])
 
 
 @pytest.mark.parametrize(

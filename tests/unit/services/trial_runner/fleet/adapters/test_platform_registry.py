@@ -133,7 +133,9 @@ async def test_local_platform_is_built_in(platforms: InstalledPlatforms) -> None
 
 @pytest.mark.parametrize("platform", sorted(BUILT_IN))
 def test_factories_of_this_distribution_exist(platform: str) -> None:
-    package = {"remote": "asyncssh", "kubernetes": "kubernetes"}.get(platform)
+    on_kubernetes = ("kubernetes", "kubeflow", "frameworkcontroller", "adl")
+    packages = {"remote": "asyncssh", **dict.fromkeys(on_kubernetes, "kubernetes")}
+    package = packages.get(platform)
     if package is not None:
         pytest.importorskip(package, reason=f"the platform {platform} is an extra")
 

@@ -1,0 +1,68 @@
+"""Configuration of the platform `dlc`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt
+
+from nni.experiment.config.base import AbsolutePath, Text
+from nni.experiment.config.training_service_base import AgentPoolConfig
+from nni.experiment.errors import Problem
+
+
+class DlcConfig(AgentPoolConfig):
+    """Configuration of PAI-DLC, the training service of Alibaba Cloud.
+
+    Examples:
+        >>> from nni.experiment import DlcConfig
+        >>> DlcConfig(job_type="PyTorchJob", pod_count=1, region="cn-hangzhou").job_type
+        'PyTorchJob'
+    """
+
+    platform: Literal["dlc"] = "dlc"
+    """Name of the platform."""
+    type: Text = "Worker"
+    """Role of the pods in the job."""
+    image: Text | None = None
+    """Docker image with NNI's trial-runner and the packages of the trials."""
+    job_type: Literal["TFJob", "PyTorchJob"] = "TFJob"
+    """Kind of the job."""
+    pod_count: PositiveInt | None = None
+    """Pods of a job, 1: a pod is an agent."""
+    ecs_spec: Text | None = None
+    """Instance type of a pod."""
+    region: Text | None = None
+    """Region of the cloud."""
+    nas_data_source_id: Text | None = None
+    """Id of the data source of the NAS that this machine and the containers mount."""
+    access_key_id: Text | None = None
+    """Id of the access key."""
+    access_key_secret: Text | None = Field(default=None, repr=False)
+    """Secret of the access key."""
+    workspace_id: Text | None = None
+    """Workspace of PAI; not given: the default one."""
+    endpoint: Text | None = None
+    """Address of the API, such as that of a VPC; not given: the public one of the region."""
+    local_storage_mount_point: AbsolutePath = Path("/home/admin/workspace/")
+    """Folder at which this machine mounts the NAS."""
+    container_storage_mount_point: Text = "/root/data/"
+    """Folder at which containers mount the NAS."""
+    python: Text | None = None
+    """Interpreter of the agent in the image; not given: `python3`."""
+    python_path: Text | None = None
+    """Put first on the trial's PATH."""
+    setup_lines: list[Text] | None = None
+    """Lines of bash that run before the trials."""
+    poll_interval_seconds: Annotated[float, Field(ge=0.1)] | None = None
+    """Time between two looks at the jobs; not given: 10."""
+
+    def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
+        """Return a problem of several pods in a job."""
+        problems = super().problems(field, trial_gpu_number)
+        if (self.pod_count or 1) > 1:
+            rule = "must be 1: trials over several pods are not supported"
+            remedy = "use maxAgents for more agents"
+            problems.append(Problem(f"{field}.podCount", rule, self.pod_count, remedy))
+        return problems
