@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nni.hpo.search.define_by_run import DefineByRunStudy, DefineByRunTrial, FixedTrial
     from nni.hpo.search.evaluation import TrialRecord, TrialReporter
     from nni.hpo.search.optimization import OptimizeResult, optimize
-    from nni.hpo.search.outcomes import FrontPoint, StudyTrial
+    from nni.hpo.search.outcomes import FrontPoint, Recommendation, StudyTrial
     from nni.hpo.search.stopping_rules import NoImprovement, RegretBound, TargetReached
     from nni.hpo.search.study import Study
     from nni.hpo.simulation.curve_table import CurveTable, tabulate
@@ -113,6 +113,7 @@ _HOMES = {
     "QUniform": "nni.hpo.space.samplings",
     "RandInt": "nni.hpo.space.samplings",
     "RandomTuner": "nni.hpo.tuners.random_search",
+    "Recommendation": "nni.hpo.search.outcomes",
     "RegretBound": "nni.hpo.search.stopping_rules",
     "SMACTuner": "nni.hpo.tuners.smac",
     "SimulatedRun": "nni.hpo.simulation.simulator",
@@ -185,6 +186,7 @@ __all__ = [
     "QUniform",
     "RandInt",
     "RandomTuner",
+    "Recommendation",
     "RegretBound",
     "SMACTuner",
     "SimulatedRun",

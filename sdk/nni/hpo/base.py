@@ -41,6 +41,9 @@ A deferred id does not mean that the space is exhausted.
 FAILED: Final = "FAILED"
 """Value of `kwargs["event"]` of `Tuner.trial_end` for a trial that failed by itself."""
 
+EARLY_STOPPED: Final = "EARLY_STOPPED"
+"""The same for a trial that an assessor, an advisor or `TrialPruned` stopped."""
+
 
 class Tuner(ABC):
     """Base class of tuners, which propose configurations and learn from their results.
@@ -76,6 +79,10 @@ class Tuner(ABC):
     imports_failures: ClassVar[bool] = False
     """True if `import_data` learns a sample with the value NaN as a trial that failed. If so, it
     gets the failed trials that the tuner did not propose."""
+
+    learns_stopped: ClassVar[bool] = False
+    """True if `trial_end` learns from what trials have shown before they were stopped. If so, it
+    gets `intermediate`, the intermediate results of the trial; others get no such argument."""
 
     @abstractmethod
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -156,7 +163,8 @@ class Tuner(ABC):
             parameter_id: the id given to `generate_parameters`.
             success: true for a completed trial; false if it failed or was stopped.
             **kwargs: unstable; holds `trial_job_id`. Without success also `event`: `FAILED`,
-                `EARLY_STOPPED`, `USER_CANCELED` or `SYS_CANCELED`.
+                `EARLY_STOPPED`, `USER_CANCELED` or `SYS_CANCELED`. If `learns_stopped` is true and
+                there are intermediate results also `intermediate`: a list of them, oldest first.
         """
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
@@ -170,6 +178,30 @@ class Tuner(ABC):
             type(self).__qualname__,
             len(data),
         )
+
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:  # noqa: B027 - optional callback
+        """Process what trials of this experiment have shown before it was resumed.
+
+        Called after `import_data`, if `learns_stopped` is true and trials were stopped early.
+
+        Args:
+            curves: dicts with `parameter`, `value`, which is None for a trial that was stopped
+                early, and `intermediate`, a list of results, oldest first. Completed trials, whose
+                results `import_data` got, come first.
+        """
+
+    def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
+        """Return the results that a model of noisy results expects.
+
+        Args:
+            configurations: of trials with results.
+
+        Returns:
+            A number per configuration, in the units of the only objective; None without a model, or
+            if results seem to be exact. Must not change what any other call returns.
+        """
+        del configurations
+        return None
 
     def prepare_parameters(self) -> None:  # noqa: B027 - optional callback
         """Compute the next proposal in advance, while trials run.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from nni.hpo.base import FAILED, Tuner, generate
+from nni.hpo.base import EARLY_STOPPED, FAILED, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import checked_optimize_mode, scalar_metric
 from nni.hpo.registry.arguments import Mode
@@ -33,7 +33,7 @@ except ImportError as error:
 
 __all__ = ["NNISampler", "OptunaTuner", "optuna_samples", "optuna_search_space", "to_optuna"]
 
-_EVENTS = {TrialState.FAIL: FAILED, TrialState.PRUNED: "EARLY_STOPPED"}
+_EVENTS = {TrialState.FAIL: FAILED, TrialState.PRUNED: EARLY_STOPPED}
 """Events of `Tuner.trial_end` for the states of trials that have no result."""
 
 
@@ -288,7 +288,10 @@ class NNISampler(BaseSampler):
                     number, proposed, values[0], trial_job_id=job, customized=False
                 )
             event = _EVENTS.get(state)
-            ending = {"event": event} if event else {}
+            ending: dict[str, Any] = {"event": event} if event else {}
+            steps = trial.intermediate_values
+            if steps and self._tuner.learns_stopped:
+                ending["intermediate"] = [steps[step] for step in sorted(steps)]
             self._tuner.trial_end(number, succeeded, trial_job_id=job, **ending)
 
     def _tuner_of(self, study: optuna.Study, space: dict[str, BaseDistribution]) -> Tuner:

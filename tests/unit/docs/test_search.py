@@ -21,7 +21,7 @@ def test_python_examples_run() -> None:
     for block in blocks("python"):
         exec(compile(block, "docs/search.md", "exec", dont_inherit=True), names)
 
-    assert len(blocks("python")) == 7
+    assert len(blocks("python")) == 9
 
 
 def test_yaml_examples_are_read() -> None:

@@ -69,6 +69,7 @@ _DIGESTED: Final = {
     "metric": ("metric",),
     "trial_end": ("end",),
     "import_data": ("data",),
+    "import_curves": ("curves",),
     "update_search_space": ("search_space",),
     "add_customized": ("parameter_id", "parameters"),
 }
@@ -284,6 +285,8 @@ class CommandLoop:
                     algorithm.record(parameter_id, parameters)
         elif operation == "import_data":
             algorithm.import_data(command["data"], own=command.get("own", False))
+        elif operation == "import_curves":
+            algorithm.import_curves(command["curves"])
         elif operation == "update_search_space":
             algorithm.update_search_space(command["search_space"])
         elif operation == "add_customized":

@@ -78,6 +78,18 @@ class Scalarizer:
             return [TunerResult(parameters, self._own(value))]
         return self._limited(parameters, value)
 
+    def tuner_intermediates(self, reports: list[JsonValue]) -> list[JsonValue]:
+        """Return intermediate results as the tuner receives them; empty if they have no number.
+
+        Args:
+            reports: of a trial, oldest first.
+        """
+        if self.vector:
+            return reports
+        if self.objectives.several or self.objectives.limits:
+            return []  # the loss of a result depends on others
+        return [self._own(report) for report in reports]
+
     def _own(self, value: JsonValue) -> JsonValue:
         metric = self.objectives.items[0].metric
         return value if metric == DEFAULT_METRIC else part_of(value, metric)

@@ -105,8 +105,23 @@ class AdvisorSearch:
                 raise NoMoreTrialError("the advisor has no more trials")
             raise NoMoreTrialError("the advisor waits for results of open trials; tell them first")
 
-    def tell(self, trial: int, value: JsonValue, *, stopped: bool = False) -> None:
-        """Report the result of a trial; None for one that failed, or was `stopped` early."""
+    def tell(
+        self,
+        trial: int,
+        value: JsonValue,
+        *,
+        stopped: bool = False,
+        intermediate: Sequence[JsonValue] = (),
+    ) -> None:
+        """Report the result of a trial; None for one that failed, or was `stopped` early.
+
+        Args:
+            trial: its id.
+            value: its result.
+            stopped: whether it was stopped early.
+            intermediate: ignored; the advisor got each intermediate result from `should_stop`.
+        """
+        del intermediate
         with _connection_lock:
             opened, number = self._open.pop(trial)
             self._monitor.tell(opened.parameters, value, self._space)

@@ -381,7 +381,14 @@ class DefineByRunStudy(ResultTable):
             self._ranges[name] = values
             return parameters[name]
 
-    def tell(self, trial: StudyTrial | int, value: JsonValue, *, stopped: bool = False) -> None:
+    def tell(
+        self,
+        trial: StudyTrial | int,
+        value: JsonValue,
+        *,
+        stopped: bool = False,
+        intermediate: Sequence[JsonValue] = (),
+    ) -> None:
         """Report the result of a trial.
 
         Args:
@@ -389,6 +396,7 @@ class DefineByRunStudy(ResultTable):
             value: a number, a dict whose `default` is one, or a dict with all objectives; None for
                 a failed trial.
             stopped: whether a trial without a value was stopped early, see `Study.tell`.
+            intermediate: its intermediate results, see `Study.tell`.
 
         Raises:
             ValueError: the trial is not open, or the tuner does not support a hyperparameter.
@@ -411,7 +419,7 @@ class DefineByRunStudy(ResultTable):
             elif self._inner is None:
                 return
             elif opened.asked is not None and opened.generation == self._generation:
-                self._inner.tell(opened.asked.id, value, stopped=stopped)
+                self._inner.tell(opened.asked.id, value, stopped=stopped, intermediate=intermediate)
             elif teaches:
                 self._import(self._inner, opened.trial, value)
 

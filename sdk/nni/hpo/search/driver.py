@@ -100,6 +100,13 @@ class AlgorithmDriver(Protocol):
             own: whether the samples are of this experiment, from before it was resumed.
         """
 
+    def import_curves(self, curves: list[dict[str, Any]]) -> None:
+        """Pass what earlier trials of this experiment have shown; report and skip exceptions.
+
+        Args:
+            curves: see `Tuner.import_curves`.
+        """
+
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """Process a trial that the user added; exceptions are reported and skipped."""
 

@@ -77,7 +77,14 @@ class Search(Protocol):
         """
         ...
 
-    def tell(self, trial: int, value: JsonValue, *, stopped: bool = False) -> None:
+    def tell(
+        self,
+        trial: int,
+        value: JsonValue,
+        *,
+        stopped: bool = False,
+        intermediate: Sequence[JsonValue] = (),
+    ) -> None:
         """Report the result of a trial; None for one that failed, or was `stopped` early."""
         ...
 
@@ -367,7 +374,12 @@ class EvaluationLoop:
     def _finish(self, record: TrialRecord) -> TrialRecord:
         succeeded = record.status == "SUCCEEDED"
         stopped = record.status == "EARLY_STOPPED"
-        self._search.tell(record.id, record.result if succeeded else None, stopped=stopped)
+        self._search.tell(
+            record.id,
+            record.result if succeeded else None,
+            stopped=stopped,
+            intermediate=record.intermediate,
+        )
         self._evaluation.early_stopper.end(record.id, success=succeeded)
         if record.error is not None:
             name = type(record.error).__name__

@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, Literal, TypeAlias, get_args
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from nni.hpo.base import DEFERRED, FAILED, Resumable, StartLater, Tuner, generate, samples
 from nni.hpo.json_value import JsonValue
@@ -111,6 +111,8 @@ class ManagedTuner(Tuner):
 
     The wrapped tuner has ids of its own, since a rejected duplicate uses an id without a trial.
     """
+
+    learns_stopped: ClassVar[bool] = True
 
     def __init__(self, tuner: Tuner, plan: SearchPlan, seed: int | None) -> None:
         self._tuner = tuner
@@ -231,7 +233,17 @@ class ManagedTuner(Tuner):
                 self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Close an open trial; tell the tuner of its own ones, and if others fail."""
+        """Close an open trial; tell the tuner of its own ones, and if others fail.
+
+        Args:
+            parameter_id: of the trial.
+            success: whether it has completed.
+            **kwargs: see `Tuner.trial_end`; `intermediate` as the trial has reported it.
+        """
+        reports = kwargs.pop("intermediate", None)
+        if self._tuner.learns_stopped and isinstance(reports, list):
+            shown = self._scalarizer.tuner_intermediates(reports)
+            kwargs |= {"intermediate": shown} if shown else {}
         trial = self._open.pop(parameter_id, None)
         if trial is None:
             return  # duplicate report
@@ -258,6 +270,31 @@ class ManagedTuner(Tuner):
             self._first = deque(c for c in self._first if configuration_hash(c) != key)
             tuner_results += self._scalarizer.tuner_results(sample.parameter, sample.value)
         self._import_results(tuner_results)
+
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        """Pass curves of earlier trials to a tuner that learns from stopped ones."""
+        if not self._tuner.learns_stopped:
+            return
+        own = self._scalarizer.tuner_intermediates
+        self._tuner.import_curves(
+            [
+                {
+                    "parameter": curve["parameter"],
+                    "value": None if curve["value"] is None else value,
+                    "intermediate": shown,
+                }
+                for curve in curves
+                if (shown := own(curve["intermediate"]))
+                for value in own([curve["value"]])
+            ]
+        )
+
+    def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
+        """Return the tuner's expected results, where there is one objective without limits."""
+        objectives = self._plan.objectives
+        if objectives.several or objectives.limits:
+            return None
+        return self._tuner.expected_results(configurations)
 
     def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
         """Import the results of this search from before its interruption.

@@ -32,7 +32,7 @@ from nni.hpo.search.evaluation import (
     deadline,
 )
 from nni.hpo.search.managed_tuner import DuplicatePolicy
-from nni.hpo.search.outcomes import StudyTrial
+from nni.hpo.search.outcomes import Recommendation, StudyTrial
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.study import Study
 from nni.hpo.search.trial_table import Row, data_frame, html_table, trial_columns
@@ -57,7 +57,8 @@ class OptimizeResult:
     """Configuration of the incumbent; None with several objectives."""
 
     best_value: float
-    """Value of the incumbent; NaN with several objectives."""
+    """Value of the incumbent as it was measured; NaN with several objectives. Under noise it is a
+    lucky one; see `recommended`."""
 
     trials: tuple[TrialRecord, ...]
     """All finished trials, in the order of `ask`."""
@@ -73,6 +74,9 @@ class OptimizeResult:
 
     interrupted: bool = False
     """True if Ctrl-C ended the search; the trials are those that had finished."""
+
+    recommended: Recommendation | None = None
+    """See `Study.recommended`; None with several objectives, an advisor, or without a space."""
 
     def to_dataframe(self) -> Any:  # noqa: ANN401 - of pandas, which need not be installed
         """Return the trials as a table of pandas, with a row each.
@@ -132,8 +136,8 @@ def optimize(  # noqa: PLR0913 - documented signature
             means the signature of the objective itself, or what it suggests.
         tuner: name or object, see `Study`.
         tuner_args: further arguments of a named tuner.
-        assessor: name or object; stops trials of generator objectives early, which give the tuner
-            no result.
+        assessor: name or object; stops trials of generator objectives early, of which the tuner
+            learns an estimated result.
         advisor: name or object, instead of tuner and assessor. Configurations have further keys of
             the advisor, such as `TRIAL_BUDGET`; the folders of `load_checkpoint_dir` and
             `save_checkpoint_dir` exist until `optimize` returns.
@@ -408,4 +412,15 @@ def _result(
     value = math.nan
     if not objectives.several:
         parameters, value = search.best_parameters, search.best_value
-    return OptimizeResult(parameters, value, records, front, search.stopped_because, explanation)
+    recommended = None
+    if isinstance(search, Study) and not objectives.several:
+        recommended = search.recommended
+    return OptimizeResult(
+        parameters,
+        value,
+        records,
+        front,
+        search.stopped_because,
+        explanation,
+        recommended=recommended,
+    )

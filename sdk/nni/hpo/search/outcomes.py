@@ -1,6 +1,7 @@
 """Trials of a search in one process, their results, the incumbent and the Pareto front."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,29 @@ class FrontPoint:
     """Value of each objective, by metric."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Trial whose configuration is to be used, with its expected or measured value.
+
+    Examples:
+        >>> from nni.hpo import Study
+        >>> space = {"x": {"_type": "choice", "_value": [1, 2]}}
+        >>> study = Study(space, tuner="GridSearch")
+        >>> for _ in range(2):
+        ...     trial = study.ask()
+        ...     study.tell(trial, trial.parameters["x"])
+        >>> study.recommended.value, study.recommended.measured
+        (1.0, True)
+    """
+
+    trial: StudyTrial
+    """One of the trials with a result."""
+    value: float
+    """Expected value of the objective, or the measured one."""
+    measured: bool
+    """True if `value` was measured; False if a model of noisy results expects it."""
+
+
 class Outcomes:
     """Results of a search in the order of `tell`, with the incumbent.
 
@@ -128,6 +152,30 @@ class Outcomes:
             raise ValueError("no trial has been told a finite value yet")
         loss, trial = self._best
         return (-loss if self._objectives.items[0].mode == "maximize" else loss), trial
+
+    def recommended(
+        self, expected: Callable[[list[JsonValue]], list[float] | None]
+    ) -> Recommendation:
+        """Return the trial of the best expected value; the incumbent if nothing is expected.
+
+        Args:
+            expected: returns expected values of configurations, or None.
+
+        Raises:
+            ValueError: as of `best`.
+        """
+        value, trial = self.best()
+        trials = [
+            one
+            for one, report in self.results
+            if self._objectives.losses(report) is not None and self._objectives.excess(report) == 0
+        ]
+        values = expected([one.parameters for one in trials])
+        if values is None:
+            return Recommendation(trial, value, measured=True)
+        chosen = min if self._objectives.items[0].mode == "minimize" else max
+        place = chosen(range(len(values)), key=values.__getitem__)
+        return Recommendation(trials[place], values[place], measured=False)
 
     def front(self) -> list[FrontPoint]:
         """Return the non-dominated trials, in the order of `tell`.

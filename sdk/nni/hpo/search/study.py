@@ -9,13 +9,19 @@ from threading import Lock
 from typing import Any
 
 from nni.errors import NoMoreTrialError
-from nni.hpo.base import FAILED, Resumable, Tuner, generate
+from nni.hpo.base import EARLY_STOPPED, FAILED, Resumable, Tuner, generate
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import Objectives, checked_optimize_mode, objectives_of, require_numbers
 from nni.hpo.registry.factory import create
 from nni.hpo.search.earlier_results import EarlierResults, samples_of
 from nni.hpo.search.managed_tuner import DuplicatePolicy, ManagedTuner, SearchPlan, managed
-from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial, checked_attribute
+from nni.hpo.search.outcomes import (
+    FrontPoint,
+    Outcomes,
+    Recommendation,
+    StudyTrial,
+    checked_attribute,
+)
 from nni.hpo.search.stopping_rules import StoppingRule
 from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
@@ -175,7 +181,14 @@ class Study(ResultTable):
             attached = self._open[trial_id].user_attrs
             return StudyTrial(trial_id, deepcopy(parameters), self._typed, attached)
 
-    def tell(self, trial: StudyTrial | int, value: JsonValue, *, stopped: bool = False) -> None:
+    def tell(
+        self,
+        trial: StudyTrial | int,
+        value: JsonValue,
+        *,
+        stopped: bool = False,
+        intermediate: Sequence[JsonValue] = (),
+    ) -> None:
         """Report the result of a trial.
 
         Args:
@@ -184,6 +197,9 @@ class Study(ResultTable):
                 a failed trial.
             stopped: whether a trial without a value was stopped early: then it has not failed, and
                 teaches nothing about where trials fail.
+            intermediate: its intermediate results, oldest first. Those of a stopped trial are
+                compared with those of completed ones: a tuner with `learns_stopped` estimates its
+                final result.
 
         Raises:
             ValueError: the trial is not open: unknown, or its result was told.
@@ -196,7 +212,7 @@ class Study(ResultTable):
             opened = self._open.pop(trial_id, None)
             if opened is None:
                 raise ValueError(f"trial must be open, got id {trial_id!r}: unknown or told before")
-            self._learn(opened, value, stopped=stopped)
+            self._learn(opened, value, stopped=stopped, intermediate=intermediate)
 
     def add_trial(
         self,
@@ -273,14 +289,23 @@ class Study(ResultTable):
         """
         self.user_attrs[key] = checked_attribute(key, value)
 
-    def _learn(self, trial: StudyTrial, value: JsonValue, *, stopped: bool) -> None:
+    def _learn(
+        self,
+        trial: StudyTrial,
+        value: JsonValue,
+        *,
+        stopped: bool,
+        intermediate: Sequence[JsonValue],
+    ) -> None:
         if value is not None:
             self._tuner.receive_trial_result(
                 trial.id, trial.parameters, value, trial_job_id=str(trial.id), customized=False
             )
             self._outcomes.add(trial, value)
-        event = "EARLY_STOPPED" if stopped else FAILED
+        event = EARLY_STOPPED if stopped else FAILED
         ending: dict[str, JsonValue] = {} if value is not None else {"event": event}
+        if intermediate:
+            ending["intermediate"] = list(intermediate)
         self._tuner.trial_end(trial.id, value is not None, trial_job_id=str(trial.id), **ending)
 
     def state(self) -> dict[str, JsonValue]:
@@ -349,12 +374,27 @@ class Study(ResultTable):
 
     @property
     def best_value(self) -> float:
-        """Value of the incumbent: the best feasible result.
+        """Value of the incumbent: the best feasible result as it was measured.
+
+        Under noise it is a lucky one; see `recommended`.
 
         Raises:
             ValueError: there is no feasible finite result, or there are several objectives.
         """
         return self._outcomes.best()[0]
+
+    @property
+    def recommended(self) -> Recommendation:
+        """The trial that the tuner's model expects to be best, where results are noisy.
+
+        It is the incumbent, with its measured value, where results seem to be exact, or the tuner
+        has no such model: `auto` and `GPTuner` have one, with one objective and no limits.
+
+        Raises:
+            ValueError: there is no feasible finite result, or there are several objectives.
+        """
+        with self._lock, one_blas_thread():
+            return self._outcomes.recommended(self._tuner.expected_results)
 
     @property
     def best_trial(self) -> StudyTrial:

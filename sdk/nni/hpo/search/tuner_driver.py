@@ -154,6 +154,8 @@ class TunerDriver:
 
     def trial_end(self, command: TrialEndCommand) -> None:
         """Tell tuner and assessor that a trial ended, and forget its metrics and configuration."""
+        history = self._histories.get(command.trial_id)
+        shown = history is not None and getattr(self._tuner, "learns_stopped", False)
         if not command.customized:
             self._guard.call(
                 "trial_end",
@@ -162,6 +164,7 @@ class TunerDriver:
                 command.success,
                 trial_job_id=command.trial_id,
                 **({} if command.success else {"event": command.event}),
+                **({"intermediate": list(history.values)} if history and shown else {}),
             )
         if self._assessor is not None:
             self._guard.call(
@@ -176,6 +179,11 @@ class TunerDriver:
         self._provenance.imported(data)
         resume = getattr(self._tuner, "resume_search", None) if own else None
         self._guard.call("import_data", resume or self._tuner.import_data, data)
+
+    def import_curves(self, curves: list[dict[str, Any]]) -> None:
+        """Pass curves of earlier trials to a tuner that learns from stopped ones."""
+        if getattr(self._tuner, "learns_stopped", False):
+            self._guard.call("import_curves", self._tuner.import_curves, curves)
 
     def add_customized(self, parameter_id: int, parameters: object) -> None:
         """See `AlgorithmDriver`; tuners ignore such trials."""

@@ -39,6 +39,14 @@ class DelegatingTuner(Tuner):
         """See the base. Samples outside the space or without finite values are skipped."""
         self._search.import_data(data)
 
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        """Pass curves of earlier trials to the chosen tuner."""
+        self._search.import_curves(curves)
+
+    def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
+        """Return the expected results of the chosen tuner; None if it has none."""
+        return self._search.expected_results(configurations)
+
     def state(self) -> dict[str, JsonValue]:
         """Return the state of the chosen tuner.
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import numpy as np
 
 from nni.hpo.arrays import Floats
-from nni.hpo.base import FAILED, Tuner, samples
+from nni.hpo.base import EARLY_STOPPED, FAILED, Tuner, samples
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key, vector_keys
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.models.feasibility import (
@@ -21,6 +21,7 @@ from nni.hpo.models.feasibility import (
     FeasibilityModel,
     accepted,
 )
+from nni.hpo.models.learning_curves import LearningCurves, plain_losses
 from nni.hpo.objectives import checked_optimize_mode, is_numeric, loss_of
 from nni.hpo.space.domains import Space
 from nni.hpo.space.parser import place
@@ -70,7 +71,8 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
 
     A running trial's configuration is not proposed again while there is another one; nor is an
     observed or failed one, unless the subclass measures it again. A trial that failed, or whose
-    result is no finite number, teaches the probability of success.
+    result is no finite number, teaches the probability of success. A trial that was stopped early
+    has an estimated loss, where there is a single one; see `learning_curves`.
 
     Args:
         algorithm: name of the tuner, for messages.
@@ -80,6 +82,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
     """
 
     imports_failures: ClassVar[bool] = True
+    learns_stopped: ClassVar[bool] = True
 
     prepares: ClassVar[bool] = False
     """True if choosing a vector changes nothing but the generators and the state of the model, so
@@ -104,6 +107,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._failed: list[_Failed] = []
         self._feasibility_model = FeasibilityModel(self._space.feature_axes)
         self._running: dict[int, Floats] = {}
+        self._curves = LearningCurves()
         self._prepared: _Prepared | None = None
 
     def update_search_space(self, search_space: JsonValue) -> None:
@@ -137,16 +141,30 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         """Remove a trial from the running ones; learn its loss, or that it has no number."""
         del kwargs
         self._remove_running(parameter_id)
+        loss = self._loss_of_report(value)
+        if isinstance(loss, float):
+            self._curves.finish(parameter_id, loss)
         self._learn_report(parameters, value)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; learn a failure."""
+        """Process the end of a trial; learn a failure, or the estimated loss of a stopped one.
+
+        Args:
+            parameter_id: of the trial.
+            success: whether it has completed.
+            **kwargs: `event` and `intermediate`, see `Tuner.trial_end`.
+        """
         del success
         vector = self._running.get(parameter_id)
         self._remove_running(parameter_id)
-        # A trial that no longer counts as running has a result.
-        if vector is not None and kwargs.get("event") == FAILED:
+        losses = self._intermediate_losses(kwargs.get("intermediate"))
+        self._curves.end(parameter_id, losses)
+        if vector is None:
+            return  # it has a result
+        if kwargs.get("event") == FAILED:
             self._learn_failure(self._space.decode(vector))
+        elif kwargs.get("event") == EARLY_STOPPED:
+            self._learn_stopped(self._space.decode(vector), losses)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Learn each sample, NaN as a failure; skip those outside the space or without a number."""
@@ -159,6 +177,17 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
                 )
             else:
                 self._learn_report(sample.parameter, sample.value)
+
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        """Learn the estimated losses of earlier trials that were stopped."""
+        for curve in curves:
+            losses = self._intermediate_losses(curve["intermediate"])
+            if curve["value"] is None:
+                self._learn_stopped(curve["parameter"], losses)
+                continue
+            loss = self._loss_of_report(curve["value"])
+            if isinstance(loss, float):
+                self._curves.complete(losses, loss)
 
     def state(self) -> dict[str, JsonValue]:
         """Return random states, observations, running trials and the model's state as JSON.
@@ -174,6 +203,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             "running": [
                 [number, configuration] for number, configuration in self._running_configurations()
             ],
+            "curves": self._curves.state(),
             "model": self._model_state(),
         }
 
@@ -188,6 +218,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         self._reset_model()
         # States of older versions have no failed trials.
         self._restore_trials(state["observed"], state["running"], state.get("failed", []))
+        self._curves.load_state(state.get("curves", [[], []]))
         self._load_model_state(state["model"])
 
     @abstractmethod
@@ -284,6 +315,18 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             self._learn_failure(configuration)
         else:
             self._learn(configuration, loss)
+
+    def _intermediate_losses(self, reports: object) -> list[float | None]:
+        """Return the losses of intermediate results; empty if there are none to compare."""
+        if not isinstance(reports, list):
+            return []
+        return plain_losses(map(self._loss_of_report, reports))
+
+    def _learn_stopped(self, configuration: JsonValue, losses: list[float | None]) -> None:
+        """Learn the estimated loss of a stopped trial, if it can be compared with others."""
+        estimate: Any = self._curves.estimate(losses)  # Any: several losses have no curves
+        if estimate is not None:
+            self._learn(configuration, estimate)
 
     def _learn(self, configuration: JsonValue, loss: LossT) -> None:
         placed = self._placed(configuration)

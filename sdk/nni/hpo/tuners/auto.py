@@ -61,6 +61,7 @@ class AutoTuner(DelegatingTuner):
 
     multi_objective: ClassVar[bool] = True
     imports_failures: ClassVar[bool] = True
+    learns_stopped: ClassVar[bool] = True
 
     _search: GPSearch | OutcomeSearch
 

@@ -100,10 +100,12 @@ class CmaEs(ModelBasedTuner[float]):
         self._result_of = None
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Close a trial; one without a result enters its generation with an infinite loss."""
+        """Close a trial; one without a loss enters its generation with an infinite one."""
+        solution = self._result_of = self._drawn_solutions.pop(parameter_id, None)
+        known = len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
-        solution = self._drawn_solutions.pop(parameter_id, None)
-        if solution is not None:
+        self._result_of = None
+        if solution is not None and len(self._losses) == known:
             self._update(solution, math.inf)
 
     def _add(self, configuration: JsonValue, placed: Mapping[str, JsonValue], loss: float) -> None:

@@ -92,6 +92,7 @@ class GPTuner(DelegatingTuner):
 
     multi_objective: ClassVar[bool] = True
     imports_failures: ClassVar[bool] = True
+    learns_stopped: ClassVar[bool] = True
 
     _search: GPSearch | OutcomeSearch
 

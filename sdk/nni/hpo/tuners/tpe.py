@@ -32,10 +32,11 @@ from typing import Annotated, ClassVar, Final
 
 import numpy as np
 
-from nni.hpo.base import FAILED, Tuner, samples
+from nni.hpo.base import EARLY_STOPPED, FAILED, Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
 from nni.hpo.models.feasibility import THINNED, accepted
+from nni.hpo.models.learning_curves import LearningCurves
 from nni.hpo.objectives import Objectives, is_numeric, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed, fields_of
 from nni.hpo.registry.declaration import algorithm
@@ -147,6 +148,7 @@ class TPETuner(Tuner):
 
     multi_objective: ClassVar[bool] = True
     imports_failures: ClassVar[bool] = True
+    learns_stopped: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -173,6 +175,7 @@ class TPETuner(Tuner):
         self._levels: tuple[Level, ...] = ()
         self._forget()
         self._running: dict[int, _Running] = {}
+        self._curves = LearningCurves()
 
     def set_objectives(self, objectives: Objectives) -> None:
         """Set the objectives; called before the first space, if `multi_objective` is true."""
@@ -201,15 +204,29 @@ class TPETuner(Tuner):
         """Remove a trial from the running ones; learn its outcome, or that it has none."""
         del kwargs
         self._running.pop(parameter_id, None)
-        self._learn(parameters, self._outcome(value))
+        outcome = self._outcome(value)
+        if outcome is not None and self._has_curves:
+            self._curves.finish(parameter_id, outcome.losses[0])
+        self._learn(parameters, outcome)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; learn a failure."""
+        """Process the end of a trial; learn a failure, or the estimated loss of a stopped one.
+
+        Args:
+            parameter_id: of the trial.
+            success: whether it has completed.
+            **kwargs: `event` and `intermediate`, see `Tuner.trial_end`.
+        """
         del success
         trial = self._running.pop(parameter_id, None)
-        # A trial that no longer counts as running has a result.
-        if trial is not None and kwargs.get("event") == FAILED:
+        losses = self._intermediate_losses(kwargs.get("intermediate"))
+        self._curves.end(parameter_id, losses)
+        if trial is None:
+            return  # it has a result
+        if kwargs.get("event") == FAILED:
             self._learn(trial.configuration, None)
+        elif kwargs.get("event") == EARLY_STOPPED:
+            self._learn_stopped(trial.configuration, losses)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         """Learn each sample, NaN as a failure; skip those outside the space or without a number."""
@@ -219,6 +236,16 @@ class TPETuner(Tuner):
                 _logger.warning("TPE skips an imported sample without a number: %.200r", sample)
             else:
                 self._learn(sample.parameter, outcome)
+
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        """Learn the estimated losses of earlier trials that were stopped."""
+        for curve in curves:
+            losses = self._intermediate_losses(curve["intermediate"])
+            outcome = self._outcome(curve["value"])
+            if curve["value"] is None:
+                self._learn_stopped(curve["parameter"], losses)
+            elif outcome is not None:
+                self._curves.complete(losses, outcome.losses[0])
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
         """Return a configuration without registering a trial for it.
@@ -257,6 +284,7 @@ class TPETuner(Tuner):
             "observed": [[known, _to_json(outcome)] for known, outcome in self._observed],
             "failed": [[configuration, place] for configuration, place in self._failed],
             "running": [[key, trial.configuration] for key, trial in self._running.items()],
+            "curves": self._curves.state(),
         }
 
     def load_state(self, state: dict[str, JsonValue]) -> None:
@@ -273,6 +301,7 @@ class TPETuner(Tuner):
         ]
         # States of older versions have no failed trials.
         self._recall(known, state["running"], state.get("failed", []))
+        self._curves.load_state(state.get("curves", [[], []]))
 
     def load_draws(self, state: dict[str, JsonValue]) -> None:
         """Restore the random state of a state; observations stay.
@@ -323,6 +352,24 @@ class TPETuner(Tuner):
             return None
         # Infinite: a metric with a limit is missing. JSON has no infinity.
         return Outcome(losses, min(self._objectives.excess(value), sys.float_info.max))
+
+    @property
+    def _has_curves(self) -> bool:
+        """True if intermediate results can be compared: of one objective without limits."""
+        return not (self._objectives.several or self._objectives.limits)
+
+    def _intermediate_losses(self, reports: object) -> list[float | None]:
+        """Return the losses of intermediate results; empty if there are none to compare."""
+        if not isinstance(reports, list) or not self._has_curves:
+            return []
+        found = map(self._objectives.losses, reports)
+        return [None if losses is None else losses[0] for losses in found]
+
+    def _learn_stopped(self, configuration: JsonValue, losses: list[float | None]) -> None:
+        """Learn the estimated loss of a stopped trial, if it can be compared with others."""
+        estimate = self._curves.estimate(losses)
+        if estimate is not None:
+            self._learn(configuration, Outcome((estimate,)))
 
     def _learn(self, configuration: JsonValue, outcome: Outcome | None) -> None:
         """Record a trial that lies in the space; None for the outcome of a failed one."""

@@ -96,10 +96,8 @@ def _body(command: commands.Command, *, eager: bool) -> dict[str, Any]:
             return _metric(command)
         case commands.TellEnd(_, trial_id, parameter_id, state, customized):
             return {"op": "trial_end", "end": (trial_id, parameter_id, state, customized)}
-        case commands.ImportData():
-            return {"op": "import_data", "data": _plain(command.data)}
-        case commands.ImportTrials():
-            return _import_trials(command)
+        case commands.ImportData() | commands.ImportTrials() | commands.ImportCurves():
+            return _import(command)
         case commands.UpdateSearchSpace():
             return {"op": "update_search_space", "search_space": _plain(command.search_space)}
         case commands.AddCustomized():
@@ -184,12 +182,36 @@ def _metric(command: commands.TellMetric) -> dict[str, Any]:
     }
 
 
+def _import(
+    command: commands.ImportData | commands.ImportTrials | commands.ImportCurves,
+) -> dict[str, Any]:
+    match command:
+        case commands.ImportData():
+            return {"op": "import_data", "data": _plain(command.data)}
+        case commands.ImportTrials():
+            return _import_trials(command)
+        case commands.ImportCurves():
+            return _import_curves(command)
+
+
 def _import_trials(command: commands.ImportTrials) -> dict[str, Any]:
     samples = [
         {"parameter": _plain(parameters), "value": _plain(value)}
         for parameters, value in command.samples
     ]
     return {"op": "import_data", "data": samples, "own": True}
+
+
+def _import_curves(command: commands.ImportCurves) -> dict[str, Any]:
+    curves = [
+        {
+            "parameter": _plain(curve.parameters),
+            "value": None if curve.final is None else _plain(curve.final[0]),
+            "intermediate": [_plain(value) for value in curve.intermediates],
+        }
+        for curve in command.curves
+    ]
+    return {"op": "import_curves", "curves": curves}
 
 
 def _suggestions(items: list[Any]) -> tuple[Suggestion, ...]:

@@ -9,6 +9,7 @@ nothing is drawn twice and nothing is reported twice.
 from dataclasses import dataclass, replace
 
 from svc_dispatcher.domain import answers, commands, events
+from svc_dispatcher.domain.past_curves import PastCurves
 from svc_dispatcher.domain.values import (
     ExperimentSetup,
     Payload,
@@ -54,6 +55,7 @@ class AlgorithmState:
         self._promised = 0
         self._trials: dict[str, _Trial] = {}
         self._past: list[Payload | list[tuple[Payload, Payload]]] = []
+        self._past_curves = PastCurves()
         self._recorded: dict[str, tuple[tuple[int, Payload], ...]] = {}
         self._recorded_late: dict[int, Payload] = {}
         self._sent: dict[str, tuple[Suggestion, ...]] = {}
@@ -125,6 +127,7 @@ class AlgorithmState:
         for command in collected:
             self._add_command(command)
         self._past.clear()
+        self._past_curves.clear()
         for trial in self._trials.values():
             trial.parameters = trial.final = None
 
@@ -210,6 +213,9 @@ class AlgorithmState:
                 self._commands.append(commands.ImportTrials(position, tuple(data)))
             else:
                 self._commands.append(commands.ImportData(position, data))
+        curves = self._past_curves.found()
+        if any(curve.final is None for curve in curves):
+            self._commands.append(commands.ImportCurves(position, curves))
 
     def _trials_requested(self, position: Position, event: events.TrialsRequested) -> None:
         self._unanswered.add(event.request_id)
@@ -266,6 +272,8 @@ class AlgorithmState:
             return  # of an earlier generation
         if event.final and not self._live:
             trial.final = (event.value,)
+        if not (event.final or self._live or trial.customized) and self.setup.stops_early:
+            self._past_curves.report(event.trial_id, event.attempt, event.value)
         if event.final or self.setup.wants_intermediate:
             self._commands.append(
                 commands.TellMetric(
@@ -290,6 +298,7 @@ class AlgorithmState:
             return
         if not self._live:
             self._keep_result(trial)
+            self._past_curves.end(event.trial_id, trial.parameters, event.state, trial.final)
         self._commands.append(
             commands.TellEnd(
                 position, event.trial_id, trial.parameter_id, event.state, trial.customized

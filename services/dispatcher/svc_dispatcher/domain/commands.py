@@ -101,6 +101,27 @@ class ImportTrials:
 
 
 @dataclass(frozen=True, slots=True)
+class PastCurve:
+    """Trial of an earlier generation that has reported intermediate results."""
+
+    parameters: Payload
+    final: tuple[Payload] | None
+    """Its result; None if it was stopped early."""
+    intermediates: tuple[Payload, ...]
+    """Oldest first, of its last attempt; at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCurves:
+    """Command to a host: learn what trials of earlier generations showed before they ended."""
+
+    urgent: ClassVar[bool] = False
+
+    position: Position
+    curves: tuple[PastCurve, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateSearchSpace:
     """Command to a host: replace the search space."""
 
@@ -129,6 +150,7 @@ Command: TypeAlias = (
     | TellEnd
     | ImportData
     | ImportTrials
+    | ImportCurves
     | UpdateSearchSpace
     | AddCustomized
 )

@@ -63,6 +63,12 @@ class ExperimentSetup:
         external = self.tuner is not None and bool(self.tuner.server_address)
         return self.assessor is not None or self.advisor is not None or external
 
+    @property
+    def stops_early(self) -> bool:
+        """True if an assessor stops trials of a tuner in this process's host."""
+        hosted = self.tuner is not None and not self.tuner.server_address
+        return hosted and self.assessor is not None
+
     def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
         """Return the setup with new folders of experiment and code; class folders move along.
 

@@ -145,6 +145,16 @@ class GPSearch(ModelBasedTuner[float]):
         """Learn a result; adapt the trust region by whether it improved the incumbent."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().receive_trial_result(parameter_id, parameters, value, **kwargs)
+        self._adapt(parameter_id, best, count)
+
+    def _adapt(self, parameter_id: int, best: float, count: int) -> None:
+        """Adapt to whether a trial that has ended improved the incumbent.
+
+        Args:
+            parameter_id: of the trial.
+            best: least loss before its end.
+            count: number of losses before its end.
+        """
         mode, size = self._proposals.pop(parameter_id, ("design", 0.0))
         if len(self._losses) == count or mode in {"design", "density"}:
             return
@@ -154,9 +164,34 @@ class GPSearch(ModelBasedTuner[float]):
             self._region.record(size, improved=gain > 0)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial."""
+        """Process the end of a trial; a stopped one has improved nothing."""
+        best, count = min(self._losses, default=np.inf), len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
-        self._proposals.pop(parameter_id, None)
+        self._adapt(parameter_id, best, count)
+
+    def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
+        """Return the posterior means of results; None unless the fitted noise is notable.
+
+        Args:
+            configurations: of trials with results, in the space.
+
+        Returns:
+            A number per configuration, by the order of the losses on the scale of the model.
+        """
+        if self._model.gp.hyperparameters is None:
+            return None
+        if self._model.gp.noise_variance() <= NOTABLE_NOISE:
+            return None
+        model = LossModel(self._model.gp.kernel)  # another one: a fit would change proposals
+        model.load_state(self._model.state())
+        losses = np.array(self._losses)
+        fitted = model.update(self._space.features(np.array(self._vectors)), losses)
+        vectors = np.array([self._space.encode(one) for one in configurations])
+        means = fitted.posterior.predict(self._space.features(vectors))[0]
+        targets, losses = np.sort(fitted.targets), np.sort(losses[fitted.kept])
+        expected = np.interp(means, targets, losses)
+        sign = -1.0 if self._objectives.items[0].mode == "maximize" else 1.0
+        return [sign * float(loss) for loss in expected]
 
     def _loss(self, value: JsonValue) -> float | None:
         losses = self._objectives.losses(value)

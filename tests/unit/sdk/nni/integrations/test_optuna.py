@@ -221,3 +221,19 @@ def test_results_are_written_into_a_study_of_optuna() -> None:
     assert study.best_params["x"] == found.best_parameters["x"]
     assert any("model/deep/layers" in trial.params for trial in study.trials)
     assert to_optuna(found, SPACE, optimize_mode="maximize").direction.name == "MAXIMIZE"
+
+
+def test_sampler_learns_what_pruned_trials_have_reported() -> None:
+    sampler: Any = NNISampler("TPE", search_space={"x": FloatDistribution(-1, 1)}, seed=0)
+    study = optuna.create_study(sampler=sampler)
+
+    def pruned(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -1, 1)
+        trial.report(trial.number + 3.0, 10)
+        if trial.number:
+            raise optuna.TrialPruned
+        return x - x + 1.0
+
+    study.optimize(pruned, n_trials=2)
+
+    assert [loss for _, loss in sampler._tuner.state()["observed"]] == [1.0, 2.0]

@@ -113,6 +113,22 @@ COMMANDS = {
         commands.ImportTrials(AT, ((to_value({"x": 1}), to_value(2)),)),
         {"op": "import_data", "data": [{"parameter": {"x": 1}, "value": 2}], "own": True},
     ),
+    "import of curves": (
+        commands.ImportCurves(
+            AT,
+            (
+                commands.PastCurve(to_value({"x": 1}), (to_value(2),), (to_value(3),)),
+                commands.PastCurve(to_value({"x": 2}), None, (to_value(4),)),
+            ),
+        ),
+        {
+            "op": "import_curves",
+            "curves": [
+                {"parameter": {"x": 1}, "value": 2, "intermediate": [3]},
+                {"parameter": {"x": 2}, "value": None, "intermediate": [4]},
+            ],
+        },
+    ),
     "space": (
         commands.UpdateSearchSpace(AT, to_value({})),
         {"op": "update_search_space", "search_space": {}},

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from svc_dispatcher.domain import answers, commands, events
 from svc_dispatcher.domain.algorithm_state import AlgorithmState
 from svc_dispatcher.domain.values import (
@@ -345,3 +347,45 @@ def test_generations_differ_in_their_seeds_and_stay_in_range() -> None:
     assert len(seeds) == 99
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert generation_seed(7, 1) == 7
+
+
+def resumed_after_a_stop(**changes: Any) -> tuple[Position, list[commands.Command]]:
+    """Return the resumption's position, and the commands of the generation after it."""
+    log = Log(**changes)
+    log.add(*answered(0), reported(0, 3, final=False))
+    log.add(reported(0, 1), events.TrialEnded("t0", "SUCCEEDED"))
+    log.add(*answered(1), reported(1, 4, final=False), events.TrialEnded("t1", "EARLY_STOPPED"))
+    log.add(*answered(2), reported(2, 4, final=False))  # the experiment ends first
+    at = log.add(events.ExperimentEnded(), events.AlgorithmRequested(2))
+    return at, log.live()[1:]
+
+
+def test_resumed_algorithm_learns_what_stopped_trials_have_shown() -> None:
+    at, rest = resumed_after_a_stop(assessor=AlgorithmChoice(name="Medianstop"))
+
+    assert rest == [
+        commands.ImportTrials(at, (("p0", 1),)),
+        commands.ImportCurves(
+            at,
+            (commands.PastCurve("p0", (1,), (3,)), commands.PastCurve("p1", None, (4,))),
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {
+            "tuner": AlgorithmChoice(server_address="h:1"),
+            "assessor": AlgorithmChoice(name="Medianstop"),
+        },
+    ],
+    ids=["no assessor", "a tuner elsewhere"],
+)
+def test_intermediate_results_are_not_kept_where_no_assessor_reads_them(
+    changes: dict[str, Any],
+) -> None:
+    at, rest = resumed_after_a_stop(**changes)
+
+    assert rest == [commands.ImportTrials(at, (("p0", 1),))]

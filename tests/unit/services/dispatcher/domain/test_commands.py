@@ -22,6 +22,7 @@ def test_only_commands_with_an_awaited_answer_are_urgent() -> None:
         commands.TellEnd(AT, "t", 0, "FAILED", False),
         commands.ImportData(AT, None),
         commands.ImportTrials(AT, ()),
+        commands.ImportCurves(AT, ()),
         commands.UpdateSearchSpace(AT, None),
         commands.AddCustomized(AT, 0, None),
     ]

@@ -179,6 +179,7 @@ def test_other_commands_reach_the_algorithm() -> None:
         {"op": "metric", "metric": ["t", 1, 0, True, 0, 0.5, False], **position},
         {"op": "trial_end", "end": ["t", 0, "SUCCEEDED", False], **position},
         {"op": "import_data", "data": [], **position},
+        {"op": "import_curves", "curves": [], **position},
         {"op": "recorded", "parameters": [[1, {"x": 0.1}]], **position},
         {"op": "update_search_space", "search_space": "no map", **position},
         {"op": "add_customized", "parameter_id": 2, "parameters": {}, **position},

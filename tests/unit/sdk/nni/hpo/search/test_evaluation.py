@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -55,7 +55,14 @@ class Numbers:
         self.asked += 1
         return StudyTrial(self.asked - 1, self.asked - 1)
 
-    def tell(self, trial: int, value: object, *, stopped: bool = False) -> None:
+    def tell(
+        self,
+        trial: int,
+        value: object,
+        *,
+        stopped: bool = False,
+        intermediate: Sequence[object] = (),
+    ) -> None:
         self.results[trial] = value
 
 

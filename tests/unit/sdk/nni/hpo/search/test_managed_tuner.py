@@ -318,3 +318,59 @@ def test_the_tuner_prepares_unless_points_of_the_user_come_first() -> None:
 def test_unknown_policies_are_refused() -> None:
     with pytest.raises(ValueError, match="duplicates must be one of replicate, resample, reuse"):
         SearchPlan(duplicates="again")  # type: ignore[arg-type] # what a user may write
+
+
+class CurveTuner(RecordingTuner):
+    """Records the intermediate results that it gets."""
+
+    learns_stopped: ClassVar[bool] = True
+
+    def __init__(self, *proposals: int) -> None:
+        super().__init__(*proposals)
+        self.curves: list[dict[str, JsonValue]] = []
+        self.shown: list[tuple[int, JsonValue]] = []
+
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        self.curves = curves
+
+    def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:
+        self.shown.append((parameter_id, kwargs.get("intermediate")))
+
+
+def test_tuner_gets_the_intermediate_results_of_its_objective() -> None:
+    inner = CurveTuner(1, 2)
+    tuner = ready(inner, objectives=objectives_of({"a": "minimize"}))
+    generate(tuner, [0, 1])
+
+    tuner.trial_end(0, False, event="EARLY_STOPPED", intermediate=[{"a": 3, "b": 4}])
+    tuner.trial_end(1, False, event="EARLY_STOPPED")
+
+    assert inner.shown == [(0, [3]), (1, None)]
+
+
+def test_curves_of_earlier_trials_are_those_of_the_objective() -> None:
+    inner = CurveTuner()
+    tuner = ready(inner, objectives=objectives_of({"a": "minimize"}))
+
+    tuner.import_curves(
+        [
+            {"parameter": {"x": 1}, "value": {"a": 1, "b": 0}, "intermediate": [{"a": 3, "b": 0}]},
+            {"parameter": {"x": 2}, "value": None, "intermediate": [{"a": 4}]},
+        ]
+    )
+
+    assert inner.curves == [
+        {"parameter": {"x": 1}, "value": 1, "intermediate": [3]},
+        {"parameter": {"x": 2}, "value": None, "intermediate": [4]},
+    ]
+
+
+def test_tuner_that_learns_nothing_from_stops_gets_no_curves() -> None:
+    class Other(CurveTuner):
+        learns_stopped: ClassVar[bool] = False
+
+    inner = Other()
+
+    ready(inner).import_curves([{"parameter": {"x": 1}, "value": None, "intermediate": [4]}])
+
+    assert inner.curves == []

@@ -15,6 +15,7 @@ from nni.hpo import (
     MedianstopAssessor,
     RandInt,
     TargetReached,
+    TPETuner,
     TrialPruned,
     TrialReporter,
     Uniform,
@@ -506,3 +507,18 @@ def test_attributes_are_columns_of_the_table() -> None:
     result = optimize(objective, GRID, tuner="GridSearch")
 
     assert list(result.to_dataframe()["user_attrs.double"]) == [0, 2, 4, 6, 8]
+
+
+def test_tuner_learns_from_the_trials_that_the_assessor_stops() -> None:
+    tuner = TPETuner("minimize", seed=0)
+
+    def training(parameters: dict[str, float]) -> Iterator[float]:
+        for epoch in range(4):
+            yield parameters["x"] + 1 / (epoch + 1)
+
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    found = optimize(training, space, tuner=tuner, assessor="Medianstop", trials=12)
+
+    stopped = [trial for trial in found.trials if trial.status == "EARLY_STOPPED"]
+    assert stopped
+    assert len(tuner.state()["observed"]) == len(found.trials)

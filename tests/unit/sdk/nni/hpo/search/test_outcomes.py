@@ -45,3 +45,25 @@ def test_nothing_finite_is_no_best() -> None:
     assert found.front() == []
     with pytest.raises(ValueError, match="no trial has been told a finite value"):
         found.best()
+
+
+@pytest.mark.parametrize(("mode", "chosen"), [("minimize", 2), ("maximize", 0)])
+def test_recommended_trial_has_the_best_expected_value(mode: str, chosen: int) -> None:
+    outcomes = Outcomes(objectives_of(mode))
+    for number, value in enumerate([1.0, float("nan"), 3.0, 2.0]):
+        outcomes.add(StudyTrial(number, {"x": number}), value)
+
+    found = outcomes.recommended(lambda configurations: [9.0, 1.0, 4.0][: len(configurations)])
+
+    assert (found.trial.id, found.measured) == (chosen, False)
+    assert found.value in {9.0, 1.0}
+
+
+def test_incumbent_is_recommended_where_nothing_is_expected() -> None:
+    outcomes = Outcomes(objectives_of("minimize"))
+    for number, value in enumerate([2.0, 1.0]):
+        outcomes.add(StudyTrial(number, {"x": number}), value)
+
+    found = outcomes.recommended(lambda _: None)
+
+    assert (found.trial.id, found.value, found.measured) == (1, 1.0, True)

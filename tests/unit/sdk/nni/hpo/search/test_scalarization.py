@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
@@ -129,3 +130,21 @@ def test_of_one_objective_those_beyond_a_limit_are_one_to_two_spreads_above_the_
     near, far = values(scalarizer, {"a": 0, "cost": 10.001}, {"a": 0, "cost": 1e9})
 
     assert 7 <= near < far <= 9  # the worst is 5, the spread 2
+
+
+@pytest.mark.parametrize(
+    ("modes", "limits", "vector", "expected"),
+    [
+        ("minimize", None, False, [{"default": 1, "a": 2}]),
+        ({"a": "minimize"}, None, False, [2]),
+        ({"a": "minimize"}, [{"metric": "default", "max": 9}], False, []),
+        ({"a": "minimize", "default": "minimize"}, None, False, []),
+        ({"a": "minimize", "default": "minimize"}, None, True, [{"default": 1, "a": 2}]),
+    ],
+)
+def test_intermediate_results_are_those_that_the_tuner_can_compare(
+    modes: Any, limits: Any, vector: bool, expected: list[Any]
+) -> None:
+    scalarizer = Scalarizer(objectives_of(modes, limits), vector=vector)
+
+    assert scalarizer.tuner_intermediates([{"default": 1, "a": 2}]) == expected

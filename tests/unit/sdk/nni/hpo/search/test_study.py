@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import threading
 from dataclasses import dataclass
 from typing import Annotated
@@ -469,3 +470,57 @@ def test_stopped_trial_is_no_failed_one() -> None:
 
     learnt = study.state()["tuner"]["tuner"]["failed"]
     assert [configuration for configuration, _ in learnt] == [failed.parameters]
+
+
+@pytest.mark.parametrize("tuner", ["auto", "TPE", "GPTuner"])
+def test_stopped_trial_teaches_what_it_has_shown(tuner: str) -> None:
+    study = Study({"x": {"_type": "uniform", "_value": [0, 1]}}, tuner=tuner, seed=0)
+    study.tell(study.ask(), 1.0, intermediate=[3.0, 1.0])
+
+    study.tell(study.ask(), None, stopped=True, intermediate=[4.0])
+
+    assert [loss for _, loss in study.state()["tuner"]["tuner"]["observed"]] == [1.0, 2.0]
+    assert study.best_value == 1.0
+    assert len(study.results) == 1
+
+
+def noisy_study(tuner: str, deviation: float, mode: str = "minimize") -> Study:
+    """Return a study of a noisy parabola; its sign is that of the mode."""
+    noise = random.Random(3)
+    space = {"x": {"_type": "uniform", "_value": [0, 1]}}
+    study = Study(space, tuner=tuner, optimize_mode=mode, seed=0)
+    sign = 1 if mode == "minimize" else -1
+    for _ in range(25):
+        trial = study.ask()
+        study.tell(trial, sign * ((trial.parameters["x"] - 0.4) ** 2 + noise.gauss(0, deviation)))
+    return study
+
+
+@pytest.mark.parametrize("mode", ["minimize", "maximize"])
+def test_recommended_trial_is_not_the_luckiest_one(mode: str) -> None:
+    study = noisy_study("auto", 0.2, mode)
+
+    found = study.recommended
+
+    assert not found.measured
+    assert abs(found.value) < abs(study.best_value)  # the best of 25 is about two deviations off
+    assert found.trial in [trial for trial, _ in study.results]
+
+
+@pytest.mark.parametrize(("tuner", "deviation"), [("TPE", 0.2), ("auto", 0.0)])
+def test_measured_value_is_recommended_where_no_noise_is_modelled(
+    tuner: str, deviation: float
+) -> None:
+    study = noisy_study(tuner, deviation)
+
+    found = study.recommended
+
+    assert (found.trial, found.value, found.measured) == (study.best_trial, study.best_value, True)
+
+
+def test_asking_for_the_recommended_trial_changes_no_proposal() -> None:
+    first, second = noisy_study("auto", 0.2), noisy_study("auto", 0.2)
+
+    assert first.recommended == first.recommended
+
+    assert first.ask() == second.ask()

@@ -1,6 +1,6 @@
 """Driver of tuners and assessors."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -259,3 +259,47 @@ def test_preparing_pauses_when_it_was_in_vain() -> None:
     counts = preparations("result", *(["result"] * 8), "result", "ask")
 
     assert counts == [1] * 9 + [2, 2]
+
+
+class Learning(Recorder):
+    """Learns from stopped trials, too."""
+
+    learns_stopped: ClassVar[bool] = True
+
+    def import_curves(self, curves: list[dict[str, Any]]) -> None:
+        self.calls.append(("curves", curves))
+
+
+@pytest.mark.parametrize(
+    ("tuner", "shown"), [(Recorder(), {}), (Learning(), {"intermediate": [3]})]
+)
+def test_end_carries_intermediate_results_for_a_tuner_that_learns_them(
+    tuner: Recorder, shown: dict[str, Any]
+) -> None:
+    driver = TunerDriver(tuner, RecordingAssessor(), {}, list[Any]().append)
+    driver.metric(report(2))
+    driver.metric(report(3, attempt=2))
+
+    driver.trial_end(TrialEndCommand("t", 0, "EARLY_STOPPED", customized=False))
+
+    ending = {"trial_job_id": "t", "event": "EARLY_STOPPED", **shown}
+    assert tuner.calls == [("end", 0, False, ending)]
+
+
+def test_trial_without_intermediate_results_ends_without_them() -> None:
+    tuner = Learning()
+    driver = TunerDriver(tuner, RecordingAssessor(), {}, list[Any]().append)
+
+    driver.trial_end(TrialEndCommand("t", 0, "SUCCEEDED", customized=False))
+
+    assert tuner.calls == [("end", 0, True, {"trial_job_id": "t"})]
+
+
+@pytest.mark.parametrize(("tuner", "calls"), [(Recorder(), []), (Learning(), [("curves", [1])])])
+def test_curves_are_for_tuners_that_learn_from_stops(tuner: Recorder, calls: list[Any]) -> None:
+    driver = TunerDriver(tuner, None, {}, list[Any]().append)
+    curves: Any = [1]
+
+    driver.import_curves(curves)
+
+    assert tuner.calls == calls

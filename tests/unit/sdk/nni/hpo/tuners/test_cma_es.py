@@ -83,3 +83,17 @@ def test_nested_choices_are_refused() -> None:
 def test_wrong_arguments_are_refused(arguments: dict[str, JsonValue], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CmaEs(**arguments)
+
+
+def test_stopped_trial_enters_its_generation_with_its_estimate() -> None:
+    tuner = CmaEs("minimize", population_size=9, seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    first = tuner.generate_parameters(0)
+    tuner.receive_trial_result(0, first, 1.0)
+    tuner.trial_end(0, True, intermediate=[3.0, 1.0])
+
+    tuner.generate_parameters(1)
+    tuner.trial_end(1, False, event="EARLY_STOPPED", intermediate=[4.0])
+
+    losses = [loss for loss, _ in tuner.state()["model"]["generation"]]
+    assert losses == [1.0, 2.0]

@@ -32,6 +32,9 @@ class RecordingTuner(Tuner):
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
         self.calls.append(["import", data])
 
+    def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
+        self.calls.append(["curves", curves])
+
     def state(self) -> dict[str, JsonValue]:
         return {"calls": list(self.calls)}
 
@@ -55,6 +58,7 @@ def test_calls_arrive_with_all_their_arguments() -> None:
     front.receive_trial_result(3, {"x": 3}, 0.5, trial_job_id="a")
     front.trial_end(3, True, trial_job_id="a")
     front.import_data([{"parameter": {"x": 1}, "value": 2}])
+    front.import_curves([{"parameter": {"x": 1}, "value": None, "intermediate": [2]}])
 
     assert recorder.calls == [
         ["space", {"x": "space"}],
@@ -62,6 +66,7 @@ def test_calls_arrive_with_all_their_arguments() -> None:
         ["result", 3, {"x": 3}, 0.5, {"trial_job_id": "a"}],
         ["end", 3, True, {"trial_job_id": "a"}],
         ["import", [{"parameter": {"x": 1}, "value": 2}]],
+        ["curves", [{"parameter": {"x": 1}, "value": None, "intermediate": [2]}]],
     ]
 
 

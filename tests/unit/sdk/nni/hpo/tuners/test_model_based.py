@@ -132,3 +132,88 @@ def test_new_results_and_spaces_drop_what_was_prepared() -> None:
     tuner.update_search_space({"y": {"_type": "uniform", "_value": [0, 1]}})
 
     assert set(tuner.generate_parameters(0)) == {"y"}
+
+
+def complete(tuner: GPTuner, number: int, x: float, curve: list[float]) -> None:
+    """Let a trial of the tuner complete with the last value of a curve."""
+    tuner.generate_parameters(number)
+    tuner.receive_trial_result(number, {"x": x}, curve[-1])
+    tuner.trial_end(number, True, intermediate=curve)
+
+
+def stop(tuner: GPTuner, number: int, curve: list[float], event: str = "EARLY_STOPPED") -> None:
+    """Let a trial of the tuner end without a result."""
+    tuner.generate_parameters(number)
+    tuner.trial_end(number, False, event=event, intermediate=curve)
+
+
+def test_stopped_trial_is_learnt_by_its_place_among_the_completed_ones() -> None:
+    tuner = tuner_of(LINE)
+    complete(tuner, 0, 0.2, [3.0, 1.0])
+    complete(tuner, 1, 0.8, [5.0, 2.0])
+
+    stop(tuner, 2, [4.5])
+
+    assert [loss for _, loss in observed(tuner)] == [1.0, 2.0, 1.75]
+
+
+@pytest.mark.parametrize(("event", "curve"), [("USER_CANCELED", [4.5]), ("EARLY_STOPPED", [])])
+def test_trial_that_ends_without_a_reason_or_a_result_teaches_nothing(
+    event: str, curve: list[float]
+) -> None:
+    tuner = tuner_of(LINE)
+    complete(tuner, 0, 0.2, [3.0, 1.0])
+
+    stop(tuner, 1, curve, event)
+
+    assert len(observed(tuner)) == 1
+
+
+def test_state_keeps_what_stopped_trials_are_compared_with() -> None:
+    tuner, other = tuner_of(LINE), tuner_of(LINE)
+    complete(tuner, 0, 0.2, [3.0, 1.0])
+
+    other.load_state(json.loads(json.dumps(tuner.state())))
+    for each in (tuner, other):
+        stop(each, 1, [4.0])
+
+    assert len(observed(tuner)) == 2
+    assert other.state() == tuner.state()
+
+
+def test_state_of_an_earlier_version_has_no_curves() -> None:
+    tuner, other = tuner_of(LINE), tuner_of(LINE)
+    complete(tuner, 0, 0.2, [3.0, 1.0])
+    state = tuner.state()
+    del state["curves"]
+
+    other.load_state(state)
+    stop(other, 1, [4.0])
+
+    assert len(observed(other)) == 1
+
+
+def test_curves_alone_change_no_proposal() -> None:
+    plain, shown = tuner_of(LINE, 2), tuner_of(LINE, 2)
+    for tuner in (plain, shown):
+        for number, x in enumerate([0.1, 0.4, 0.9]):
+            tuner.generate_parameters(number)
+            tuner.receive_trial_result(number, {"x": x}, (x - 0.3) ** 2)
+            curve = {"intermediate": [1.0, 0.5]} if tuner is shown else {}
+            tuner.trial_end(number, True, **curve)
+
+    assert shown.generate_parameters(7) == plain.generate_parameters(7)
+
+
+CURVES: list[dict[str, JsonValue]] = [
+    {"parameter": {"x": 0.2}, "value": 1.0, "intermediate": [3.0, 1.0]},
+    {"parameter": {"x": 0.5}, "value": None, "intermediate": [4.0]},
+]
+
+
+def test_resumed_tuner_learns_stopped_trials_again() -> None:
+    tuner = tuner_of(LINE)
+
+    tuner.import_curves(CURVES)
+
+    assert observed(tuner) == [[{"x": 0.5}, 2.0]]

@@ -490,3 +490,62 @@ def test_bad_settings_of_nni_3_are_refused(settings: dict[str, Any], text: str) 
         ready(tpe_args=settings)
     with pytest.raises(ValueError, match=text):
         create("tuner", "TPE", {"tpe_args": settings})
+
+
+def completed_and_stopped(tuner: TPETuner, value: Any, shown: Any, event: str) -> list[Any]:
+    """Let one trial complete and one end without a result; return what the tuner observed."""
+    first = tuner.generate_parameters(0)
+    tuner.receive_trial_result(0, first, value)
+    tuner.trial_end(0, True, intermediate=[value])
+    tuner.generate_parameters(1)
+    tuner.trial_end(1, False, event=event, intermediate=[shown])
+    return [outcome for _, outcome in tuner.state()["observed"]]
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"), [("EARLY_STOPPED", [1.0, 3.0]), ("SYS_CANCELED", [1.0])]
+)
+def test_stopped_trial_has_an_estimated_loss(event: str, expected: list[float]) -> None:
+    tuner = TPETuner("minimize", seed=0)
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+
+    assert completed_and_stopped(tuner, 1.0, 3.0, event) == expected
+
+
+def test_stopped_trial_of_several_objectives_teaches_nothing() -> None:
+    tuner = TPETuner("minimize", seed=0)
+    tuner.set_objectives(objectives_of({"a": "minimize", "b": "minimize"}))
+    tuner.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+
+    found = completed_and_stopped(tuner, {"a": 1, "b": 2}, {"a": 3, "b": 3}, "EARLY_STOPPED")
+
+    assert len(found) == 1
+
+
+def test_state_keeps_the_curves_of_completed_trials() -> None:
+    tuner, other = TPETuner("minimize", seed=0), TPETuner("minimize", seed=0)
+    for each in (tuner, other):
+        each.update_search_space({"x": {"_type": "uniform", "_value": [0, 1]}})
+    completed_and_stopped(tuner, 1.0, 3.0, "EARLY_STOPPED")
+
+    other.load_state(tuner.state())
+    for each in (tuner, other):
+        each.generate_parameters(2)
+        each.trial_end(2, False, event="EARLY_STOPPED", intermediate=[5.0])
+
+    assert other.state() == tuner.state()
+    assert tuner.state()["observed"][-1][1] == 5.0
+
+
+def test_resumed_tuner_learns_stopped_trials_again() -> None:
+    tuner = TPETuner("minimize", seed=0)
+    tuner.update_search_space(LINE)
+
+    tuner.import_curves(
+        [
+            {"parameter": {"x": 0.2}, "value": 1.0, "intermediate": [3.0, 1.0]},
+            {"parameter": {"x": 0.5}, "value": None, "intermediate": [4.0]},
+        ]
+    )
+
+    assert tuner.state()["observed"] == [[{"x": 0.5}, 2.0]]
