@@ -33,7 +33,7 @@ def quick_answer(words: Sequence[str]) -> str | None:
         return None
     try:
         return _show(words[2:])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

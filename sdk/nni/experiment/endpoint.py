@@ -129,7 +129,7 @@ def _parse(content: bytes) -> Endpoint | None:
             nats=str(fields.get("nats", "")),
             token=str(fields["token"]),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

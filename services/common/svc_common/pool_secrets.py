@@ -65,7 +65,7 @@ class PoolSecrets:
             values: Any = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             return {}
-        except ValueError:
+        except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             # Without the error: it may quote the content.

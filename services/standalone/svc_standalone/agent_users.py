@@ -135,7 +135,7 @@ def _read(file: Path) -> list[AgentUser]:
         for user in users:
             runner_user(user.name, user.pool, user.name)
             AccessEntry(user.name, AGENT, user.sha256)
-    except (ValueError, TypeError, KeyError, InvalidArgumentError):
+    except (ValueError, TypeError, KeyError, RecursionError, InvalidArgumentError):
         get_logger().error("credentials of agents cannot be read, all are revoked", file=str(file))
         return []
     return users

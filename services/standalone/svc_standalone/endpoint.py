@@ -59,7 +59,7 @@ def read_endpoint(home: Path) -> Endpoint | None:
     try:
         fields = json.loads((home / ENDPOINT_FILE).read_text("utf-8"))
         endpoint = parse_endpoint(fields)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     lock = Lock.try_take(home / SUPERVISOR_LOCK)
     if lock is not None:

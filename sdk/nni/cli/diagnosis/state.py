@@ -47,7 +47,7 @@ def check_endpoint_file() -> Iterator[Finding]:
     try:
         fields = json.loads(path.read_text("utf-8"))
         pid = int(fields["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         text = f"{path} is damaged; remove it, then bring the services up with: nnictl up"
         yield Finding("endpoint file", "bad", text)
         return

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from svc_common.logs import get_logger
+from svc_common.storage.own_files import place_for_file
 
 AUDIT_FILE: Final = "audit.log"
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -60,6 +61,7 @@ class AuditTrail:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / AUDIT_FILE
+        place_for_file(path)
         try:
             if path.stat().st_size > file_limit_bytes:
                 path.replace(path.with_suffix(".log.1"))

@@ -16,7 +16,9 @@ _SECRET_PARTS: Final = (
     *("accesskey", "accountkey", "apikey", "authkey", "clientkey", "connectionstring", "connstr"),
     *("credential", "encryptionkey", "hostkey", "licensekey", "masterkey", "passcode"),
     *("passphrase", "passwd", "password", "privatekey", "privkey", "secret", "servicekey"),
-    *("sharedkey", "signingkey", "sshkey", "subscriptionkey"),
+    *("sharedkey", "signingkey", "sshkey", "subscriptionkey", "webhook"),
+    # Addresses that usually have a password in them.
+    *("brokerurl", "databaseurl", "dburl", "mongourl", "redisurl"),
 )
 """Parts of a name without its separators: `wandb_api_key` and `WANDBAPIKEY` hold `apikey`."""
 _TOKEN: Final = "token"  # noqa: S105 - a word

@@ -18,6 +18,8 @@ from svc_common.subjects import check_id
 
 _ENTERED: Final = 0o711
 """Others may enter, but neither list nor write."""
+_COMMAND: Final = "nni-trial"
+"""Command for trials that are no Python programs."""
 
 
 def runner_id(folder: Path, given: str = "") -> str:
@@ -58,7 +60,7 @@ def _known_id(path: Path) -> str:
         return check_id("runner_id", fields["runner_id"])
     except FileNotFoundError:
         return ""
-    except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidArgumentError) as error:
         set_aside(path, f"it names no agent ({error}); its trials are reported lost")
         return ""
 
@@ -110,6 +112,7 @@ def write_tools(folder: Path, trial_sdk: Path, code_user: CodeUser = SAME_USER) 
             private_folder(tools)
         else:
             tools.mkdir(exist_ok=True)
+        place_for_file(tools / _COMMAND)
     except OSError as error:
         raise FailedPreconditionError(f"{tools} cannot be used: {error}") from error
     made = subprocess.run(

@@ -116,7 +116,7 @@ class FileClaimJournal:
         for line in lines[1:-1]:
             try:
                 record = _decode(line)
-            except (ValueError, TypeError, InvalidArgumentError):
+            except (ValueError, TypeError, RecursionError, InvalidArgumentError):
                 damaged += 1
                 continue
             if record is not None:
@@ -164,7 +164,7 @@ def _encode(record: JournalRecord) -> bytes:
 
 
 def _decode_header(line: bytes) -> str | None:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         match json.loads(line):
             case ["boot", str(boot_id)]:
                 return boot_id

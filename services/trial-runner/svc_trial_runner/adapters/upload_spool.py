@@ -31,7 +31,10 @@ class DirectoryUploadSpool:
             try:
                 trial = _parsed(json.loads(path.read_bytes()))
                 found.append((path.stat().st_mtime_ns, trial))
-            except (OSError, ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+            except (
+                *(OSError, ValueError, KeyError, TypeError, RecursionError),
+                InvalidArgumentError,
+            ) as error:
                 set_aside(path, f"it names no finished trial ({error}); its outputs stay here")
         return [trial for _, trial in sorted(found, key=lambda item: item[0])]
 

@@ -131,6 +131,7 @@ def test_number_of_agents_is_limited(tmp_path: Path) -> None:
     [
         "",
         "[]",
+        "[" * 100_000,
         '{"agents": 1}',
         json.dumps({"agents": [{"name": "x"}]}),
         json.dumps({"agents": [{"name": "a", "pool": ">", "password": "p", "sha256": "0" * 64}]}),

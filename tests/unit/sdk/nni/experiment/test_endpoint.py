@@ -60,7 +60,7 @@ def test_process_id_that_another_program_has_now_counts_as_none(home: Path, spaw
     assert not is_supervisor(os.getpid())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"pid": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"pid": "x"}', "[" * 10**5])
 def test_damaged_file_counts_as_none(text: str, home: Path) -> None:
     (home / "endpoint.json").write_text(text)
 

@@ -58,6 +58,17 @@ def test_large_file_is_rotated_at_the_start(tmp_path: Path) -> None:
     assert len(lines(tmp_path)) == 1
 
 
+def test_folder_in_its_place_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / AUDIT_FILE).mkdir()
+
+    trail = AuditTrail(tmp_path)
+    trail.record(RECORD)
+    trail.close()
+
+    assert len(lines(tmp_path)) == 1
+    assert len(list(tmp_path.glob(f"{AUDIT_FILE}.damaged-*"))) == 1
+
+
 def test_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "target").touch()
     (tmp_path / AUDIT_FILE).symlink_to(tmp_path / "target")

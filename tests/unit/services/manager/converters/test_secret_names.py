@@ -14,6 +14,7 @@ from svc_manager.converters.secret_names import names_secret
         *("password", "passwordFile", "ssh_passphrase", "storage_account_key", "accessKeySecret"),
         *("client-secret", "token", "tokens", "refresh_tokens", "Authorization", "dsn", "sas"),
         *("\uff50\uff57\uff44", "DB_PASS", "user2pwd", "token_file", "ssh key"),
+        *("slack_webhook", "webhookUrl", "DATABASE_URL", "redis_url"),
     ],
 )
 def test_names_of_secrets_in_any_spelling(name: str) -> None:

@@ -42,7 +42,10 @@ def test_command_for_shell_trials_works_outside_of_an_experiment(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\xfe", b"{}", b"[]", b"7", b'{"runner_id": 5}', b'{"runner_id": "a.>"}'],
+    [
+        *(b"", b"\xff\xfe", b"{}", b"[]", b"7", b'{"runner_id": 5}', b'{"runner_id": "a.>"}'),
+        b"[" * 100_000,
+    ],
 )
 def test_damaged_file_is_set_aside_and_a_new_id_drawn(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "runner.json").write_bytes(content)
@@ -59,3 +62,11 @@ def test_folder_in_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "runner.json").mkdir()
 
     assert runner_id(tmp_path) == runner_id(tmp_path)
+
+
+def test_folder_in_place_of_the_command_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "bin" / "nni-trial").mkdir(parents=True)
+
+    tools = write_tools(tmp_path, trial_sdk_folder())
+
+    assert (tools / "nni-trial").is_file()

@@ -118,6 +118,7 @@ GOOD = '["claim", "exp", "aaaaa", 1, "c1", "t", "ack.1"]\n'
 @pytest.mark.parametrize(
     "line",
     [
+        "[" * 100_000,
         '["claim", "exp", "bbbbb", "one", "c2", "t", "ack"]',
         '["claim", "exp", "bbbbb", -1, "c2", "t", "ack"]',
         '["claim", "exp.>", "bbbbb", 1, "c2", "t", "ack"]',

@@ -63,6 +63,7 @@ def test_disk_that_cannot_be_written_loses_only_the_memory(tmp_path: Path) -> No
     [
         b"\xff",
         b"[]",
+        b"[" * 100_000,
         b"7",
         b'{"experiment": 1, "trial": "t", "attempt": 1, "directory": "/d"}',
         b'{"experiment": "../e", "trial": "t", "attempt": 1, "directory": "/d"}',
