@@ -1,12 +1,12 @@
 """Values too large for a message, stored as JSON text in the blob store."""
 
-import json
 from collections.abc import Sequence
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import inbox_pb2
 from nni_wire.limits import INLINE_VALUE_LIMIT_BYTES
 from nni_wire.values import from_value, write_value
+from svc_common.large_work import off_loop, parse_json, write_json
 from svc_common.storage.ports import CONTENT_KIND, BlobStore
 
 
@@ -28,8 +28,7 @@ class LargeValues:
         """
         for value in values:
             text = await self._store.get(f"{CONTENT_KIND}/{value.blob_value.sha256}")
-            value.Clear()
-            write_value(value, json.loads(text))
+            await off_loop(len(text), _read_into, value, text)
 
     async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
         """Move the parameters of a message above the size limit to the blob store; return it."""
@@ -41,8 +40,15 @@ class LargeValues:
     async def _offload_value(self, value: value_pb2.Value) -> None:
         if value.ByteSize() <= INLINE_VALUE_LIMIT_BYTES:
             return
-        text = json.dumps(from_value(value)).encode()
+        size_bytes = value.ByteSize()
+        text = await off_loop(size_bytes, lambda: write_json(from_value(value), size_bytes))
         key = await self._store.put(text)
         value.Clear()
         value.blob_value.sha256 = key.removeprefix(f"{CONTENT_KIND}/")
         value.blob_value.size_bytes = len(text)
+
+
+def _read_into(value: value_pb2.Value, text: bytes) -> None:
+    """Replace a value by that of a JSON text."""
+    value.Clear()
+    write_value(value, parse_json(text))
