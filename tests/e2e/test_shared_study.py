@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nni.errors import NoMoreTrialError
 from nni.experiment import SharedStudy
 from nni.experiment.client import ManagerClient
 from nni.experiment.local_shape import ensure_local_shape
@@ -113,7 +114,7 @@ class Worker:
 
 
 @pytest.mark.timeout(240)
-def test_a_killed_process_and_a_killed_manager_lose_no_trial(
+def test_killed_process_and_manager_lose_no_trial_and_a_stopped_study_goes_on(
     services: LocalShape, tmp_path: Path
 ) -> None:
     script = tmp_path / "worker.py"
@@ -171,4 +172,10 @@ def test_a_killed_process_and_a_killed_manager_lose_no_trial(
             assert found[number].end.loss.cause == cause_pb2.LOSS_CAUSE_LEASE_LAPSED
         with SharedStudy("killed") as study:
             assert {*best, str(study.best_value)} == {best[0]}
+            study.stop()
+            with pytest.raises(NoMoreTrialError):
+                study.ask()
+            study.resume()
+            assert study.ask().id == len(found)
+            assert str(study.best_value) == best[0]
             study.stop()
