@@ -220,7 +220,7 @@ class _PodRun:
             self._report("Pending", {spec["containers"][0]["name"]: waiting})
             return ""
         self._report("Pending", {})
-        if not self._materialise(spec["volumes"]):
+        if not self._materialise(spec.get("volumes", [])):
             return ""
         for container in [*spec.get("initContainers", []), *spec["containers"]]:
             is_main = container in spec["containers"]
@@ -236,6 +236,7 @@ class _PodRun:
 
     def _materialise(self, volumes: list[dict[str, Any]]) -> bool:
         """Make the folders of volumes; return whether all are there."""
+        self._folder.mkdir(exist_ok=True)
         for volume in volumes:
             folder = self._folder / "volumes" / volume["name"]
             folder.mkdir(parents=True, exist_ok=True)
@@ -265,7 +266,7 @@ class _PodRun:
                 return None
             self._process = subprocess.Popen(
                 [_replaced(word, mounts) for word in container["command"]],
-                cwd=_replaced(container["workingDir"], mounts),
+                cwd=_replaced(container.get("workingDir", "/"), mounts),
                 env={
                     "PATH": self._path,
                     **{name: _replaced(value, mounts) for name, value in variables.items()},
