@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
-from svc_common.durable_files import write_private
 from svc_common.errors import FailedPreconditionError, ResourceExhaustedError
 from svc_common.logs import get_logger
 from svc_common.safe_folders import SafeFolder
@@ -33,6 +32,7 @@ from svc_common.subjects import check_id
 SHARED_STORAGE_FOLDER: Final = "shared-storage"
 """In the home of the installation: files of mounts that the manager makes."""
 _RECORDS_FOLDER: Final = "marks"
+_MARK_LIMIT_BYTES: Final = 256
 ANSWER_LIMIT: Final = timedelta(seconds=70)
 """Longest wait for a storage to be mounted, marked or cleared; a command that mounts has 60 s."""
 COPY_LIMIT: Final = timedelta(minutes=10)
@@ -178,8 +178,7 @@ class SharedStorages:
 
     def _remove(self, experiment_id: str, storage: SharedStorage) -> None:
         name = experiment_folder(experiment_id)
-        record = self._record_of(experiment_id)
-        if not record.is_file() or record.read_text("ascii") != storage.mark:
+        if self._recorded(experiment_id) != storage.mark.encode():
             get_logger().info("shared storage of another manager kept", experiment=experiment_id)
             return
         try:
@@ -194,7 +193,8 @@ class SharedStorages:
             raise FailedPreconditionError(
                 f"{name} cannot be deleted from {storage.local_mount_point}: {error.strerror}"
             ) from error
-        record.unlink(missing_ok=True)
+        with self._records() as records:
+            records.remove(experiment_id)
 
     def _record(self, experiment_id: str, mark: str) -> None:
         """Write down that the mark of an experiment is of this manager.
@@ -202,18 +202,29 @@ class SharedStorages:
         Raises:
             FailedPreconditionError: it cannot be written.
         """
-        record = self._record_of(experiment_id)
         try:
-            private_folder(self._folder)
-            private_folder(record.parent)
-            write_private(record, mark)
+            with self._records() as records:
+                name = check_id("experiment_id", experiment_id)
+                records.replace_file(name, mark.encode(), mode=0o600)
         except OSError as error:
             raise FailedPreconditionError(
-                f"{record} cannot be written: {error.strerror}; free space there"
+                f"a file cannot be written in {self._folder}: {error.strerror}; free space there"
             ) from error
 
-    def _record_of(self, experiment_id: str) -> Path:
-        return self._folder / _RECORDS_FOLDER / check_id("experiment_id", experiment_id)
+    def _recorded(self, experiment_id: str) -> bytes:
+        """Return the mark of an experiment that this manager has written; empty: none."""
+        try:
+            with (
+                self._records() as records,
+                records.read_file(check_id("experiment_id", experiment_id)) as file,
+            ):
+                return file.read(_MARK_LIMIT_BYTES)
+        except FileNotFoundError:
+            return b""
+
+    def _records(self) -> SafeFolder:
+        private_folder(self._folder)
+        return SafeFolder.open(self._folder / _RECORDS_FOLDER, create=True)
 
     async def _run(self, storage: SharedStorage, limit: timedelta, access: Callable[[], _T]) -> _T:
         """Return the result of an access to a storage, made in a thread.

@@ -160,9 +160,7 @@ async def test_expiry_is_written_down_when_it_comes(tmp_path: Path) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_damaged_record_of_expired_words_admits_nobody_who_was_invited_before(
-    tmp_path: Path,
-) -> None:
+async def test_words_whose_record_of_expiry_is_damaged_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "pools" / POOL / "joined"
     folder.mkdir(parents=True)
     (folder / "expired-invitations.json").write_text("{")
