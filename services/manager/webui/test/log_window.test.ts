@@ -7,14 +7,16 @@ import {
   earlier,
   prepended,
   rangeOf,
+  wholeParts,
   windowOf,
 } from "../src/state/log_window";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
+const concat = (...parts: Uint8Array[]) => new Uint8Array(parts.flatMap((part) => [...part]));
 
 test("a part of a log begins with a whole line, the first part with its first", () => {
-  expect(windowOf(bytes("one\ntwo\n"), 0)).toEqual({ start: 0, end: 8, text: "one\ntwo\n" });
-  expect(windowOf(bytes("ne\ntwo\n"), 1)).toEqual({ start: 4, end: 8, text: "two\n" });
+  expect(windowOf(bytes("one\ntwo\n"), 0)).toMatchObject({ start: 0, end: 8, text: "one\ntwo\n" });
+  expect(windowOf(bytes("ne\ntwo\n"), 1)).toMatchObject({ start: 4, end: 8, text: "two\n" });
   expect(windowOf(bytes("part of a line"), 7).text).toBe("part of a line");
   expect(windowOf(bytes("end of a line\n"), 7).text).toBe("end of a line\n");
 });
@@ -32,7 +34,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8, 9])("parts of %i bytes have whole characters"
 
 test("bytes that are no text stay in the window", () => {
   expect(windowOf(new Uint8Array(6).fill(0x80), 0)).toMatchObject({ start: 0, end: 6 });
-  expect(windowOf(new Uint8Array(0), 5)).toEqual({ start: 5, end: 5, text: "" });
+  expect(windowOf(new Uint8Array(0), 5)).toMatchObject({ start: 5, end: 5, text: "" });
 });
 
 test("the line that a search has found is not left out", () => {
@@ -48,7 +50,7 @@ test("earlier parts join without a gap", () => {
     window = prepended(window, all.subarray(from, window.start));
   }
 
-  expect(window).toEqual({ start: 0, end: all.length, text });
+  expect(window).toMatchObject({ start: 0, end: all.length, text });
 });
 
 test("the range before a window ends at it, and there is none before the begin", () => {
@@ -58,10 +60,46 @@ test("the range before a window ends at it, and there is none before the begin",
 });
 
 test("a followed window drops its oldest lines and knows where it begins", () => {
-  const window = appended({ start: 4, end: 10, text: "ä 1\nb" }, " 2\nc 3\n", 10);
+  const window = appended(windowOf(bytes("ä 1\nb"), 4, false), bytes(" 2\nc 3\n"), 10);
 
-  expect(window).toEqual({ start: 9, end: 17, text: "b 2\nc 3\n" });
-  expect(appended(EMPTY, "x".repeat(12), 10)).toEqual({ start: 2, end: 12, text: "x".repeat(10) });
+  expect(window).toMatchObject({ start: 9, end: 17, text: "b 2\nc 3\n" });
+  expect(appended(EMPTY, bytes("x".repeat(12)), 10)).toMatchObject({
+    start: 2,
+    end: 12,
+    text: "x".repeat(10),
+  });
+});
+
+test("offsets of a followed window count bytes that are no UTF-8 as they are", () => {
+  const odd = new Uint8Array([0xef, 0xbb, 0xbf, 0xff, 0xe2, 0x82, 0x0a, 0x80, 0x61, 0x0a]);
+  let window = EMPTY;
+  for (let count = 0; count < 3; count += 1) window = appended(window, odd, 12);
+
+  expect(window.end).toBe(3 * odd.length);
+  const kept = 3 * odd.length - window.start;
+  expect(window.text).toBe(windowOf(concat(odd, odd, odd).subarray(-kept), 0).text);
+  expect(window.text.startsWith("\ufffda\n")).toBe(true);
+});
+
+test("a followed window drops whole pieces and then lines", () => {
+  const line = bytes(`${"ä".repeat(9_999)}\n`);
+  let window = EMPTY;
+  for (let count = 0; count < 5; count += 1) window = appended(window, line, 25_000);
+
+  expect(window).toMatchObject({ start: 3 * line.length, end: 5 * line.length });
+  expect(window.text.length).toBe(20_000);
+});
+
+test.each([1, 2, 3, 5, 7])("chunks of %i bytes become parts of whole characters", (size) => {
+  const text = "ä€😀b".repeat(3);
+  const all = bytes(text);
+  let found = "";
+  const receive = wholeParts((part) => {
+    found += windowOf(part, 0).text;
+  });
+  for (let at = 0; at < all.length; at += size) receive(all.subarray(at, at + size));
+
+  expect(found).toBe(text);
 });
 
 test.each([

@@ -89,15 +89,19 @@ export class Client {
     return { bytes, header: response.headers.get("content-range") };
   }
 
-  /** Call `onText` with each chunk of a text response; returns at its end. */
-  async stream(path: string, signal: AbortSignal, onText: (text: string) => void): Promise<void> {
+  /** Call `onBytes` with each chunk of a response; returns at its end. */
+  async stream(
+    path: string,
+    signal: AbortSignal,
+    onBytes: (bytes: Uint8Array) => void,
+  ): Promise<void> {
     const response = await request(this.base + path, { signal });
     if (!response.ok) await parse(response);
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = response.body!.getReader();
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      onText(value);
+      onBytes(value);
     }
   }
 }

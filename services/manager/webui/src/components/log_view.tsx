@@ -14,6 +14,7 @@ import {
   earlier,
   prepended,
   rangeOf,
+  wholeParts,
   windowOf,
 } from "../state/log_window";
 import { joined, lineText, terminalLines, terminalText } from "../state/terminal";
@@ -60,9 +61,8 @@ export function LogView({ path, follow }: { path: string; follow: boolean }) {
       if (from === null && follow) {
         setState("live");
         const live = `${path}?follow=true&offset=${first.end}`;
-        await store.client.stream(live, stop.signal, (text) =>
-          setPart((before) => appended(before, text)),
-        );
+        const receive = wholeParts((bytes) => setPart((before) => appended(before, bytes)));
+        await store.client.stream(live, stop.signal, receive);
       }
       setState("ended");
     };
