@@ -131,7 +131,7 @@ def pool_to_proto(file: PoolFile) -> pool_pb2.PoolDefinition:
     """Return the checked file of a pool as a message, secret values included."""
     definition = pool_pb2.PoolDefinition(pool=file.name)
     for section in file.platforms():
-        options = section.to_dict()
+        options = section.sent_fields()
         platform = options.pop("platform")
         if file.slots is not None:
             options.setdefault("slots", file.slots)

@@ -1,4 +1,11 @@
-from nni.experiment import LocalConfig, RemoteConfig, RemoteMachineConfig
+from pathlib import Path
+
+from nni.experiment import (
+    FrameworkControllerConfig,
+    LocalConfig,
+    RemoteConfig,
+    RemoteMachineConfig,
+)
 from nni.experiment.config.pool_file import PoolFile
 from nni.experiment.pool_calls import pool_to_proto
 from nni_wire.values import from_value
@@ -39,3 +46,13 @@ def test_limits_that_are_left_out_are_unset() -> None:
     assert not limits.HasField("idle")
     assert not limits.HasField("max_agent_time")
     assert (limits.min_agents, limits.max_agents, limits.max_cost) == (0, 0, 0.0)
+
+
+def test_message_has_the_content_of_the_files_that_a_platform_names(tmp_path: Path) -> None:
+    template = tmp_path / "template.yml"
+    template.write_text("kind: Framework\n")
+    section = FrameworkControllerConfig(config_path=template)
+
+    (platform,) = pool_to_proto(PoolFile(name="gpus", training_service=section)).platforms
+
+    assert from_value(platform.options)["framework"] == {"kind": "Framework"}
