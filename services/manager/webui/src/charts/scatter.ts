@@ -17,7 +17,7 @@ export interface Dot {
   shade: number | null;
 }
 
-/** Number of colours of the shades; more could not be told apart. */
+/** Number of colours of the shades; more could not be distinguished. */
 export const SHADES = 5;
 /** Width over which points of one category are spread, as a share of the room of a category. */
 const SPREAD = 0.14;
