@@ -4,7 +4,7 @@ Curves of several shapes, each trial up to 20 epochs, and a budget of epochs for
 are medians of the regret of the best completed trial: without an assessor, with Medianstop where
 stopped trials teach nothing, and with Medianstop as it is. Optuna's TPE with its MedianPruner runs
 on the same problems. `--seeds N`, `--tuners NAME ...`, `--problems NAME ...` and `--full N` (the
-budget in full trials) change the size.
+budget in full trials) change the size; `--start N` is the first epoch at which trials are stopped.
 """
 
 import argparse
@@ -98,6 +98,8 @@ class Problem:
     name: str
     budget: int
     """Epochs of all trials together."""
+    start: int = 0
+    """Epoch from which on trials are stopped."""
 
     def results(self, point: Point, noise: random.Random) -> Iterator[float]:
         """Yield the result of each epoch."""
@@ -138,7 +140,7 @@ class Found:
 def search(problem: Problem, tuner: str, seed: int, *, stops: bool, teaches: bool) -> Found:
     """Search with one of our tuners until the epochs are used."""
     study = Study(SPACE, tuner=tuner, seed=seed)
-    assessor = MedianstopAssessor(optimize_mode="minimize") if stops else None
+    assessor = MedianstopAssessor("minimize", problem.start) if stops else None
     noise, used, started = random.Random(seed), 0, 0
     done: list[tuple[Point, float]] = []
     while used < problem.budget:
@@ -164,7 +166,8 @@ def search(problem: Problem, tuner: str, seed: int, *, stops: bool, teaches: boo
 
 def optuna_search(problem: Problem, seed: int, *, stops: bool) -> Found:
     """Search with Optuna's TPE until the epochs are used."""
-    pruner = optuna.pruners.MedianPruner() if stops else optuna.pruners.NopPruner()
+    median_pruner = optuna.pruners.MedianPruner(n_warmup_steps=max(0, problem.start - 1))
+    pruner = median_pruner if stops else optuna.pruners.NopPruner()
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed), pruner=pruner)
     noise, used, started = random.Random(seed), 0, 0
     done = []
@@ -201,6 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("./dev bench stopped_trials", description=__doc__)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--full", type=int, default=30)
+    parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--tuners", nargs="+", default=TUNERS)
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
     options = parser.parse_args()
@@ -212,7 +216,7 @@ def main() -> int:
     )
     with threadpool_limits(1), one_blas_thread():
         for name in options.problems:
-            problem = Problem(name, options.full * EPOCHS)
+            problem = Problem(name, options.full * EPOCHS, options.start)
             optimum = problem.optimum
             for tuner in options.tuners:
                 columns = [

@@ -17,11 +17,12 @@ import numpy as np
 from nni.hpo.arrays import Floats
 from nni.hpo.encoding.encoded_space import EncodedSpace
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.gp_model import FittedGP
+from nni.hpo.models.gp_model import MOST_MODELLED, FittedGP, GPModel
 from nni.hpo.models.gp_regression import GPPosterior, Kernel
 from nni.hpo.models.loss_model import LossModel
 from nni.hpo.models.plateaus import KnownPlateaus, PlateauModel
-from nni.hpo.models.targets import Scale
+from nni.hpo.models.subsets import covering_subset
+from nni.hpo.models.targets import Scale, standardised
 from nni.hpo.objectives import Objectives
 from nni.hpo.space.domains import Space
 from nni.hpo.tuners._model_based import ModelBasedTuner
@@ -176,20 +177,24 @@ class GPSearch(ModelBasedTuner[float]):
             configurations: of trials with results, in the space.
 
         Returns:
-            A number per configuration, by the order of the losses on the scale of the model.
+            A number per configuration, of a process of its own that is linear in the losses: a
+            logarithmic scale, as proposals may have it, would overrate lucky results.
         """
         if self._model.gp.hyperparameters is None:
             return None
         if self._model.gp.noise_variance() <= NOTABLE_NOISE:
             return None
-        model = LossModel(self._model.gp.kernel)  # another one: a fit would change proposals
-        model.load_state(self._model.state())
-        losses = np.array(self._losses)
-        fitted = model.update(self._space.features(np.array(self._vectors)), losses)
+        inputs, losses = self._space.features(np.array(self._vectors)), np.array(self._losses)
+        kept = covering_subset(inputs, losses, MOST_MODELLED)
+        inputs, losses = inputs[kept], losses[kept]
+        model = GPModel(self._model.gp.kernel)
+        fitted = model.update(inputs, standardised(losses), kept, len(losses))
         vectors = np.array([self._space.encode(one) for one in configurations])
         means = fitted.posterior.predict(self._space.features(vectors))[0]
-        targets, losses = np.sort(fitted.targets), np.sort(losses[fitted.kept])
-        expected = np.interp(means, targets, losses)
+        with np.errstate(over="ignore", invalid="ignore"):  # of the greatest floats
+            expected = losses.mean() + losses.std() * means
+        if not np.isfinite(expected).all():
+            return None
         sign = -1.0 if self._objectives.items[0].mode == "maximize" else 1.0
         return [sign * float(loss) for loss in expected]
 
