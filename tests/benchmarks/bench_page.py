@@ -111,7 +111,8 @@ def main() -> int:
     print_header(__doc__ or "")
     with (
         tempfile.TemporaryDirectory(prefix="nni-bench-page-") as folder,
-        running_shape(Path(folder)) as shape,
+        # Where other people can log in, reading would need the token.
+        running_shape(Path(folder), NNI_PRIVATE="no") as shape,
     ):
         _measure(shape, Path(folder) / "experiments")
     return 0

@@ -6,7 +6,7 @@
 // `aria-rowindex`.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { Icon } from "../components/icon";
 import { usePreference } from "../state/preferences";
@@ -119,7 +119,15 @@ export function VirtualTable<Row>(props: Props<Row>) {
     reveal(box.current!, next);
   };
 
-  const { places, width } = placesOf(columns, view.width, widths, pin);
+  // Scrolling keeps these values, so that only what differs between rows is compared.
+  const { places, width, styles, classes } = useMemo(() => {
+    const found = placesOf(columns, view.width, widths, pin);
+    return {
+      ...found,
+      styles: found.places.map(styleOf),
+      classes: found.places.map((place, c) => cellClass(columns[c]!, place)),
+    };
+  }, [columns, view.width, widths, pin]);
   const resize = (key: string, next: number | null) => {
     const { [key]: _before, ...others } = widths;
     setWidths(next === null ? others : { ...others, [key]: clampWidth(next) });
@@ -179,11 +187,7 @@ export function VirtualTable<Row>(props: Props<Row>) {
                 }}
               >
                 {columns.map((column, c) => (
-                  <div
-                    role="cell"
-                    class={cellClass(column, places[c]!)}
-                    style={styleOf(places[c]!)}
-                  >
+                  <div role="cell" class={classes[c]} style={styles[c]}>
                     {column.cell(row)}
                   </div>
                 ))}
