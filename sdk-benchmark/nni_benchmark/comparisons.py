@@ -66,7 +66,7 @@ def _ratio(left: float, right: float) -> float:
 def compare_with_best_peer(
     runs: Runs, searcher: str, peers: Sequence[str], problem: str, after: int
 ) -> Cell | None:
-    """Compare a searcher's regrets with its best peer's by median and Wilcoxon's test.
+    """Return the win, loss or tie of a searcher against its best peer; None without common seeds.
 
     A cell is lost if the peer is better by a paired Wilcoxon test over the seeds (p < 0.05) and by
     more than 20 % in median regret; it is won by the same criterion.
@@ -126,7 +126,7 @@ def _floored(regrets: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
-    """Return each searcher's median regret on a problem after a number of trials."""
+    """Return searchers' median regrets after a number of trials, raised to `equal_below`."""
     least = equal_below(runs, problem, after)
     found: dict[str, float] = {}
     for name in runs.searchers:
@@ -152,7 +152,7 @@ class RankTable:
 def rank_table(
     runs: Runs, group: str, problems: Sequence[str], after: int, searchers: Sequence[str] = ()
 ) -> RankTable | None:
-    """Rank searchers by median regret on each problem; return mean ranks with their test.
+    """Return mean ranks of searchers by median regret, with tests; None for fewer than two.
 
     Args:
         runs: the runs.
@@ -208,7 +208,7 @@ def _medians(regrets: Sequence[Mapping[int, float]], least: float) -> list[float
 
 @dataclass(frozen=True, slots=True)
 class HeadToHead:
-    """Numbers of wins, losses and ties of a searcher against one peer by median regret."""
+    """Wins, losses and ties of a searcher against the best of one or more peers."""
 
     searcher: str
     peer: str
@@ -227,7 +227,7 @@ class HeadToHead:
 def head_to_head(
     runs: Runs, searcher: str, peers: Sequence[str], problems: Sequence[str], cells: Sequence[int]
 ) -> HeadToHead:
-    """Count on how many problems a searcher's median regret is below a peer's, or above.
+    """Count wins, losses and ties of a searcher's median regret against the best of the peers.
 
     Only seeds that all have on a problem count.
     """

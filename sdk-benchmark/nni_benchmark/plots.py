@@ -51,7 +51,7 @@ def save_ranks(table: RankTable, path: Path) -> None:
 
 
 def save_task_graphs(results: Sequence[TaskResult], folder: Path) -> None:
-    """Plot best and single scores over trials, one image for each fold of each task."""
+    """Plot scores, and best scores so far, over trials: two images for each fold of each task."""
     keys = dict.fromkeys((result.task, result.fold) for result in results)
     for task, fold in keys:
         better = max if task.metric in GREATER_IS_BETTER else min

@@ -33,7 +33,7 @@ def timed_run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> T
 def search_in_processes(
     jobs: Iterable[Job], problems: Problems, trials: int, processes: int, until_s: float
 ) -> Iterator[Timed]:
-    """Run searches in spawned processes; yield each run with CPU time as it completes.
+    """Start searches in spawned processes until a time; yield each run with CPU time when done.
 
     Args:
         jobs: jobs in order of start.

@@ -117,7 +117,7 @@ TABULATED_MODELS: Final[dict[str, TabulatedModel]] = {
 
 
 def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
-    """Load a data set of scikit-learn, shuffled and standardised; say if it is a regression."""
+    """Return a shuffled, standardised scikit-learn data set, and whether it is a regression."""
     from sklearn import datasets
 
     base = name.removesuffix(str(_ROWS))

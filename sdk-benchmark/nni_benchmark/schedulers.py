@@ -89,7 +89,7 @@ def _reports_of(trial: SimulatedTrial, table: CurveTable) -> Iterator[Report]:
 
 
 def our_schedulers() -> tuple[SimulatedScheduler, ...]:
-    """Return NNI's schedulers to compare: variants of ASHA, BOHB and Hyperband."""
+    """Return NNI's schedulers to compare: ASHA, BOHB, Hyperband, TPE, Random, and variants."""
     budgets = {"min_budget": 1, "max_budget": "steps", "eta": 3}
     return (
         SimulatedScheduler("ASHA", {"advisor": "ASHA", "advisor_args": budgets}),

@@ -21,7 +21,7 @@ _LARGEST_EXACT: Final = 50
 def ranks(values: Sequence[float]) -> list[float]:
     """Return the rank of each value, 1 for the least; equal values get their mean rank.
 
-    The sum is alcounts `n (n + 1) / 2`.
+    The sum is always `n (n + 1) / 2`.
     """
     order = sorted(range(len(values)), key=lambda place: values[place])
     found = [0.0] * len(values)

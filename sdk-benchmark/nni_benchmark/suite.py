@@ -93,7 +93,7 @@ def search_all(
     on_run: Callable[[Run, float], None] | None = None,
     processes: int = 1,
 ) -> Runs:
-    """Run each searcher on each problem that it supports, for all seeds; return the runs.
+    """Run the searches missing in `runs`, of installed searchers, until a time limit; return all.
 
     Args:
         searchers: searchers; those with missing packages are skipped.

@@ -75,7 +75,7 @@ def _framework(name: str, entry: Any, path: Path, time_limit_s: float) -> Framew
 def frameworks_of(
     names: Sequence[str], known: Mapping[str, Framework], default: Framework
 ) -> list[Framework]:
-    """Return the frameworks of a file by name, or one with the default limits for a bare tuner.
+    """Return a framework per name, of the file or with default limits; all `TUNERS` without names.
 
     Args:
         names: none for the published field.

@@ -18,7 +18,7 @@ def results_only(found: Iterable[TaskResult | Skipped]) -> list[TaskResult]:
 
 
 def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
-    """Rank tuners on each fold of each task; return their mean ranks by metric.
+    """Return tuners' mean ranks by metric, over the folds on which all tuners were run.
 
     Only folds count on which all tuners were run. Tuners that tie share their places evenly, so
     that each metric's ranks sum to `n (n + 1) / 2`.
@@ -68,7 +68,7 @@ def rankings_text(results: Sequence[TaskResult]) -> str:
 
 
 def write_reports(found: Sequence[TaskResult | Skipped], folder: Path) -> Path:
-    """Write scores, rankings and plots of a benchmark to `reports/` in a folder; return its path.
+    """Write scores, ranks, JSON and (with matplotlib) plots to `reports/`; return that folder.
 
     Graphs need matplotlib; without it there are none.
     """

@@ -151,7 +151,7 @@ def _results(
 
 
 def run_task(framework: Framework, task: Task, fold: int, data: Data) -> TaskResult:
-    """Tune a model on a fold by cross-validation; return the best one's score on the test part."""
+    """Tune a model on a fold by cross-validation; return all scores and the best's test score."""
     architecture = ARCHITECTURES[framework.architecture]
     search = _by_advisor if framework.kind == "advisor" else _by_tuner
 
@@ -261,7 +261,7 @@ def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN4
 
 
 def smaller(framework: Framework, trees: int) -> Framework:
-    """Return a framework whose forests have at most ``trees`` trees, for a quick search."""
+    """Return a framework that searches at most `trees` trees; unchanged for other models."""
     space = framework.search_space()
     if "n_estimators" not in space:
         return framework

@@ -48,7 +48,7 @@ def cell_of(number: int) -> dict[str, str]:
 
 
 def number_of(cell: Mapping[str, str]) -> int:
-    """Return the number of a cell.
+    """Return the number of a cell; raise ValueError for a missing edge or unknown operation.
 
     Args:
         cell: edge, such as `0_1`, to operation.
@@ -71,7 +71,7 @@ def number_of(cell: Mapping[str, str]) -> int:
 
 
 def features_of(cell: Mapping[str, str]) -> NDArray[np.float64]:
-    """Return the features of a cell: what is on each edge and on each way to the output.
+    """Return a cell's feature vector: operations of used edges, and of each path to the output.
 
     Edges that no open way uses count as `none`: the network is the same without them.
 

@@ -40,7 +40,7 @@ def best_accuracy(strategy: Strategy, evaluations: int) -> float:
 
 
 def report(names: Sequence[str], evaluations: int, seeds: int) -> str:
-    """Return the table of the comparison as text.
+    """Run all searches of the strategies; return mean, worst and best accuracy as a text table.
 
     Args:
         names: names of strategies.

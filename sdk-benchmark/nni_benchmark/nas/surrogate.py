@@ -53,7 +53,7 @@ class FitQuality:
 
 
 def fitted(trained: Sequence[TrainedCell], field: str) -> tuple[Vector, FitQuality]:
-    """Return the predicted accuracy of all cells, and the quality of the fit.
+    """Fit a forest to trained cells; return predictions for all cells and cross-validated quality.
 
     Args:
         trained: trainings; those of one cell are averaged.

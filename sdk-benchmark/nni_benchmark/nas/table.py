@@ -91,7 +91,7 @@ class DigitsBenchmark(BenchmarkEvaluator):
         return EDGES
 
     def trials(self, sample: Sample) -> list[dict[str, Any]]:
-        """Return one training of a cell."""
+        """Return one simulated training of a cell: accuracies of the table, perhaps with noise."""
         table = _table()
         fields = ("valid_acc", "test_acc")
         noise = {

@@ -29,7 +29,7 @@ _CHOICE_SEED: Final = 201
 
 @dataclass(frozen=True, slots=True)
 class TrainedCell:
-    """Results of one training.
+    """Accuracies and duration of one training of a cell.
 
     Examples:
         >>> TrainedCell(4711, 0, 90.0, 89.0, 99.0, 0.6).valid_acc
@@ -77,7 +77,7 @@ def read_trained(path: Path) -> list[TrainedCell]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train the cells that are missing in a file.
+    """Train the missing cells until the time is up; rewrite the file after each one.
 
     Args:
         arguments: words after the program's name; None for those of this process.

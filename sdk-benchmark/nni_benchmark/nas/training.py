@@ -34,7 +34,7 @@ _LEARNING_RATE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class EpochResult:
-    """Results of a network after an epoch.
+    """Accuracies, losses and training time of a network after an epoch.
 
     Examples:
         >>> EpochResult(1, 90.0, 88.0, 87.0, 0.3, 0.4, 0.5, 1.5).valid_acc
@@ -60,7 +60,7 @@ class EpochResult:
 
 
 class CellNetwork(nn.Module):
-    """Network of one cell, repeated.
+    """Classifier of digits with two copies of a cell, the second one with twice the channels.
 
     Args:
         cell: edge, such as `0_1`, to operation.
