@@ -9,7 +9,7 @@ from svc_nas.domain.strategy_lines import StrategyInput, StrategyOutput
 
 
 class StrategySink(Protocol):
-    """Interface that receives what a strategy's process sends, on the event loop."""
+    """Interface that receives outputs and end of a strategy's process, on the event loop."""
 
     def on_outputs(self, outputs: Sequence[StrategyOutput]) -> None:
         """Handle outputs, in order."""
@@ -27,7 +27,7 @@ class StrategySink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StrategyStart:
-    """What the process of a strategy is started with."""
+    """Arguments of a strategy's process: experiment, folder, setup, document, concurrency."""
 
     experiment_id: str
     directory: str

@@ -36,7 +36,7 @@ class Telemetry:
             self._crashes.inc()
 
     def report_sent(self, report: Report) -> None:
-        """Record a report that the bus has taken."""
+        """Count the candidates in a sent report, or a failed exploration; ignore other reports."""
         if isinstance(report, GaveUp):
             self._failed.inc()
         elif isinstance(report, CandidatesGenerated):

@@ -57,7 +57,7 @@ class _StrategyOutputs:
         self._sink = sink
 
     def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Pass the outputs on; those before an invalid line count."""
+        """Decode lines and pass on the outputs; raise at an invalid line, after those before it."""
         outputs: list[StrategyOutput] = []
         try:
             for line in lines:

@@ -16,7 +16,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def checked_exploration(config: config_pb2.NasConfig) -> config_pb2.NasConfig:
-    """Return the configuration of an exploration whose fields break no rule.
+    """Return an exploration's configuration unchanged; raise for its first invalid field.
 
     Raises:
         InvalidArgumentError: the first rule that is broken.

@@ -38,7 +38,7 @@ def _fields(line: strategy_lines.StrategyInput) -> dict[str, Any]:
 
 
 def output_of(line: bytes) -> strategy_lines.StrategyOutput:
-    """Return what a line of the process means.
+    """Decode a JSON line of the process to a strategy output; raise for an invalid one.
 
     Raises:
         ValueError: it is no JSON object, or has no known meaning.

@@ -104,7 +104,7 @@ class Exploration:
         self._failure = self._failure or reason
 
     def drop_process(self) -> None:
-        """Discard submissions that were not reported: their process has ended.
+        """Mark the process as not ready; unless exhausted, discard its queued outputs.
 
         A strategy that is exhausted has no other process.
         """
@@ -116,7 +116,7 @@ class Exploration:
     # Events of the log
 
     def feed(self, event: events.Event) -> None:
-        """Apply the next event of the log."""
+        """Apply the next event of the log; queue lines for the process."""
         match event:
             case events.ExplorationCreated():
                 self.setup = event

@@ -18,7 +18,7 @@ _TOP_LIMIT: Final = 1_000
 
 
 class NasServicer(pb_grpc.NasServiceServicer):
-    """gRPC servicer that validates explorations and shows their progress.
+    """gRPC servicer of explorations: validation, progress, and export of the best models.
 
     Args:
         documents: documents of explorations in the blob store.

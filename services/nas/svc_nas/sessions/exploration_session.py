@@ -48,7 +48,7 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """What a process has sent."""
+    """Outputs that a process has sent, with the number of the process."""
 
     process: int
     outputs: tuple[StrategyOutput, ...]
@@ -89,7 +89,7 @@ class ExplorationSession:
         self.box.put(message)
 
     async def serve(self) -> None:
-        """Host process after process until the experiment ends."""
+        """Run process after process, with back-off after failures, until the experiment ends."""
         goes_on = True
         while goes_on:
             if self.ends_in_row > 1:
@@ -139,7 +139,7 @@ class _Run:
         """Whether the process of this run has ended."""
 
     async def run(self) -> bool:
-        """Serve until the process or the experiment ends; return whether to read the log again."""
+        """Fold the log, host one process, send reports; return True to read the log again."""
         exploration = self._exploration
         async with aclosing(self._dependencies.events.read(self._session.id)) as history:
             async for message in history:

@@ -23,7 +23,7 @@ class ProgressReader:
         self._values = values
 
     async def read(self, experiment_id: str) -> Progress:
-        """Return the progress of an exploration.
+        """Fold an exploration's whole log to its progress; raise NotFoundError if there is none.
 
         Raises:
             NotFoundError: no experiment has this id, or it is no exploration.
