@@ -35,7 +35,7 @@ class Telemetry:
         return int(self._clock.now().timestamp() * 1000)
 
     def report_sent(self, experiment_id: str, report: Report, due_ms: int) -> None:
-        """Record a report that the bus has taken.
+        """Count and trace a sent step, or count a failed job; ignore other reports.
 
         Args:
             experiment_id: id of the job's experiment.

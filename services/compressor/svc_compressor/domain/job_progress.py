@@ -44,7 +44,7 @@ class JobProgress:
 
     @property
     def job(self) -> JobDescription:
-        """Description of the job.
+        """Description of the job; raises JobError if it is invalid or not yet known.
 
         Raises:
             JobError: it is invalid.
