@@ -26,7 +26,7 @@ __all__ = ["SelectionEstimator", "check_integer", "class_codes", "regression_tar
 
 # scikit-learn has no types.
 class SelectionEstimator(FeatureSelector, SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Selector that is a transformer of scikit-learn.
+    """Base of the selectors: scikit-learn's transformer interface, and checks of the input.
 
     A subclass sets `selected_features_`, positions with the best first, in `fit`.
     """
@@ -44,7 +44,7 @@ class SelectionEstimator(FeatureSelector, SelectorMixin, BaseEstimator):  # type
         return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        """Return the mask that scikit-learn's `get_support` and `transform` use."""
+        """Return the boolean mask of the selected columns; raise unless fitted."""
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self._positions()] = True
@@ -55,7 +55,7 @@ class SelectionEstimator(FeatureSelector, SelectorMixin, BaseEstimator):  # type
         return self.selected_features_
 
     def _checked(self, table: Table, target: Column) -> tuple[Table, NDArray[Any]]:
-        """Return table and target of a fit, as arrays or CSR.
+        """Validate table and target of a fit; return them as float array or CSR, and 1-d array.
 
         Raises:
             ValueError: the shapes do not fit, or the table has NaN or infinite values.
@@ -119,7 +119,7 @@ def class_codes(target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def regression_target(target: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the target of a regression as numbers.
+    """Return a regression's target in double precision; raise unless finite and not constant.
 
     Args:
         target: `(n_samples,)`, real numbers.
@@ -144,7 +144,7 @@ def regression_target(target: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def check_integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return a whole number of the documented range.
+    """Return a value as int; raise unless it is a whole number within the limits.
 
     Args:
         name: argument that is checked.

@@ -24,7 +24,7 @@ __all__ = ["LearnabilityGradient", "elementary_polynomials", "learnability_gradi
 
 
 class LearnabilityGradient(NamedTuple):
-    """Gradients of the learnability in the scores, `(n_features,)` each."""
+    """Gradients of the learnability in the scores, for the target and for its permutation."""
 
     signal: Tensor
     """Of the target."""
@@ -60,7 +60,7 @@ def elementary_polynomials(power_sums: list[Tensor]) -> list[Tensor]:
 def learnability_gradient(
     batch: RowBatch, vectors: Tensor, scores: Tensor, order: int, permutation: Tensor
 ) -> LearnabilityGradient:
-    """Return the gradients that one batch contributes.
+    """Return one batch's gradients in the scores, for the target and for its permutation.
 
     Args:
         batch: standardized rows, at least two.

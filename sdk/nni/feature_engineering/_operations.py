@@ -38,7 +38,7 @@ _SUMMARIES: Final[Mapping[str, Callable[[NDArray[np.float64]], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Number for each key; the one of unknown keys."""
+    """Map of key to number, with a default for unknown keys."""
 
     numbers: Mapping[object, float]
     """Numbers by key."""

@@ -36,7 +36,7 @@ CONSTANT: Final = 1e-10
 def column_statistics(
     table: Table, *, unit_variance: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what standardizes the columns: `(x - mean) * factor`.
+    """Return mean and scale factor of each column for standardization; 0 for constant columns.
 
     Args:
         table: `(n_samples, n_features)`, an array or CSR.

@@ -24,7 +24,7 @@ class ColumnUnits:
 
     @classmethod
     def of_groups(cls, groups: object, n_features: int) -> ColumnUnits:
-        """Return the units that equal values of an array make.
+        """Return the units of columns with equal labels; without labels one unit per column.
 
         Args:
             groups: `(n_features,)`, a label for each column; None for units of one column each.
@@ -74,7 +74,7 @@ def selected_columns(
     n_features: int | None,
     max_features: int | None,
 ) -> list[int]:
-    """Return the positions of the columns to keep, best first; a unit is never split.
+    """Return columns to keep, best first: `n_features`, up to the elbow, or all scored above 0.
 
     Args:
         scores: `(n_features,)`; columns above 0 are worth keeping, constant ones are `-inf`.
@@ -111,7 +111,7 @@ def _covering(sizes: NDArray[np.intp], n_features: int) -> int:
 
 
 def _places(kept: NDArray[np.intp], n_units: int) -> NDArray[np.intp]:
-    """Return the place of each unit among those that are kept, the others last."""
+    """Return the rank of each unit among those kept; `n_units` for the others."""
     places = np.full(n_units, n_units, dtype=np.intp)
     places[kept] = np.arange(len(kept))
     return places

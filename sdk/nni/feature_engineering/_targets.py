@@ -13,7 +13,7 @@ __all__ = ["WeightedTargets", "class_targets", "number_targets"]
 
 @dataclass(frozen=True, slots=True)
 class WeightedTargets:
-    """Numbers that a subset of the columns shall explain."""
+    """Centred target vectors with unit variance, and a weight per row."""
 
     vectors: NDArray[np.float64]
     """`(n_samples, n_outputs)`; each column has the weighted mean 0, all together variance 1."""
@@ -22,7 +22,7 @@ class WeightedTargets:
 
 
 def class_targets(target: NDArray[Any], *, ordinal: bool, balanced: bool) -> WeightedTargets:
-    """Return the targets of a classification.
+    """Return standardized targets of a classification, one-hot or ordinal, with row weights.
 
     Args:
         target: `(n_samples,)`, labels of at least two classes.

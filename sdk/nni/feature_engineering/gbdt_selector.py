@@ -107,7 +107,7 @@ class GBDTSelector(SelectionEstimator):
         importance_type: str | None = None,
         num_boost_round: int | None = None,
     ) -> Self:
-        """Train a model and record the importance of each column.
+        """Train a LightGBM model; record each column's importance and the order of the columns.
 
         Each argument but table and target has to stand here or in the constructor.
 
@@ -181,7 +181,7 @@ class GBDTSelector(SelectionEstimator):
         return self.get_selected_features()
 
     def _options(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a fit, those of the constructor where none are given.
+        """Return a fit's arguments, the constructor's where None; raise if one is wrong.
 
         Raises:
             TypeError: an argument has another type.
@@ -224,7 +224,7 @@ def _is_multiclass(parameters: Mapping[str, Any]) -> bool:
 def _split(
     table: Table, labels: NDArray[Any], ratio: float, random: RandomState, *, stratify: bool
 ) -> list[Any]:
-    """Return training and evaluation rows, then their labels.
+    """Split rows into training and evaluation, stratified if possible; return rows, then labels.
 
     Classes have the same shares in both where every class has rows for both.
     """
@@ -246,7 +246,7 @@ def _split(
 def _train(
     parameters: dict[str, Any], parts: list[Any], options: Mapping[str, Any]
 ) -> NDArray[Any]:
-    """Return the importances of the columns in a newly trained model."""
+    """Train a model with early stopping; return its columns' importances at the best iteration."""
     lightgbm = _lightgbm()
     if not {"verbosity", "verbose"} & parameters.keys():
         parameters["verbosity"] = -1
@@ -266,7 +266,7 @@ def _train(
 
 
 def _lightgbm() -> ModuleType:
-    """Return the module of LightGBM.
+    """Import and return LightGBM; raise ImportError with a remedy if it does not load.
 
     Raises:
         ImportError: it is not installed, or its OpenMP library is missing.

@@ -29,7 +29,7 @@ STATISTICS: Final[tuple[Statistic, ...]] = get_args(Statistic)
 
 @dataclass(frozen=True, slots=True)
 class GeneratedFeature:
-    """A column that is computed from others.
+    """Specification of a column computed from others: operation, columns, statistic.
 
     Raises:
         ValueError: the operation does not take these columns, or this statistic.
@@ -73,7 +73,7 @@ class GeneratedFeature:
 
 
 def candidate_features(specification: Mapping[str, Sequence[object]]) -> list[GeneratedFeature]:
-    """Return all features that a specification describes.
+    """Return the distinct features that a specification of columns by operation describes.
 
     Args:
         specification: columns by operation. `count`, `target` and `histstat` take a list of
@@ -140,7 +140,7 @@ def chosen_features(
 
 
 def _features(operation: str, columns: Sequence[object]) -> Iterator[GeneratedFeature]:
-    """Yield the features of one entry of a specification."""
+    """Yield an operation's features: each combination of columns with each statistic."""
     known: dict[str, Operation] = {name: name for name in get_args(Operation)}
     if operation not in known:
         raise ValueError(f"operation must be one of {', '.join(known)}, got {operation!r}")
@@ -151,7 +151,7 @@ def _features(operation: str, columns: Sequence[object]) -> Iterator[GeneratedFe
 
 
 def _combinations(operation: str, columns: Sequence[object]) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of each feature of an operation."""
+    """Yield the columns of an operation's features: single columns, or pairs of different ones."""
     if OPERATIONS[operation] == 1:
         for name in _names(operation, columns):
             yield (name,)
@@ -170,7 +170,7 @@ def _combinations(operation: str, columns: Sequence[object]) -> Iterator[tuple[s
 
 
 def _names(operation: str, names: object) -> list[str]:
-    """Return a list of names of columns.
+    """Return names of columns as a list; raise ValueError unless they are a sequence of strings.
 
     Raises:
         ValueError: it is something else.

@@ -162,7 +162,7 @@ class FeatureGenerator:
                 return statistics(names, target, "mean")
 
     def _keys(self, feature: GeneratedFeature, table: Table) -> list[object]:
-        """Return what the rows are looked up by in the encoding of a feature."""
+        """Return each row's key in a feature's encoding: column values, or the bucket's number."""
         match feature.operation:
             case "crosscount":
                 return keys(*(_column(table, name) for name in feature.columns))
@@ -175,7 +175,7 @@ class FeatureGenerator:
     def _out_of_fold(
         self, feature: GeneratedFeature, table: Table, target: Column
     ) -> NDArray[np.float64]:
-        """Return mean targets, of which each is computed without the fold of its row."""
+        """Return each row's mean target by key, computed from the rows of other folds only."""
         names = self._keys(feature, table)
         numbers = np.asarray(target, dtype=np.float64)
         rows = np.random.default_rng(self.random_state).permutation(len(names))
@@ -201,7 +201,7 @@ def _column(table: Mapping[str, Column], name: str) -> Column:
 
 
 def _numbers(table: Mapping[str, Column], name: str) -> NDArray[np.float64]:
-    """Return a column of numbers.
+    """Return a column as finite numbers; raise ValueError if a value is missing or no number.
 
     Raises:
         ValueError: a value is missing or is no number.

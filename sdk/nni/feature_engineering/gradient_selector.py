@@ -46,7 +46,7 @@ _MISSPELT: Final = {"penatly": "penalty", "prerocess": "preprocess"}
 
 
 def _with_misprints(initialize: Callable[P, None]) -> Callable[P, None]:
-    """Let a constructor accept deprecated spellings of its arguments, which no signature shows."""
+    """Wrap a constructor to accept deprecated spellings of its arguments, with a warning."""
 
     @functools.wraps(initialize)
     def translated(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -155,7 +155,7 @@ class FeatureGradientSelector(SelectionEstimator):
         self.random_state = random_state
 
     def fit(self, X: Table, y: Column, groups: Column = None) -> Self:
-        """Search the columns that explain the target.
+        """Search the columns' scores by gradient ascent; set `scores_` and `selected_features_`.
 
         Args:
             X: table, `(n_samples, n_features)`: an array, a data frame or a sparse matrix.
@@ -296,7 +296,7 @@ class _ScoreSearch:
         return scores
 
     def _batches(self, random: RandomState) -> Iterator[NDArray[np.intp]]:
-        """Yield the rows of each batch; their numbers differ by one at most."""
+        """Yield the rows of each batch, of nearly equal sizes; batches of one row are left out."""
         n_rows = self._table.shape[0]
         rows = random.permutation(n_rows) if self._options.shuffle else np.arange(n_rows)
         count = math.ceil(n_rows / self._options.batch_size)
@@ -305,7 +305,7 @@ class _ScoreSearch:
     def _gradient(
         self, rows: NDArray[np.intp], scores: NDArray[np.float64], random: RandomState
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradients of target and permuted target in the scores."""
+        """Return a batch's gradients in the scores, for the target and for its permutation."""
         import torch
 
         from nni.feature_engineering._learnability import learnability_gradient
@@ -368,7 +368,7 @@ class _ScoreSearch:
 
 
 def _torch_device(name: str) -> torch.device:
-    """Return the device of this name.
+    """Return the torch device of this name; raise if torch or the device is missing.
 
     Raises:
         ImportError: torch is not installed.
