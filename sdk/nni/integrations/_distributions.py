@@ -61,7 +61,7 @@ def _entries(branch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(name: str, distribution: Any) -> dict[str, Any]:  # noqa: ANN401 - of several libraries
-    """Return the entry of the search space for one distribution."""
+    """Return a distribution's search-space entry: options as positions, scipy's as quantiles."""
     if isinstance(distribution, Range):
         return distribution.entry()
     options = _options(distribution)
@@ -96,7 +96,7 @@ def _options(distribution: Any) -> list[Any] | None:  # noqa: ANN401 - of severa
 
 
 def _value(distribution: Any, given: Any) -> Any:  # noqa: ANN401 - of several libraries
-    """Return the value of a parameter for its value in a configuration."""
+    """Return a parameter's value: the option at a position, the quantile, or the number itself."""
     options = _options(distribution)
     if options is not None:
         return options[given]

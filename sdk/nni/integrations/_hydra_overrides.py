@@ -10,7 +10,7 @@ _LOG = "log"
 
 
 class SweptOverrides:
-    """Overrides of a command line, some of which are sweeps.
+    """Overrides of a command line: sweeps as a search space, the others fixed.
 
     Args:
         overrides: as Hydra's parser returns them; of two with one key the later one counts.

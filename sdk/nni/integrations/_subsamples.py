@@ -22,7 +22,7 @@ class RepeatedSplits:
         self._splits: list[Split] | None = None
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list[Split]:  # noqa: ANN401 - of scikit-learn
-        """Return the splits of the first call."""
+        """Return the splits of the first call; later arguments are ignored."""
         if self._splits is None:
             self._splits = list(self._splitter.split(X, y, **params))
         return self._splits

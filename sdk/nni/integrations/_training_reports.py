@@ -27,7 +27,7 @@ class StoppableTrial(Protocol):
 
 
 class TrainingReports:
-    """Reports of one training run.
+    """Reporter of one training run: sends each step's metrics, and keeps the result.
 
     Args:
         metric: name of the metric in the library; or a dict of key in the report to such a name.
@@ -57,7 +57,7 @@ class TrainingReports:
         """Result so far: a number or a dict; None before the first report."""
 
     def step(self, values: Mapping[str, Any]) -> bool:
-        """Report the metrics of a step; return whether the trial is to stop.
+        """Report the metrics of a step; return whether a trial of `optimize` is to stop.
 
         Args:
             values: numbers by the library's names, more than are reported.
@@ -75,7 +75,7 @@ class TrainingReports:
         return self._trial.should_stop()
 
     def take_up(self, values: Mapping[str, Any]) -> None:
-        """Take an earlier attempt's step into the result; without the metrics, nothing.
+        """Count an earlier attempt's step for the result, unreported; skip it without the metrics.
 
         Args:
             values: see `step`.
@@ -85,7 +85,7 @@ class TrainingReports:
             self._note(self._value(values))
 
     def finish(self) -> None:
-        """Report the result of the trial, once; without a step before, nothing.
+        """Report the result to the experiment, once; nothing in `optimize` or without a step.
 
         A trial of `optimize` gets the result from its objective, which returns `result`.
         """

@@ -156,7 +156,7 @@ class KerasCallback(Callback):  # type: ignore[misc] # Keras ships no types
         self._must_check = False
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Report the metrics of an epoch, and save a checkpoint.
+        """Report an epoch's metrics; stop the training if due; save a checkpoint if enabled.
 
         Args:
             epoch: number of the epoch, from 0.
@@ -172,7 +172,7 @@ class KerasCallback(Callback):  # type: ignore[misc] # Keras ships no types
             self._save(epoch + 1)
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Report the result.
+        """Report the result; raise ValueError if no epoch had the metric.
 
         Args:
             logs: metrics of the last epoch, by name.

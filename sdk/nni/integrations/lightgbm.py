@@ -56,7 +56,7 @@ class LightGBMCallback(BoostingCallback):
     """Whether LightGBM calls it before an iteration rather than after it."""
 
     def __call__(self, env: CallbackEnv) -> None:
-        """Report the metrics of an iteration; LightGBM calls this."""
+        """Report metrics of each `every`-th iteration, the result after the last; raise to stop."""
         number = env.iteration - env.begin_iteration
         if number % self._every == 0:
             values = metrics_by_name((one[0], one[1], one[2]) for one in _results(env))

@@ -118,7 +118,7 @@ class LightningCallback(Callback):
             self._save(trainer)
 
     def on_fit_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
-        """Report the result.
+        """Report the result, on rank zero only.
 
         Args:
             trainer: of the training.

@@ -31,7 +31,7 @@ def report_to_mlflow(
     token_variable: str | None = None,
     outputs: str | Path | None = None,
 ) -> TrackedTrial:
-    """Send parameters, metrics, result and outputs of this trial to a run of MLflow.
+    """Start a run of MLflow that gets this trial's parameters, metrics, result and outputs.
 
     Intermediate results are metrics with a step, under `default` or the keys of the report; the
     result is below `final/`. The run is named after the trial, and has the ids of experiment and

@@ -113,14 +113,14 @@ class OptunaTuner(Tuner):
             self._study.tell(trial, number)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Let a trial without a result fail."""
+        """Mark a trial without a result as failed in the study."""
         del success, kwargs
         trial = self._open.pop(parameter_id, None)
         if trial is not None:
             self._study.tell(trial, state=TrialState.FAIL)
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Add results that were measured elsewhere, as completed trials."""
+        """Add earlier results as completed trials; skip those without a finite number."""
         for sample in data:
             number = scalar_metric(sample["value"])
             if number is not None:
@@ -191,7 +191,7 @@ class NNISampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the distributions of the parameters that the tuner proposes.
+        """Return the given search space, or the distributions that all trials so far have had.
 
         Args:
             study: of the trial.
@@ -212,7 +212,7 @@ class NNISampler(BaseSampler):
         trial: FrozenTrial,
         search_space: dict[str, BaseDistribution],
     ) -> dict[str, Any]:
-        """Return the proposal of the tuner.
+        """Import new results; return the tuner's proposal; stop the study if it has no more.
 
         Args:
             study: of the trial.
@@ -267,7 +267,7 @@ class NNISampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Pass the end of a trial to the tuner.
+        """Pass result and end of a trial that the tuner proposed; ignore other trials.
 
         Args:
             study: of the trial.
@@ -305,7 +305,7 @@ class NNISampler(BaseSampler):
         return self._tuner
 
     def _learn(self, tuner: Tuner, study: optuna.Study) -> None:
-        """Import the completed trials that the tuner does not know."""
+        """Import completed trials that the tuner does not know, if they have its whole space."""
         samples: list[dict[str, Any]] = []
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             if trial.number in self._known or trial.number in self._open:
@@ -380,7 +380,7 @@ def to_optuna(
     optimize_mode: str = "minimize",
     study: optuna.Study | None = None,
 ) -> optuna.Study:
-    """Return a study of Optuna with the results of a search, for its plots and dashboards.
+    """Add the results of a search to a given or new study of Optuna; return the study.
 
     Args:
         results: a `nni.hpo.Study`, a result of `optimize`, samples, or the path of a file of them
@@ -427,7 +427,7 @@ def _direction(optimize_mode: str) -> StudyDirection:
 
 
 def _named_sampler(name: str, arguments: dict[str, Any], seed: int | None) -> BaseSampler:
-    """Return a sampler of Optuna by the name of its class.
+    """Construct a sampler of Optuna by class name; raise ValueError if name or arguments are wrong.
 
     Raises:
         ValueError: there is no such sampler, or an argument is wrong.

@@ -163,7 +163,7 @@ class NNISearchCV(BaseSearchCV):  # type: ignore[misc]  # ships no types
         return self
 
     def _run_search(self, evaluate_candidates: Callable[..., Any]) -> None:
-        """Evaluate the proposals of the tuner; `BaseSearchCV.fit` calls this."""
+        """Evaluate the tuner's proposals; with a resource, halve the candidates round by round."""
         search = _Search(self, evaluate_candidates)
         if self.resource is None:
             search.run(search.splits, {})

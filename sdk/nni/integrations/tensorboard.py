@@ -21,7 +21,7 @@ _FOLDER = "tensorboard"
 
 
 def report_to_tensorboard(log_dir: str | Path | None = None) -> TrackedTrial:
-    """Write parameters, metrics and result of this trial as event files of TensorBoard.
+    """Start event files of TensorBoard that get this trial's parameters, metrics and result.
 
     Intermediate results are scalars with a step, under `default` or the keys of the report. At the
     end parameters and result go to the tab *HParams*, the result below `final/`.

@@ -63,7 +63,7 @@ class RunTracker(Protocol):
 
 
 class TrackedTrial:
-    """Trial of this process, of which a tracker gets what the experiment gets.
+    """Copy of this process's trial to a tracker: parameters, reports, result and outputs.
 
     Made by `report_to_mlflow`, `report_to_tensorboard` and `report_to_wandb`. From then on the
     parameters that `nni.get_next_parameter` returns go to the tracker, and every report after the
@@ -171,7 +171,7 @@ class TrackedTrial:
             _log.warning("outputs must name a file or folder, got %s, which is missing", path)
 
     def _guard(self, send: "_Send") -> None:
-        """Send something to the tracker, unless it has failed before."""
+        """Call the tracker; after its first error log a warning and send nothing more."""
         tracker = self._tracker
         if tracker is None:
             return
@@ -192,7 +192,7 @@ class _Send(Protocol):
 
 
 class _TrackedChannel:
-    """Trial channel before another one, which also notes what passes."""
+    """Trial channel that delegates to another one and copies its traffic to a tracker."""
 
     def __init__(self, channel: TrialChannel, tracked: TrackedTrial) -> None:
         self._channel = channel
@@ -216,7 +216,7 @@ def is_tracked() -> bool:
 
 
 def secret_from(variable: str | None, argument: str) -> str | None:
-    """Return the secret in an environment variable; None if none is named.
+    """Return the secret in a named variable; None without a name; raise if the variable is unset.
 
     Args:
         variable: name of the variable.
@@ -238,7 +238,7 @@ def secret_from(variable: str | None, argument: str) -> str | None:
 
 
 def tags() -> dict[str, str]:
-    """Return what identifies this trial in a tracker."""
+    """Return the ids of experiment and trial, and the sequence number, as tags for a tracker."""
     return {
         "nni.experiment_id": nni.get_experiment_id(),
         "nni.trial_id": nni.get_trial_id(),
@@ -258,7 +258,7 @@ def _present_channel() -> TrialChannel:
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the numbers, booleans and texts in parameters, by path."""
+    """Yield the leaves of nested parameters by path; values of other types as text."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             yield from _leaves(child, f"{path}/{key}" if path else str(key))
@@ -268,7 +268,7 @@ def _leaves(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _numbers(value: object, path: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the numbers in a report, by path; what is none is left out."""
+    """Yield the numbers in a report, by path; other values are left out."""
     if isinstance(value, Mapping):
         for key, child in value.items():
             yield from _numbers(child, f"{path}/{key}" if path else str(key))

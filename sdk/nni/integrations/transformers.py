@@ -107,7 +107,7 @@ class TransformersCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: object,
     ) -> None:
-        """Take up the result so far of a training that goes on from a checkpoint.
+        """Check the output folder; restore the result so far from the log of a checkpoint.
 
         Args:
             args: of the training.
@@ -179,7 +179,7 @@ class TransformersCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: object,
     ) -> None:
-        """Declare the checkpoint of the Trainer that of the trial.
+        """Save the Trainer's checkpoint as that of the trial, if enabled; on rank zero only.
 
         Args:
             args: of the training.
@@ -198,7 +198,7 @@ class TransformersCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: object,
     ) -> None:
-        """Report the result.
+        """Report the result, on rank zero only.
 
         Args:
             args: of the training.
@@ -230,7 +230,7 @@ def search_trainer(
     seed: int | None = None,
     **options: Any,  # noqa: ANN401 - arguments of many types
 ) -> BestRun:
-    """Search for arguments of a Trainer, as its method `hyperparameter_search` does.
+    """Optimize arguments of a Trainer over trials; return the best run.
 
     That method has a closed list of backends. Each trial trains a new model of `model_init`; a
     parameter named as a field of `TrainingArguments` is set there, and all of them are the argument
@@ -335,7 +335,7 @@ def _train(
 
 @contextmanager
 def _arguments(trainer: Trainer, parameters: dict[str, Any], number: int) -> Iterator[None]:
-    """Set arguments, folder and model of a trial; bring the earlier ones back."""
+    """Set arguments, folder and model of a trial for a `with` block; restore them after it."""
     arguments: Any = trainer.args
     changed = {name: value for name, value in parameters.items() if hasattr(arguments, name)}
     others = sorted(parameters.keys() - changed.keys())
@@ -364,7 +364,7 @@ def _arguments(trainer: Trainer, parameters: dict[str, Any], number: int) -> Ite
 
 
 def _apply(trainer: Any) -> None:  # noqa: ANN401 - the stubs lack what is set here
-    """Let a Trainer take over changed arguments, and forget its last model before the next one."""
+    """Rebuild a Trainer's accelerator from changed arguments; drop its last model and optimizer."""
     trainer._train_batch_size = trainer.args.train_batch_size  # noqa: SLF001 - as its own search
     trainer.accelerator.free_memory()
     trainer.create_accelerator_and_postprocess()

@@ -22,7 +22,7 @@ def report_to_wandb(
     outputs: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> TrackedTrial:
-    """Send parameters, metrics, result and outputs of this trial to a run of Weights & Biases.
+    """Start a run of Weights & Biases for this trial's parameters, metrics, result and outputs.
 
     Parameters are the run's configuration, intermediate results its history, under `default` or the
     keys of the report; the result is in its summary, below `final/`. The run is named after the

@@ -52,7 +52,7 @@ class XGBoostCallback(BoostingCallback, TrainingCallback):
     """
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ANN401 - of XGBoost
-        """Report the metrics of an iteration; XGBoost calls this.
+        """Report metrics at every `every`-th iteration; return whether the training is to stop.
 
         Args:
             model: that is trained.
