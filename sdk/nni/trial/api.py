@@ -76,7 +76,7 @@ os.register_at_fork(after_in_child=_renew_locks)
 def use_channel(
     channel: "TrialChannel | None", *, strict: bool = True, multi_phase: bool = False
 ) -> None:
-    """Replace what connects this process with its experiment; for loops in one process and tests.
+    """Replace the trial channel of this process; None restores that of the environment.
 
     Args:
         channel: where parameters come from and metrics go; None goes back to what the
@@ -92,7 +92,7 @@ def use_channel(
 def exchange_channel(
     channel: "TrialChannel", *, strict: bool = True, multi_phase: bool = False
 ) -> "Callable[[], None]":
-    """Replace the channel for a while; return the function that brings the present one back.
+    """Replace the trial channel; return a function that restores the previous one.
 
     Args:
         channel: see `use_channel`.
@@ -110,7 +110,7 @@ def exchange_channel(
 
 
 def wrap_channel(wrap: "Callable[[TrialChannel], TrialChannel]") -> "Callable[[], None]":
-    """Put a channel before the present one for a while; return the function that removes it.
+    """Wrap the current trial channel; return a function that removes the wrapper.
 
     Args:
         wrap: returns a channel that uses the one that it is given.
@@ -156,7 +156,7 @@ def offers_next_trial() -> bool:
 
 
 def next_trial() -> "NextTrial | None":
-    """End the trial of this process with success, and wait for another one; see `nni.trial.reuse`.
+    """End this trial with success; wait for another one and switch to it; None if there is none.
 
     Returns:
         The trial that this process has from now on; None: there is none, and it should end.

@@ -119,7 +119,7 @@ def request_once(path: str, token: str, request: str) -> "dict[str, Any]":
 
 
 class NextTrial:
-    """Trial that a process runs after one that it has ended."""
+    """Next trial of a reused process: environment, folder and output descriptors."""
 
     def __init__(self, values: "dict[str, Any]", descriptors: "list[int]") -> None:
         self.directory = str(values["cwd"])
@@ -132,7 +132,7 @@ class NextTrial:
 
 
 class SocketTrialChannel:
-    """The channel of a trial that an agent started.
+    """Trial channel to the agent over a Unix socket, which is connected at the first request.
 
     Connects at the first request. A process made by ``os.fork`` gets a connection of its own. A
     signal handler may report even while it interrupts a report: it then uses a second connection.
@@ -221,7 +221,7 @@ class SocketTrialChannel:
             self._connection = None
 
     def _leave_to_parent(self) -> None:
-        """In a forked child: let go of the connection, and of a lock that no one may release."""
+        """In a forked child: close the connection, and replace the lock, which may be held."""
         self._disconnect()
         self._lock = RLock()
         self._busy = False

@@ -110,7 +110,7 @@ def _checked(step: int) -> int:
 
 
 def _ask_agent(step: int | None) -> str:
-    """Return the warning with which the agent answers; empty: the checkpoint is saved."""
+    """Ask the agent to save the checkpoint; return its warning, empty if it is saved."""
     from nni.trial.channel import request_once
 
     value = "" if step is None else f',"step":{step}'

@@ -99,7 +99,7 @@ def _channel() -> "TrialChannel":
 
 
 def parse_value(text: str) -> object:
-    """Read a metric from a command line.
+    """Parse a metric as JSON or a number; raise UsageError for other text.
 
     Raises:
         UsageError: the text is neither a number nor JSON.

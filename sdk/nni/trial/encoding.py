@@ -9,7 +9,7 @@ _SHOWN = 80
 
 
 def encode_metric(value: object) -> str:
-    """Return a metric as one line of JSON; NaN and infinities are the bare tokens of Python.
+    """Return a metric as one line of JSON, NaN bare; raise if it has no such form or is too large.
 
     Args:
         value: any JSON value. Objects of numpy, torch, jax and TensorFlow become the numbers or

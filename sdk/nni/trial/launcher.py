@@ -14,7 +14,7 @@ _OWNER_MAY_ALL_OTHERS_RUN = 0o755
 
 
 def launcher_text(python: str, folder: str) -> str:
-    """Return the script's text.
+    """Return the text of the `nni-trial` script for an interpreter and a folder of `nni`.
 
     Args:
         python: absolute path of the interpreter.

@@ -29,7 +29,7 @@ _REDRAWING_THREADS = ("TMonitor",)
 def run_trials(
     run_one: "Callable[[], object]", max_trials: int = MAX_TRIALS, max_growth: float = MAX_GROWTH
 ) -> int:
-    """Call a function for each trial that this process is given, until there is no other.
+    """Run a function for each trial of this process, up to a limit; return the number of trials.
 
     The function does what a trial script does: it gets the parameters of its trial, and reports
     its results. When it returns, its trial has succeeded. When it raises, the process ends, and
@@ -84,7 +84,7 @@ def run_trials(
 
 
 def reason_to_end(limit_bytes: int) -> str:
-    """Return why this process must run no further trial; empty: it may.
+    """Free unused memory; return why this process must run no further trial, or empty text.
 
     Args:
         limit_bytes: largest resident memory.
@@ -113,7 +113,7 @@ class _ReusedProcess:
         self._environment = settings.environment()
 
     def end_output(self) -> None:
-        """Write what is buffered, and let go of the output of the ended trial."""
+        """Flush all output, and point stdout and stderr to the null device."""
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             if stream is not None and not stream.closed:
                 stream.flush()
@@ -124,7 +124,7 @@ class _ReusedProcess:
         os.close(null)
 
     def begin(self, trial: "NextTrial") -> None:
-        """Take over output, environment, folder and random numbers of a trial."""
+        """Switch to the output, environment, folder and import paths of a trial; draw new seeds."""
         for source, target in zip((trial.stdout, trial.stderr), _STANDARD_STREAMS, strict=True):
             os.dup2(source, target)
             os.close(source)
@@ -141,7 +141,7 @@ class _ReusedProcess:
 
 
 def _move_imports(before: str, after: str) -> None:
-    """Let modules of a folder refer to a copy of it: the folder may be removed with its trial."""
+    """Rewrite the paths of imports and loaded modules from a folder to its copy."""
     sys.path[:] = [_moved(part, before, after) for part in sys.path]
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", {})
@@ -158,14 +158,14 @@ def _moved(path: str, before: str, after: str) -> str:
 
 
 def _show_token() -> None:
-    """Mark this process with the token of its trial, as the interpreter that started it does."""
+    """Write the trial's token to the initial environment, in a fork of the warm interpreter."""
     warm = sys.modules.get("nni.trial.warm")
     if warm is not None:
         warm.show_token(settings.required(settings.TOKEN))
 
 
 def _reseed() -> None:
-    """Draw new seeds, as a new process has them."""
+    """Reseed random, numpy and torch; set the start folder of multiprocessing."""
     random = sys.modules.get("random")
     if random is not None:
         random.seed()
@@ -184,7 +184,7 @@ def _reseed() -> None:
 
 
 def _flush_extensions() -> None:
-    """Write what extension modules have printed."""
+    """Flush the output streams of the C library."""
     import ctypes
 
     ctypes.CDLL(None).fflush(None)
@@ -199,7 +199,7 @@ def _has_children() -> bool:
 
 
 def _threads() -> "list[str]":
-    """Return the names of the Python threads that run beside this one."""
+    """Return the names of the other Python threads, without those that redraw progress bars."""
     threading = sys.modules.get("threading")
     if threading is None:
         return []
@@ -212,7 +212,7 @@ def _threads() -> "list[str]":
 
 
 def _free_device_memory() -> None:
-    """Return the memory of GPUs that no tensor uses."""
+    """Collect garbage, and release torch's cached memory of the GPU."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         gc.collect()

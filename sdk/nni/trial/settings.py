@@ -51,7 +51,7 @@ def environment() -> dict[str, str]:
 
 
 def replace_environment(variables: dict[str, str]) -> None:
-    """Make the environment of this process equal to a copy of it.
+    """Set and delete variables until this process's environment equals the given one.
 
     Args:
         variables: all that it is to have.
@@ -64,7 +64,7 @@ def replace_environment(variables: dict[str, str]) -> None:
 
 
 def required(name: str) -> str:
-    """Return a variable that every trial of an experiment has.
+    """Return a variable that trials of an experiment have; raise RuntimeError if it is missing.
 
     Raises:
         RuntimeError: it is missing, as happens when a wrapper drops the environment.

@@ -24,7 +24,7 @@ _restored: "set[Path]" = set()
 
 
 def open_folder() -> Path:
-    """Return the folder; the first call of a run gives it the content of the last checkpoint.
+    """Return the checkpoint folder; restore the last checkpoint at the first call of a run.
 
     Processes that another one of the same run has started leave the content as it is.
     """
@@ -38,7 +38,7 @@ def open_folder() -> Path:
 
 
 def complete(step: int | None) -> str:
-    """Copy the folder as the last complete checkpoint; return why that failed, or empty text.
+    """Replace the last complete checkpoint by a copy of the folder; return an error or empty text.
 
     Args:
         step: of the checkpoint; None: one more than the last.
@@ -62,7 +62,7 @@ def complete(step: int | None) -> str:
 
 
 def _begins_the_run() -> bool:
-    """Return whether no other process of the same run may have written the folder."""
+    """Return whether this is the main process of rank zero, which may restore the folder."""
     process = sys.modules.get("multiprocessing.process")
     child = process is not None and process.parent_process() is not None
     return not child and settings.is_first_rank()

@@ -148,7 +148,7 @@ _process = _Interpreter()
 
 
 def protect(parent: int) -> None:
-    """End this process with its parent; close the race with a parent that has just died."""
+    """Have the kernel kill this process with its parent; exit if the parent is dead already."""
     _process.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -161,7 +161,7 @@ def start_time(pid: int) -> int:
 
 
 def measure_title() -> None:
-    """Learn where the kernel reads this process's command line."""
+    """Record address and size of this process's command line in memory."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[45]), int(fields[46])  # fields 48 and 49 of proc(5)
@@ -182,7 +182,7 @@ def set_title(words: list[str]) -> None:
 
 
 def measure_token() -> None:
-    """Find the reserved room for the token of a trial in the initial environment.
+    """Remove the token from the environment; record the address of its room in memory.
 
     The kernel shows the initial environment of a process and of all its forks. A token in it marks
     every descendant of a trial, also one that has left its group and session.
@@ -250,7 +250,7 @@ def _text_stream(number: int, model: Any, *, unbuffered: bool) -> io.TextIOWrapp
 
 
 def set_environment(start: Start) -> None:
-    """Replace the environment by that of the trial's command."""
+    """Restore the variables of OpenBLAS; unset and set the variables of the trial."""
     for name, value in _process.blas.items():
         if value is None:
             os.environ.pop(name, None)
@@ -265,7 +265,7 @@ def set_environment(start: Start) -> None:
 
 
 def reseed() -> None:
-    """Reseed numpy and torch in this process (`random` reseeds itself)."""
+    """Reseed numpy and torch; renew multiprocessing's start folder and key."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -297,7 +297,7 @@ def blas_pools() -> list[tuple[Callable[[int], object], int]]:
 
 
 def forget_shadowed(directory: str, packages: set[str], known: set[str]) -> None:
-    """Drop preloaded ``packages`` that a file beside the script would have taken the place of."""
+    """Unload preloaded ``packages`` that a file in the program's folder shadows."""
     try:
         names = {entry.partition(".")[0] for entry in os.listdir(directory)}
     except OSError:
@@ -325,7 +325,7 @@ def script_module(path: str) -> types.ModuleType:
 
 
 def set_search_path(directory: str, packages: set[str], known: set[str]) -> None:
-    """Put the directory of a program in front of the search path."""
+    """Put a program's folder first on the search path; unload packages that it shadows."""
     if _process.relative:  # the trial need not start where this process did
         sys.path[:] = [os.path.abspath(_process.relative.get(part, part)) for part in sys.path]
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
@@ -577,7 +577,7 @@ _removals_at_exit: list[str] = []
 
 
 def _noting_register(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """Stand in for `atexit.register` while modules are preloaded."""
+    """Register an exit function; record those of shutil, tempfile and posix."""
     if getattr(call, "__module__", None) in {"shutil", "tempfile", "posix"}:
         _removals_at_exit.append(getattr(call, "__name__", ""))
     return _register_at_exit(call, *args, **kwargs)
@@ -603,7 +603,7 @@ def unfit_reason(added: list[str]) -> str | None:
 
 
 def preload(names: Iterable[str], progress: mmap.mmap) -> tuple[list[str], str] | None:
-    """Import modules in the order in which a trial did.
+    """Import modules, skipping failures; return modules and reason if forks would be unsafe.
 
     One that cannot be imported alone is left out: the trial had prepared something for it.
 
@@ -636,14 +636,14 @@ def preload(names: Iterable[str], progress: mmap.mmap) -> tuple[list[str], str] 
 
 
 def forget_folders() -> None:
-    """Drop what the import system remembers of folders that may change or come into being."""
+    """Drop the import system's caches of folders outside the libraries."""
     for path, finder in list(sys.path_importer_cache.items()):
         if finder is None or not f"{path}/".startswith(_process.library_roots):
             del sys.path_importer_cache[path]
 
 
 def keep_finalizers() -> None:
-    """Leave what modules finalize at exit to the system, for what they hold is shared.
+    """Turn off the calls of all `weakref.finalize` objects at exit.
 
     A folder made by an import would be removed by the first trial that ends; and torch takes 80 ms
     to unregister its operators in memory that every trial would have to copy first.
@@ -860,7 +860,7 @@ class Server:
             self._successor.link.close()
 
     def _report(self, pid: int, start: Start) -> None:
-        """Report new imports of a trial to the server.
+        """Send a trial's new imports and changed variables to the server.
 
         Raises:
             OSError: the socket is full or closed; another trial will tell.
@@ -943,7 +943,7 @@ class Server:
     def _foreseen_too_late(
         self, names: list[str], before: dict[str, str]
     ) -> tuple[list[str], str] | None:
-        """Return packages whose variables scripts set too late if they were preloaded."""
+        """Return packages that scripts configure before import, with the reason; or None."""
         now = load_time_variables()
         scripts = sorted(v for v in self._variables if now.get(v) == before.get(v))
         packages = site_packages(names)
