@@ -23,7 +23,7 @@ _ROUNDS = 60
 
 
 class AdvisorDriver:
-    """Plays the host of one advisor: takes what it sends and tells it what became of it.
+    """Host of one advisor for tests: records its commands; sends requests, reports and ends.
 
     Args:
         advisor: has not been initialized.
@@ -46,14 +46,14 @@ class AdvisorDriver:
         self._handle(CommandType.Initialize, search_space)
 
     def deliver(self, command: CommandType, data: JsonValue) -> None:
-        """Receive one command."""
+        """Record a command: the data of a job in `sent`, other commands by type in `others`."""
         if command is CommandType.NewTrialJob:
             self.sent.append(json.loads(json.dumps(data)))
         else:
             self.others.append(command)
 
     def request(self, count: int = 1) -> list[dict[str, JsonValue]]:
-        """Ask for jobs and take those that can start, also late ones."""
+        """Request jobs; return and clear all jobs that the advisor has sent, late ones too."""
         self._handle(CommandType.RequestTrialJobs, count)
         jobs = list(self.sent)
         self.sent.clear()
@@ -88,7 +88,7 @@ class AdvisorDriver:
         self._handle(CommandType.UpdateSearchSpace, search_space)
 
     def play(self, trials: int, concurrency: int = 1) -> Iterator[dict[str, JsonValue]]:
-        """Run trials that report what their parameters score; yield their jobs as they start."""
+        """Run trials, each reporting the score of its parameters; yield jobs as they start."""
         running: deque[dict[str, JsonValue]] = deque()
         started = self.request(concurrency)
         while trials:

@@ -11,7 +11,7 @@ from nni.hpo.registry.entries import AlgorithmEntry
 
 
 class _Unacceptable:
-    """A value that keeps no rule."""
+    """Value that the check of every argument rejects."""
 
     def __repr__(self) -> str:
         """Return a text for errors."""
@@ -64,7 +64,7 @@ class DeclarationConformance(ABC):
         assert self.entry.use_when
 
     def test_constructor_refuses_what_a_configuration_refuses(self) -> None:
-        """A value that breaks a rule raises the same message in both."""
+        """Configuration check and constructor raise the same message for a wrong value."""
         for argument in self.entry.arguments:
             if argument.type == "any":
                 continue

@@ -59,7 +59,7 @@ class ExecutableSpaceConformance(SpaceConformance[ExecutableModelSpace]):
         assert self._samples(self.make()) == self._samples(self.make())
 
     def test_default_network_computes(self) -> None:
-        """The default sample, or what takes its place, gives a network that computes."""
+        """The default sample, or its valid substitute, gives a network with finite outputs."""
         space = self.make()
         sample: Sample = {}
 
@@ -159,7 +159,7 @@ class ExecutableSpaceConformance(SpaceConformance[ExecutableModelSpace]):
         return dump(space) if self.dumps else ""
 
     def _output(self, network: Any) -> torch.Tensor:  # noqa: ANN401 - of any format
-        """Return what a network computes, without its random parts."""
+        """Return the output of a network in eval mode, without gradients."""
         with torch.no_grad():
             output: torch.Tensor = network.eval()(*self.make_inputs())
         return output

@@ -64,7 +64,7 @@ class ModelSpaceConformance(SpaceConformance[ModelSpace]):
             space(*self.make_inputs())
 
     def test_default_network_computes(self) -> None:
-        """The default sample, or what takes its place, gives a network that computes."""
+        """The default sample, or its valid substitute, gives a network that computes."""
         space = self.make()
         sample: Sample = {}
 
@@ -74,7 +74,7 @@ class ModelSpaceConformance(SpaceConformance[ModelSpace]):
         self._check_computes(network)
 
     def test_networks_of_random_samples_compute(self) -> None:
-        """Random samples give networks that compute, with gradients for all that has been used."""
+        """Networks of random samples compute finite outputs, and a parameter gets a gradient."""
         space = self.make()
         for sample in self._samples(space):
             self._check_computes(space.freeze(sample))
@@ -106,7 +106,7 @@ class ModelSpaceConformance(SpaceConformance[ModelSpace]):
         assert all(_is_same(weights[name], value) for name, value in space.state_dict().items())
 
     def test_construction_in_a_context_gives_the_frozen_network(self) -> None:
-        """Both ways from a sample to a network give parameters of the same names and shapes."""
+        """`freeze` and construction in a context give parameters of the same names and shapes."""
         space = self.make()
         for sample in self._samples(space):
             with model_context(sample):

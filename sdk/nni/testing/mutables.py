@@ -68,7 +68,7 @@ class MutableConformance(ABC):
             assert self.is_same(mutable.freeze(memo), mutable.random(dict(memo)))
 
     def test_default_is_contained(self) -> None:
-        """The default sample, or what takes its place, is valid and complete."""
+        """`robust_default` fills the memo with a valid sample, and returns its frozen value."""
         mutable = self.make()
         memo: Sample = {}
 
@@ -156,7 +156,7 @@ class MutableConformance(ABC):
         assert copy.deepcopy(mutable).equals(mutable)
 
     def test_dumped_mutable_is_equal(self) -> None:
-        """What `nni.dump` writes gives a mutable of the same definition."""
+        """A dumped and loaded mutable has the same definition."""
         mutable = self.make()
 
         assert load(dump(mutable)).equals(mutable)

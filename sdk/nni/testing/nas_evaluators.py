@@ -53,7 +53,7 @@ class NasEvaluatorConformance(ABC):
         _check_metric(finals[0])
 
     def test_intermediate_results_are_metrics(self) -> None:
-        """They are numbers, or dicts with a number as `default`."""
+        """Intermediate results are numbers, or dicts with a number as `default`."""
         intermediates, _ = self._reports(self.make())
 
         for metric in intermediates:
@@ -68,7 +68,7 @@ class NasEvaluatorConformance(ABC):
         assert first == second
 
     def test_the_evaluator_travels(self) -> None:
-        """It is traced, and the one that another process loads reports the same."""
+        """The evaluator is traced; a dumped and loaded copy reports the same."""
         evaluator = self.make()
 
         loaded = nni.load(nni.dump(evaluator, pickle_size_limit=0))
@@ -77,7 +77,7 @@ class NasEvaluatorConformance(ABC):
         assert self._reports(loaded) == self._reports(evaluator)
 
     def test_the_record_is_not_changed_by_an_evaluation(self) -> None:
-        """What travels after an evaluation is what travelled before it."""
+        """The dump of the evaluator is the same before and after an evaluation."""
         evaluator = self.make()
         before = nni.dump(evaluator, pickle_size_limit=0)
 

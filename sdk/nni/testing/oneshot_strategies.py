@@ -129,7 +129,7 @@ class OneShotStrategyConformance(ABC):
         seed: int = 0,
         **trainer: Any,  # noqa: ANN401 - of the trainer
     ) -> OneShotStrategy:
-        """Return a strategy that has searched a space.
+        """Search a space from random initial weights; return the strategy.
 
         Args:
             space: new space.

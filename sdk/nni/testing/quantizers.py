@@ -53,7 +53,7 @@ class QuantizerConformance(ABC):
         """
 
     def compress(self, quantizer: Quantizer) -> None:
-        """Run what the documentation of the quantizer asks for; by default one run, `compress`.
+        """Run the model once, then `compress` if the quantizer has it; override for other steps.
 
         Args:
             quantizer: what `make` returns.
@@ -185,7 +185,7 @@ class QuantizerConformance(ABC):
         assert torch.equal(self._output(other), self._output(model))
 
     def test_a_copy_of_the_model_computes_the_same(self) -> None:
-        """A deep copy of the wrapped model is independent of the quantizer."""
+        """A deep copy of the wrapped model has the same output."""
         model = self._compressed().bound_model
 
         assert torch.equal(self._output(copy.deepcopy(model)), self._output(model))
@@ -206,7 +206,7 @@ class QuantizerConformance(ABC):
                 assert all(map(torch.equal, one.buffers(), alone.buffers()))
 
     def test_the_calibration_names_every_target_in_numbers(self) -> None:
-        """It survives JSON, and has the bits that were asked for."""
+        """The calibration survives JSON, and has the configured bits of each target."""
         quantizer = self._compressed()
 
         calibration = quantizer.get_calibration_config()
@@ -253,7 +253,7 @@ def _keep(seen: dict[str, Tensor], name: str) -> Any:  # noqa: ANN401 - a hook o
 
 
 def _replica(quantizer: TargetQuantizer) -> nn.Module:
-    """Return what `DataParallel` runs on the first device."""
+    """Return a replica of a quantizer as `DataParallel` makes it for the first device."""
     replica: nn.Module = quantizer._replicate_for_data_parallel()  # type: ignore[no-untyped-call]  # noqa: SLF001 - torch offers no public way on a CPU
     for name, parameter in quantizer.named_parameters(recurse=False):
         object.__setattr__(replica, name, parameter)

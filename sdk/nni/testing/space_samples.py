@@ -16,7 +16,7 @@ Space_co = TypeVar("Space_co", covariant=True)
 
 
 class SpaceConformance(ABC, Generic[Space_co]):
-    """What the suites of spaces share; a subclass of a suite builds the space under test."""
+    """Base of the suites of spaces; a subclass of a suite builds the space under test."""
 
     draws: ClassVar[int] = 4
     """Number of random samples that a test draws."""
@@ -30,7 +30,7 @@ class SpaceConformance(ABC, Generic[Space_co]):
         """Return inputs of the network, a small batch."""
 
     def _samples(self, space: Mutable) -> list[Sample]:
-        """Return random samples, always the same."""
+        """Return valid random samples, always the same; raise if too few are valid."""
         state = random.Random(_SEED)
         samples: list[Sample] = []
         for _ in range(_TRIES):

@@ -398,7 +398,7 @@ class StrategyConformance(ABC):
         seed: int = 0,
         state: Mapping[str, Any] | None = None,
     ) -> Strategy:
-        """Run a new strategy to its end.
+        """Run a new strategy to its end, from a given state if any; return it.
 
         Args:
             engine: the engine.

@@ -287,7 +287,7 @@ def tell(tuner: Tuner, parameter_id: int, configuration: JsonValue) -> None:
 
 
 def play(tuner: Tuner, trials: int, first_id: int = 0) -> list[JsonValue]:
-    """Return the configurations of `trials` trials, one after the other."""
+    """Run trials one after the other, and report each; return their configurations."""
     configurations: list[JsonValue] = []
     for parameter_id in range(first_id, first_id + trials):
         (configuration,) = ask(tuner, parameter_id)
@@ -297,7 +297,7 @@ def play(tuner: Tuner, trials: int, first_id: int = 0) -> list[JsonValue]:
 
 
 def played(tuner: Tuner, trials: int) -> list[JsonValue]:
-    """Return the configurations of up to `trials` trials, fewer if there are no more."""
+    """Run up to `trials` trials, fewer if there are no more; return their configurations."""
     configurations: list[JsonValue] = []
     for parameter_id in range(trials):
         for configuration in ask(tuner, parameter_id):

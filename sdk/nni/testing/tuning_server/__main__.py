@@ -20,7 +20,7 @@ CONNECT_TIMEOUT_S: Final = 10.0
 def main(
     arguments: Sequence[str] | None = None, *, connect_timeout_s: float = CONNECT_TIMEOUT_S
 ) -> int:
-    """Run every test; give the exit code (0: all passed, 1: one failed, 2: no server).
+    """Run every test; return the exit code (0: all passed, 1: one failed, 2: no server).
 
     Args:
         arguments: of the command line; None: those of this process.

@@ -35,7 +35,7 @@ _NO_SUCH_SESSION: Final = "no-such-session"
 
 
 class TuningServerConformance(ABC):
-    """The contract of `nni_proto.tuning.v1.TuningService`.
+    """Tests of the contract of `nni_proto.tuning.v1.TuningService`; subclass it to run them.
 
     Examples:
         >>> class TestMyServer(TuningServerConformance):
@@ -235,7 +235,7 @@ class TuningServerConformance(ABC):
 
 
 def play(session: TuningSession, count: int, first_id: int = 0) -> list[JsonValue]:
-    """Run trials one after another, each with an intermediate and a final result.
+    """Run trials one after another, each with two reports; return their parameters.
 
     Returns:
         Their parameters; fewer than `count` if the algorithm has no more.
