@@ -5,7 +5,6 @@ import {
   chosenText,
   frontOf,
   isArchitectureSpace,
-  sampleOf,
   tallyOf,
   usesChoice,
 } from "../src/state/architectures";
@@ -83,8 +82,6 @@ test("a choice inside a candidate has no effect where another one is chosen", ()
 });
 
 test("the choices of a model stand beside the model in the parameters", () => {
-  expect(sampleOf({ sample: { width: 8 }, model: {} })).toEqual({ width: 8 });
-  expect(sampleOf({ sample: 3 })).toBeNull();
   expect(model(0, 1, { "cell/op_1": 2 }).flat).toEqual({ "cell/op_1": 2 });
 });
 

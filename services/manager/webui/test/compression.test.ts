@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { jobOf, layersOf, stepNumber, stepsOf } from "../src/state/compression";
+import { jobOf, layersOf, stepsOf } from "../src/state/compression";
 import { trial } from "./trials";
 
 const JOB = { algorithm: { name: "L1NormPruner" }, schedule: { iterations: 2 }, speedup: true };
@@ -49,12 +49,6 @@ test("a step that ran again counts with its last trial, in whatever order they c
   const again = [trial(4, 2, step(1)), trial(1, 1, step(1))];
 
   expect(stepsOf({}, again).map(({ trial: one }) => one?.number)).toEqual([4]);
-});
-
-test("trials that users added belong to no step", () => {
-  expect(stepNumber({ step: 1 })).toBeNull();
-  expect(stepNumber({ job: JOB, step: 3 })).toBe(3);
-  expect(stepNumber(7)).toBeNull();
 });
 
 test("layers keep the order of the model", () => {

@@ -1,8 +1,9 @@
 // Architectures of a neural architecture search: its choices, how often each candidate was chosen,
 // and the models that no other one dominates.
 
-import type { Json, JsonObject } from "../api/records";
+import type { Json } from "../api/records";
 import { formatShort, formatValue } from "../format";
+import { isObject } from "./space";
 import type { Trial } from "./trial";
 
 export type ChoiceKind = "layer" | "inputs" | "depth" | "value" | "number" | "other";
@@ -115,12 +116,6 @@ function rangeText(type: string, values: Json[]): string {
   return `${texts[0]} … ${texts[1]}${texts[2] ? `, step ${texts[2]}` : ""}`;
 }
 
-/** Return the choices of a model by label; null: the trial evaluates none. */
-export function sampleOf(parameters: Json): JsonObject | null {
-  if (!isObject(parameters) || !("model" in parameters)) return null;
-  return isObject(parameters["sample"]) ? parameters["sample"] : null;
-}
-
 /** Return how often each candidate of a choice occurs among models. */
 export function tallyOf(choice: Choice, trials: readonly Trial[]): Tally {
   const positions = new Map(choice.candidates.map(({ value }, i) => [JSON.stringify(value), i]));
@@ -185,8 +180,4 @@ export function frontOf(trials: Iterable<Trial>, [first, second]: [Goal, Goal]):
     if (!last || equal || loss(second, trial) < loss(second, last)) front.push(trial);
   }
   return front;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
 }

@@ -1,6 +1,8 @@
 // Steps of a compression job, from its description and its trials.
 
-import type { Json, JsonObject } from "../api/records";
+import type { JsonObject } from "../api/records";
+import { stepNumber } from "./parameters";
+import { isObject } from "./space";
 import type { Trial } from "./trial";
 
 export type StepKind = "prune" | "speedup" | "fine_tune" | "quantize" | "export";
@@ -69,19 +71,8 @@ export function layersOf(trial: Trial | undefined): LayerSparsity[] {
   );
 }
 
-/** Return the number of the step that a set of parameters names; null: it is of no job. */
-export function stepNumber(parameters: Json): number | null {
-  if (!isObject(parameters) || !isObject(parameters["job"])) return null;
-  const number = parameters["step"];
-  return typeof number === "number" ? number : null;
-}
-
 function mean(layers: LayerSparsity[]): number | null {
   const weights = layers.filter(({ target }) => target.endsWith(".weight"));
   if (!weights.length) return null;
   return weights.reduce((sum, { sparsity }) => sum + sparsity, 0) / weights.length;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,8 +9,7 @@ import type {
   TrialState,
   WaitCause,
 } from "../api/records";
-import { sampleOf } from "./architectures";
-import { stepNumber } from "./compression";
+import { sampleOf, stepNumber } from "./parameters";
 
 export const LIVE: ReadonlySet<string> = new Set(["RUNNING", "WAITING", "UNKNOWN"]);
 export const TRIAL_STATES: readonly TrialState[] = [

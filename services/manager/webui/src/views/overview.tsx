@@ -13,7 +13,7 @@ import { Parameters } from "../components/parameters";
 import { RemarksEditor } from "../components/remarks_editor";
 import { StatePill } from "../components/state_pill";
 import { TrialLink } from "../components/trial_link";
-import { sampleOf } from "../state/architectures";
+import { sampleOf } from "../state/parameters";
 import { useApp, useClock, useStore } from "../state/context";
 import { jobOf } from "../state/compression";
 import { usePreference } from "../state/preferences";

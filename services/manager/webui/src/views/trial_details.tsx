@@ -14,7 +14,7 @@ import { Parameters } from "../components/parameters";
 import { RemarksEditor } from "../components/remarks_editor";
 import { StatePill } from "../components/state_pill";
 import { Tabs } from "../components/tabs";
-import { sampleOf } from "../state/architectures";
+import { sampleOf } from "../state/parameters";
 import { useApp, useClock, useStore } from "../state/context";
 import { fetchMachines } from "../state/machines";
 import { usePreference } from "../state/preferences";
