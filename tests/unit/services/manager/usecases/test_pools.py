@@ -271,9 +271,8 @@ async def test_removal_by_one_manager_spares_the_pool_that_another_one_has_made_
         subject = subjects.pool_definition_subject("gpus")
         await world.bus.last_values.delete(subject)
         made = await other.create(definition(maxAgents=2))
-        await world.publish_state(
-            pool_pb2.PoolState(cleaned=True, log_sequence=made.definition.revision)
-        )
+        # Later than both revisions, of which the first may be the larger one within a millisecond.
+        await world.publish_state(pool_pb2.PoolState(cleaned=True, log_sequence=2**62))
         await removal
 
     assert (await other.get("gpus")).definition == made.definition
