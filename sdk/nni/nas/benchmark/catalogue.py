@@ -18,7 +18,7 @@ SCHEMAS: Final = {
 
 
 def load_benchmark(benchmark: str) -> BenchmarkDatabase:
-    """Return the database of a benchmark.
+    """Return the database of a benchmark by name; raise if the name is unknown or the file missing.
 
     Args:
         benchmark: `"nasbench101"`, `"nasbench201"`, `"nds"` or `"nlp"`.

@@ -21,7 +21,7 @@ def run_conversion(
     source: str,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Convert original files of a benchmark to its database.
+    """Parse a command line, and convert a benchmark's original files to its database.
 
     Args:
         convert: converter of the benchmark.

@@ -43,7 +43,7 @@ def check_reduction(reduction: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkDatabase:
-    """File of one benchmark.
+    """Queries of the SQLite file of one benchmark.
 
     Args:
         path: SQLite file.
@@ -138,7 +138,7 @@ class BenchmarkDatabase:
 
 
 def _selected(table: str, columns: Sequence[Column], *, mean: bool = False, key: str = "") -> str:
-    """Return the selected expressions of a table's columns.
+    """Return the SQL expressions that select a table's columns, or their means over a group.
 
     Args:
         table: alias of the table.

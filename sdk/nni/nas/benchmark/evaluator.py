@@ -107,7 +107,7 @@ class BenchmarkEvaluator(Evaluator):
             )
 
     def evaluate(self, model: Any) -> float:  # noqa: ANN401 - a sample, or a model that has one
-        """Report the recorded results of an architecture.
+        """Report a randomly drawn training of an architecture; return its final metric.
 
         Args:
             model: sample, or executable model with a sample.

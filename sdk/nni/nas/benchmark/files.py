@@ -81,7 +81,7 @@ def _folders() -> Iterator[Path]:
 
 
 def download_benchmark(benchmark: str, progress: bool = True) -> Path:  # noqa: ARG001, FBT001, FBT002, RUF100 - NNI's signature
-    """Return the file of a benchmark, which must be on this machine already.
+    """Return the path of a benchmark's file; raise if it is missing; download nothing.
 
     Args:
         benchmark: `"nasbench101"`, `"nasbench201"`, `"nds"` or `"nlp"`.

@@ -84,7 +84,7 @@ class BenchmarkWriter:
 
 @contextmanager
 def create_database(path: str | Path, schema: BenchmarkSchema) -> Iterator[BenchmarkWriter]:
-    """Create the file of a benchmark and yield its writer.
+    """Yield the writer of a new file, which appears under its name at the end without an error.
 
     The file appears under its name when the context ends without an error; until then it lies
     beside it, so an interrupted conversion leaves no half database. A file that is there is

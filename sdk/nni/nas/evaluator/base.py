@@ -14,7 +14,7 @@ from nni.trial.standalone import StandaloneTrialChannel
 
 
 class Evaluator(ABC):
-    """What trains and validates one model, and reports its metrics.
+    """Base of evaluators, which train and validate one model and report its metrics.
 
     Metrics are reported by `nni.report_intermediate_result` and `nni.report_final_result`, as in
     any trial; they are maximised. An evaluator is used for one model after another, in one thread.
@@ -106,7 +106,7 @@ class MutableEvaluator(Evaluator, Mutable):
         return None
 
     def freeze(self, sample: Sample) -> "FrozenEvaluator":
-        """Return the evaluator of a sample.
+        """Validate a sample; return the evaluator with its values, built at first use.
 
         Raises:
             TypeError: the class of this evaluator is not decorated by `nni.trace`.
@@ -174,7 +174,7 @@ class FrozenEvaluator(Evaluator):
         return self._call.trace_copy()
 
     def get(self) -> Evaluator:
-        """Return the evaluator itself.
+        """Build the evaluator at the first call; return the same object at every call.
 
         Returns:
             The same object at every call.

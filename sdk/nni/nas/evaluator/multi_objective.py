@@ -53,7 +53,7 @@ class MultiObjectiveEvaluator(MutableEvaluator):
         self.objectives = dict(objectives)
 
     def evaluate(self, model: Any) -> Any:  # noqa: ANN401 - a network of any framework
-        """Measure the model, then train and validate it by the other evaluator."""
+        """Measure the model, then evaluate it, with the measures added to the final result."""
         measured = {name: float(measure(model)) for name, measure in self.objectives.items()}
 
         def change(metric: object) -> object:

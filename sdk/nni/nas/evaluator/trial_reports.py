@@ -99,7 +99,7 @@ def reports_to(
 
 
 def present_reporter() -> Callable[[MetricType, object], None]:
-    """Return the function that reports as now, also within a block of `reports_to`.
+    """Return the report function of the current channel, unaffected by later redirections.
 
     Examples:
         >>> outer = []

@@ -45,7 +45,7 @@ class WorkerInfo:
 
 
 class ExecutionEngine(ABC):
-    """Base class of engines.
+    """Base of engines that evaluate models: abstract submission, event callbacks, and waiting.
 
     A subclass implements the abstract methods, reports by `dispatch_model_event`, and calls
     `notify_change` when a worker becomes idle or the budget ends without an event.
@@ -150,7 +150,7 @@ class ExecutionEngine(ABC):
         """
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until a condition holds; it is checked now and after each change.
+        """Wait until a condition holds or the time is up; return whether it holds.
 
         Args:
             condition: function of the state of engine or models; it is called without a lock.
@@ -207,7 +207,7 @@ class ExecutionEngine(ABC):
     def dispatch_model_event(
         self, event: ModelEvent | ModelEventType | str, **fields: object
     ) -> None:
-        """Call the callbacks of an event, then apply its default action.
+        """Call an event's callbacks, apply its default action unless prevented, wake waiters.
 
         Args:
             event: an event, or the type of one.

@@ -46,7 +46,7 @@ def parameters_of(
 
 
 def model_from(parameters: Mapping[str, Any]) -> ExecutableModelSpace:
-    """Return the model of a trial's parameters.
+    """Return the model of a trial's parameters; raise ValueError for another version of nni.
 
     Raises:
         ValueError: the parameters are not those of a model, or of another version of nni; or a

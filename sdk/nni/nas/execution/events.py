@@ -189,7 +189,7 @@ def as_event(event: ModelEvent | ModelEventType | str, fields: dict[str, Any]) -
 
 
 def apply_default_action(event: ModelEvent) -> None:
-    """Change the model as the event says."""
+    """Apply an event to its model: add or set the metric, or set the status."""
     match event:
         case IntermediateMetricEvent(model, metric=metric):
             model.metrics.add_intermediate(metric)

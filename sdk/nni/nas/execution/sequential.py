@@ -76,7 +76,7 @@ class SequentialExecutionEngine(ExecutionEngine):
         self._is_shut_down = False
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Evaluate models; return when all of them have ended.
+        """Evaluate models until all have ended; only queue them during another evaluation.
 
         Called from a callback or from another thread during an evaluation, it returns at once, and
         the models are evaluated after those that wait already.

@@ -115,7 +115,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     # Models
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Add a trial for each model, and return.
+        """Add a trial for each model, or bind it to a trial of an earlier process; do not wait.
 
         Args:
             *models: frozen models that were not evaluated before.

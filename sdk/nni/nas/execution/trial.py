@@ -17,7 +17,7 @@ SAVE: Final = "--save"
 
 
 def main() -> None:
-    """Evaluate the model of this trial; its evaluator reports the metrics.
+    """Evaluate the model of this trial; with `--reuse` also those of further trials.
 
     With the argument `--reuse` the process goes on with the models of further trials; with `--save`
     each trial leaves the files of `nni.nas.execution.saved_model` in its folder.
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def evaluate() -> None:
-    """Evaluate the model of the present trial."""
+    """Evaluate the model of the present trial; with `--save` write its files."""
     model = model_from(nni.get_next_parameter())
     if SAVE not in sys.argv[1:] or model.sample is None:
         model.execute()

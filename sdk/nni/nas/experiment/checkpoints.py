@@ -39,7 +39,7 @@ class CheckpointFiles:
         return (self.directory / _CONFIG).is_file()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write `config.json` in one step.
+        """Replace `config.json` atomically, unless it is the same.
 
         Raises:
             OSError: it cannot be written.
@@ -73,7 +73,7 @@ class CheckpointFiles:
             )
 
     def write_state(self, state: Mapping[str, Any]) -> None:
-        """Write the state in one step.
+        """Replace the state atomically; raise TypeError unless it has plain values and tensors.
 
         Raises:
             OSError: it cannot be written.

@@ -47,7 +47,7 @@ class TrialLog:
         self._trial_keys: dict[str, str] = {}
 
     def read(self, message: event_pb2.Event) -> PlatformEvent | None:
-        """Return what an event of the experiment means for the search; None for nothing."""
+        """Convert an event of the experiment to one of the search; None if irrelevant there."""
         match message.WhichOneof("kind"):
             case "custom_trial_added":
                 added = message.custom_trial_added

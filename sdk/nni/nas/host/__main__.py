@@ -13,7 +13,7 @@ from nni.hpo.host.command_pipe import CommandPipe
 
 
 def main() -> int:
-    """Run the command line and return the exit code."""
+    """Parse the command line, and run the strategy over the pipes; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m nni.nas.host")
     parser.add_argument("--in-fd", type=int, required=True)
     parser.add_argument("--out-fd", type=int, required=True)

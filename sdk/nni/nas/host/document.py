@@ -66,7 +66,7 @@ def dump_exploration(
 
 
 def load_exploration(text: str) -> ExplorationParts:
-    """Return the parts of a document; only the process of a strategy calls this.
+    """Load the parts of an exploration; raise for another version of nni or other content.
 
     Args:
         text: what `dump_exploration` returned. Reading it runs code of its author.

@@ -14,7 +14,7 @@ __all__ = ["ExecutableModelSpace", "ModelEvaluator"]
 
 
 class ModelEvaluator(Protocol):
-    """What evaluates a model: `nni.nas.evaluator.Evaluator`, for example.
+    """Interface of evaluators of models, such as `nni.nas.evaluator.Evaluator`.
 
     Examples:
         >>> class Constant:
@@ -160,7 +160,7 @@ class ExecutableModelSpace(BaseModelSpace):
         return self.metrics.final
 
     def executable_model(self) -> Any:  # noqa: ANN401 - a module, usually
-        """Return the network that is evaluated.
+        """Return the network of this model, built anew unless an earlier one is in use.
 
         It is built at the first call, and again at a later one if no reference to it is left: the
         model itself keeps none, so that thousands of them can be held.
@@ -175,7 +175,7 @@ class ExecutableModelSpace(BaseModelSpace):
         return built
 
     def execute(self) -> Any:  # noqa: ANN401 - what the evaluator returns
-        """Evaluate the network.
+        """Evaluate the network; return the evaluator's result; raise without an evaluator.
 
         Returns:
             What the evaluator returns; metrics reach the caller by reports.
@@ -212,7 +212,7 @@ class ExecutableModelSpace(BaseModelSpace):
                 yield from evaluator.leaf_mutables(is_leaf)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return why a sample does not fit model or evaluator, None if it fits both."""
+        """Return why a sample does not fit model or evaluator; None if it fits, or if frozen."""
         if self.sample is not None:
             return None
         error = self.check_model(sample)
@@ -223,7 +223,7 @@ class ExecutableModelSpace(BaseModelSpace):
         return error
 
     def check_freezable(self, sample: Sample) -> None:
-        """Raise an error unless `freeze` may be called; subclasses begin with it.
+        """Raise unless the space is not frozen and contains a sample; subclasses begin with it.
 
         Args:
             sample: value of each label.

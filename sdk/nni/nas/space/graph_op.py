@@ -94,7 +94,7 @@ class TrainingMode:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Operation:
-    """What a node computes; a record that is replaced, not changed.
+    """Immutable record of what a node computes: type, parameters and attributes.
 
     Examples:
         >>> Operation.new("__torch__.torch.nn.modules.linear.Linear", {"in_features": 4})

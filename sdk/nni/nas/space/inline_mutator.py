@@ -120,7 +120,7 @@ class InlineMutator(StationaryMutator):
 
 
 def specialize(model: Model, sample: Sample) -> None:
-    """Put what a sample chooses in the place of all choices of a model.
+    """Replace all choices of a model by those of a sample, in place; remove unused graphs.
 
     Args:
         model: graph model, which is changed in place; graphs that no node uses are removed.
@@ -204,7 +204,7 @@ def _is_mutable(value: object) -> bool:
 
 
 def _values(leaf: LabeledMutable) -> list[Any]:
-    """Return what a sampler may choose from for a leaf."""
+    """Return the values of a leaf, or a grid of them if it is numerical."""
     match leaf:
         case Categorical():
             return list(leaf.values)

@@ -252,7 +252,7 @@ class Mutator(LabeledMutable):
         """
 
     def choice(self, candidates: Iterable[Any]) -> Any:  # noqa: ANN401 - a candidate
-        """Return what the sampler decides on; called in `mutate`, as often as needed.
+        """Ask the sampler for one of the candidates; record and return it; raise outside `apply`.
 
         Args:
             candidates: what to choose from.
@@ -350,7 +350,7 @@ class Mutator(LabeledMutable):
         return _bound_model(self)
 
     def number(self, position: int) -> None:
-        """Give a mutator without a label one with a number.
+        """Label a mutator without a label by a number; leave others as they are.
 
         Args:
             position: number, from 1.

@@ -134,7 +134,7 @@ class Strategy(Reconstructible, ABC):
         return RuntimeError(f"{type(self).__name__} is not initialized; call initialize first")
 
     def initialize(self, model_space: ExecutableModelSpace, engine: ExecutionEngine) -> None:
-        """Set space and engine.
+        """Bind space and engine, once; raise RuntimeError the second time.
 
         Args:
             model_space: space of executable models; a strategy may replace it by another form.
@@ -193,7 +193,7 @@ class Strategy(Reconstructible, ABC):
     # Services for subclasses and callers
 
     def wait_for_resource(self) -> bool:
-        """Wait until the engine has an idle worker or its budget ends.
+        """Wait until a worker is idle or the budget ends; return whether budget is left.
 
         Returns:
             Whether another model may be submitted.
@@ -207,7 +207,7 @@ class Strategy(Reconstructible, ABC):
         sort: bool = True,  # noqa: FBT001, FBT002 - documented signature
         limit: int | None = None,
     ) -> list[ExecutableModelSpace]:
-        """Return the models of the search, those of a resumed search included.
+        """Return trained models with a metric, best first; unsorted, all in submission order.
 
         Args:
             sort: true: trained models with a metric only, the best first; false: all, in the order
@@ -293,7 +293,7 @@ def has_metric(model: ExecutableModelSpace) -> bool:
 def ignore_old_keywords(
     strategy: str, given: Mapping[str, object], remedies: dict[str, str]
 ) -> None:
-    """Warn of keywords of NNI 2.x, which have no effect.
+    """Warn of keywords of NNI 2.x without effect; raise TypeError for unknown ones.
 
     Args:
         strategy: name of the class.

@@ -48,7 +48,7 @@ class DeduplicationHelper:
         self._history: dict[str, None] = {}
 
     def dedup(self, sample: Mapping[str, Any]) -> bool:
-        """Add a sample.
+        """Add a sample; return whether it is new, or raise for a duplicate if configured.
 
         Args:
             sample: label to value.
@@ -126,7 +126,7 @@ class RetrySamplingHelper:
         self._raise_last = raise_last
 
     def retry(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Call a function until it raises none of the expected errors.
+        """Call a function until it succeeds, up to a limit; then return None or raise.
 
         Args:
             func: draws once.

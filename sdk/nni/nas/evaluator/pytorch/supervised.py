@@ -98,7 +98,7 @@ class SupervisedLearningModule(LightningModule):
         return self._step("train", batch, self.train_metrics)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        """Log loss and metrics of a batch.
+        """Log loss and metrics of a batch; at the first one export the network, if configured.
 
         Args:
             batch: inputs and targets.
@@ -141,7 +141,7 @@ class SupervisedLearningModule(LightningModule):
             nni.report_intermediate_result(metrics)
 
     def teardown(self, stage: str) -> None:
-        """Report the metrics as the result.
+        """Report the metrics of validation, or without it those of training, as the result.
 
         Args:
             stage: what has ended: `fit` or `validate`.

@@ -36,7 +36,7 @@ def is_interrupted(trainer: pytorch_lightning.Trainer) -> bool:
 
 
 def new_trainer(trainer: Any, callbacks: Any) -> pytorch_lightning.Trainer:  # noqa: ANN401 - traced
-    """Return a trainer with the arguments of another one, which was not used yet.
+    """Construct an unused trainer with the arguments of another one, and copied callbacks.
 
     Args:
         trainer: traced trainer.

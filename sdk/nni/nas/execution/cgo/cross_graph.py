@@ -110,7 +110,7 @@ class CrossGraphOptimization(Middleware):
         return getattr(self.engine, "platform", None)
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Queue models, and train as many together as there are.
+        """Queue models; start trials of full groups, and a timer for the other models.
 
         Args:
             *models: frozen models in the graph format.
@@ -183,7 +183,7 @@ class CrossGraphOptimization(Middleware):
             self._timer = None
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Send the event of a merged trial to each of its models.
+        """Pass an event to each model of its trial; at the end of a trial start further ones.
 
         Args:
             event: event of the engine below.
@@ -286,7 +286,7 @@ class CrossGraphOptimization(Middleware):
 
 
 def _checked(model: ExecutableModelSpace) -> GraphModelSpace:
-    """Return a model if it can be merged with others."""
+    """Return a model unchanged; raise unless it is a frozen graph that can be merged."""
     if not isinstance(model, GraphModelSpace):
         raise TypeError(
             f"cross-graph optimisation needs models in the graph format, got "

@@ -13,7 +13,7 @@ T = TypeVar("T")
 def grouped(
     models: Sequence[T], limit: int, fit: Callable[[T, T], bool] = lambda one, other: True
 ) -> list[list[T]]:
-    """Return models in groups, each for one trial.
+    """Return models in groups of at most `limit` that fit together, each for one trial.
 
     Args:
         models: models in the order of their submission.
@@ -44,7 +44,7 @@ def grouped(
 
 
 def metrics_by_model(metrics: Any, count: int) -> list[Any]:  # noqa: ANN401 - what a trial reported
-    """Return the metric of each model of a group.
+    """Return the metrics of a group as a list; raise ValueError unless there is one per model.
 
     Args:
         metrics: what the trial reported: a list in the order of the models.
@@ -89,7 +89,7 @@ class MergedMetrics(Metrics):
         self._models = tuple(models)
 
     def clear(self) -> None:
-        """Remove all metrics, as before another evaluation."""
+        """Remove all metrics, also those of the merged models."""
         super().clear()
         for model in self._models:
             model.metrics.clear()

@@ -110,7 +110,7 @@ class MultiModelLightningModule(LightningModule):
             nni.report_intermediate_result(self._reported("val"))
 
     def teardown(self, stage: str) -> None:
-        """Report the metrics as the result.
+        """Report the metrics of validation, or without it those of training, as the result.
 
         Args:
             stage: what has ended.

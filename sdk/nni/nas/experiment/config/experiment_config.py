@@ -99,7 +99,7 @@ class NasExperimentConfig(ExperimentConfig):
         evaluator: object,
         strategy: Strategy,
     ) -> Self:
-        """Return the configuration that suits a strategy.
+        """Return the default: this process for one-shot strategies, local trials for others.
 
         Args:
             model_space: the space.
@@ -119,7 +119,7 @@ class NasExperimentConfig(ExperimentConfig):
         return cls("ts", model_format, "local", trial_concurrency=1)
 
     def canonical(self, model_space: object, evaluator: object, strategy: Strategy) -> Self:
-        """Return a complete copy, whose rules are checked.
+        """Return a checked copy, with engine, format and trial command filled in.
 
         Args:
             model_space: the space.

@@ -138,7 +138,7 @@ class MobileNetV3Space(SpaceWithSearchedModels, label_prefix="mobilenetv3"):
         return {"mobilenetv3-large-100": large, **others}
 
     def freeze(self, sample: dict[str, Any]) -> nn.Module:
-        """Return the network of a sample."""
+        """Return the network of a sample, with the space's settings of batch normalization."""
         frozen: nn.Module = super().freeze(sample)
         if frozen is not self:
             set_normalizations(frozen, self.bn_eps, self.bn_momentum)

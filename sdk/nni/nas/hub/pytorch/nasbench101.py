@@ -117,7 +117,7 @@ class NasBench101(ModelSpace, label_prefix="nasbench101"):
         set_normalizations(self, bn_eps, bn_momentum)
 
     def freeze(self, sample: Sample) -> nn.Module:
-        """Return the network of a sample."""
+        """Return the network of a sample, with the space's settings of batch normalization."""
         frozen: nn.Module = super().freeze(sample)
         set_normalizations(frozen, self.bn_eps, self.bn_momentum)
         return frozen

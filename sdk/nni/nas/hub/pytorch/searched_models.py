@@ -75,7 +75,7 @@ class SpaceWithSearchedModels(ModelSpace):
         download: bool = False,  # noqa: FBT001, FBT002
         progress: bool = True,  # noqa: FBT001, FBT002
     ) -> nn.Module:
-        """Return a network that was found in this space before.
+        """Construct a network found in this space, with fresh weights or those of a file.
 
         Args:
             name: name of the network, or path of a JSON file with its sample, in which `sample`

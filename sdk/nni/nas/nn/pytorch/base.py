@@ -87,7 +87,7 @@ class MutableModule(Mutable, nn.Module):
 
     @classmethod
     def create_fixed_module(cls, sample: Sample, *args: Any, **kwargs: Any) -> nn.Module:  # noqa: ANN401 - of any class
-        """Return the module that stands for this class inside `model_context`.
+        """Return the module for this class in `model_context`; the base raises TypeError.
 
         Args:
             sample: value of each label.
@@ -107,7 +107,7 @@ class MutableModule(Mutable, nn.Module):
         )
 
     def add_mutable(self, mutable: Any) -> Any:  # noqa: ANN401 - of its own type
-        """Register a mutable as a part of this module.
+        """Register a mutable as a part of this module, unless in `model_context`; return it.
 
         Register before use: in the constructor of a space, registration fixes the default that
         `nni.mutable.ensure_frozen` then returns. Inside `model_context` nothing is registered.
@@ -186,7 +186,7 @@ class MutableModule(Mutable, nn.Module):
         return check_descendants(self, sample)
 
     def freeze(self, sample: Sample) -> Any:  # noqa: ANN401 - any module
-        """Return a module of the same class, in which the modules inside are frozen.
+        """Return a copy with the modules inside frozen; raise TypeError for mutables of its own.
 
         Args:
             sample: value of each label.
@@ -207,7 +207,7 @@ class MutableModule(Mutable, nn.Module):
         return frozen_copy(self, sample)[0]
 
     def graph_form(self) -> GraphForm | None:
-        """Return what the module is in a graph.
+        """Return None for a module that is a graph of its own; raise TypeError if it cannot be one.
 
         Returns:
             Its form; None if it is a graph of its own, of the modules inside.
@@ -232,7 +232,7 @@ class MutableModule(Mutable, nn.Module):
 
 
 def recursive_freeze(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool]:
-    """Freeze a module and all modules inside.
+    """Freeze a module and all modules inside; return it, and whether it differs.
 
     Args:
         module: any module.

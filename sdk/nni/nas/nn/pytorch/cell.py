@@ -136,7 +136,7 @@ class Cell(MutableModule):
         return self
 
     def _rebuilt(self, sample: Sample) -> tuple[nn.Module, bool]:
-        """Return a cell whose operators know their inputs, and true."""
+        """Construct a sample's cell with operators for their inputs, and true; itself if frozen."""
         record = vars(self).get(_RECORD)
         if record is None:
             return self, False  # it was frozen

@@ -211,7 +211,7 @@ def _choice(
 
 
 def checked_reduction(reduction: ReductionType) -> ReductionType:
-    """Return a reduction if it is one.
+    """Return a reduction unchanged; raise ValueError if it is unknown.
 
     Args:
         reduction: name of a reduction.

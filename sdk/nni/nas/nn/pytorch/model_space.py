@@ -171,7 +171,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
         download: bool = False,  # noqa: FBT001, FBT002
         progress: bool = True,  # noqa: FBT001, FBT002
     ) -> nn.Module:
-        """Return a network that was found in this space before.
+        """Raise ValueError: only spaces of `nni.nas.hub` have searched models.
 
         Args:
             name: name of the network.

@@ -15,7 +15,7 @@ _inside: ContextVar[bool] = ContextVar("nni_inside_space", default=False)
 
 
 def construct_as_sampled(space: Any, construct: Callable[[], None]) -> None:  # noqa: ANN401 - any space
-    """Call the constructor of a space; inside `model_context` with a sample that fits the space.
+    """Call a space's constructor; for a refused sample of NNI 2.x, convert it and call again.
 
     A sample that the space refuses is converted from the format of NNI 2.x. If the space takes the
     result, the constructor is called once more, with a warning. Only the outermost space knows all

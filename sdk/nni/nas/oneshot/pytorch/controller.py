@@ -124,7 +124,7 @@ class Controller(nn.Module):
     def update(
         self, trajectories: Sequence[ControllerEpisode], batch_size: int = 32, repeat: int = 5
     ) -> None:
-        """Learn from episodes.
+        """Update the policy by proximal policy optimization on episodes with scaled rewards.
 
         Args:
             trajectories: episodes with their rewards; none changes nothing.

@@ -77,7 +77,7 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
             self.architecture.temperature = self.temperature.at(self.current_epoch, total)
 
     def training_step(self, batch: dict[str, Any], batch_idx: int) -> Tensor:
-        """Take one step of the architecture, then one of the weights.
+        """Step the architecture, except during warm-up, then the weights.
 
         Args:
             batch: batches by the names `train` and `val`.
@@ -95,7 +95,7 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         return loss
 
     def architecture_step(self, batch: dict[str, Any], batch_idx: int) -> None:
-        """Learn the architecture by one batch.
+        """Step the logits by the loss of a validation batch, of second order if unrolled.
 
         Args:
             batch: batches by the names `train` and `val`.

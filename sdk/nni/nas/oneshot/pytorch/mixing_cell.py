@@ -202,7 +202,7 @@ def edge_label(cell: str, node: int, read: int) -> str:
 def strongest(
     scored: Sequence[tuple[float, int, str]], number: int
 ) -> list[tuple[float, int, str]]:
-    """Return the edges that a node keeps.
+    """Return the edges with the largest weights; those on distinct tensors come first.
 
     Args:
         scored: weight, index of the tensor and name of the operator.

@@ -180,7 +180,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
 
     @torch.no_grad()
     def _measured(self, data: Any, batch_idx: int) -> dict[str, Any]:  # noqa: ANN401 - any batch
-        """Return what validation logs for a batch.
+        """Run the validation step on a batch, leaving buffers unchanged; return what it logs.
 
         Batch normalization takes the statistics of the batch: the running ones are averages over
         all paths, under which paths that normalize nothing look better than they are. One example
@@ -216,7 +216,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
             self.update_policy()
 
     def update_policy(self) -> None:
-        """Let the policy learn from the trajectories in the buffer."""
+        """Update the policy several times by the buffered trajectories."""
         arguments = dict(self.update_kwargs)
         with torch.enable_grad(), torch.autocast(self.device.type, enabled=False):
             for _ in range(arguments.pop("update_times")):
@@ -249,7 +249,7 @@ def number_of(value: Any) -> float:  # noqa: ANN401 - number, tensor or metric
 
 
 def reward_of(logged: Mapping[str, Any], name: str | None) -> Any:  # noqa: ANN401 - number or tensor
-    """Return the reward among the metrics of a validation step.
+    """Return the named metric, or the only candidate, as the reward; raise KeyError without.
 
     Args:
         logged: metrics by name.

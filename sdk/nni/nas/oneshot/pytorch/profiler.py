@@ -292,7 +292,7 @@ def sample_penalty(penalty: object) -> SampleProfilerPenalty | None:
 
 
 def _built(kind: type[Penalty], penalty: object) -> Penalty | None:
-    """Return a penalty of a class that the penalty, its arguments or None describe."""
+    """Return a penalty, or build it of a dict of arguments; None stays None; raise for others."""
     if isinstance(penalty, Mapping):
         return kind(**penalty)
     if penalty is None or isinstance(penalty, kind):

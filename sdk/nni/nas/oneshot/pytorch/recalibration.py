@@ -136,7 +136,7 @@ class BatchNormRecalibration(pytorch_lightning.Callback):
     def on_validation_start(
         self, trainer: pytorch_lightning.Trainer, pl_module: pytorch_lightning.LightningModule
     ) -> None:
-        """Recalibrate the network that is validated."""
+        """Recalibrate the network that is validated, unless within a training."""
         if trainer.state.fn == "validate":
             network: Any = pl_module.model
             recalibrate_batch_norm(network, islice(self.batches, self.max_batches))

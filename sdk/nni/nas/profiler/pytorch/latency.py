@@ -25,7 +25,7 @@ Measure = Callable[[nn.Module, Sequence[Any]], float]
 
 
 def measured_cost(measure: Measure) -> LayerCostFunction:
-    """Return the cost of layers that is measured for each combination of arguments and sizes.
+    """Return a function that measures a layer for each combination of arguments and sizes.
 
     Args:
         measure: cost of one layer without mutables.

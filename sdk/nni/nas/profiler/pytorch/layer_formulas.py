@@ -21,7 +21,7 @@ from nni.nas.profiler.pytorch.shapes import MutableShape, ShapeTensor, product
 
 @dataclass(frozen=True, slots=True)
 class FlopsParamsCounterConfig:
-    """What the counts of FLOPs and parameters include.
+    """Flags of the parts that counts of FLOPs and parameters include.
 
     Args:
         count_bias: biases of convolutions and linear layers.

@@ -312,7 +312,7 @@ def _view(tensor: ShapeTensor, *sizes: Any) -> ShapeTensor:  # noqa: ANN401 - nu
 
 
 def _quotient(shape: MutableShape, wanted: Sequence[Number], rest: Number) -> Number:
-    """Return the size that is left open."""
+    """Return the open size of a reshape: number of elements divided by the other sizes."""
     if len(wanted) == 2 and same([shape[0], wanted[0]]):  # noqa: PLR2004 - `view(batch, -1)`
         return product(shape[1:])  # exact, and no division in the expression
     return product(shape) // rest

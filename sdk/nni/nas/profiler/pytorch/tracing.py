@@ -220,7 +220,7 @@ class CostTrace:
         return output if cell.postprocessor is None else cell.postprocessor(output, processed)
 
     def _enumerated(self, module: MutableModule, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return the output of a module that is built for each combination of its values."""
+        """Build a module for each combination of its values; add its cost and return its output."""
         sizes = [size for one in shapes_in((inputs, options)) for size in one.shape]
         leaves = leaves_of([module, *sizes])
         outputs: list[Any] = []

@@ -83,7 +83,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
         mutators: Iterable[Mutator] = (),
         **options: Any,  # noqa: ANN401 - this format has no others
     ) -> Self:
-        """Return the graphs of a network.
+        """Convert a network with its choices, and further mutators, to a space of graphs.
 
         Modules of `torch.nn` and basic units are nodes; other modules are graphs of their own.
         Choices become nodes, and one mutator.
@@ -208,7 +208,7 @@ class PytorchGraphModelSpace(GraphModelSpace):
 
 
 def _checked_shape(shape: Sequence[int]) -> list[int]:
-    """Return the shape of an input if it is one."""
+    """Return an input shape as a list; raise ValueError unless its sizes are positive."""
     sizes = list(shape)
     if not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError(

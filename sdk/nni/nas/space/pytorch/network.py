@@ -29,7 +29,7 @@ Call = Callable[..., Any]
 
 
 def build_network(programs: Mapping[str, Program], name: str) -> GraphNetwork:
-    """Return a new network, with fresh weights.
+    """Construct the network of a program and of those that it calls, with fresh weights.
 
     Args:
         programs: programs by name.
@@ -192,7 +192,7 @@ class _Method:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """Some of several tensors, reduced to one, as `ChosenInputs` does."""
+    """Callable that picks some of several tensors and reduces them, as `ChosenInputs` does."""
 
     chosen: list[int]
     reduction: str

@@ -41,7 +41,7 @@ class ProgramVariable:
 
 @dataclass(frozen=True, slots=True)
 class ProgramMember:
-    """Module inside."""
+    """Module that a program calls: its operation, and its original name."""
 
     operation: Operation
     """Unit or cell."""
@@ -69,7 +69,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Calls of one module."""
+    """Straight-line program of one module: inputs, members, calls and result."""
 
     name: str
     """Name of the graph, and of the class in generated code."""

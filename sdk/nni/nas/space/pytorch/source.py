@@ -83,7 +83,7 @@ class _SourceWriter:
         return "\n".join(lines)
 
     def _constructor(self, operation: Operation) -> tuple[str, list[str]]:
-        """Return what constructs a module: the class, and its arguments."""
+        """Return the class and the arguments, as source code, that construct a module."""
         if isinstance(operation, Cell):
             return operation.cell_name, []
         if not isinstance(operation, PyTorchOperation):
@@ -97,7 +97,7 @@ class _SourceWriter:
         return self._symbol(import_(operation.symbol)), arguments
 
     def _call(self, statement: Statement) -> tuple[str, list[str] | None]:
-        """Return what is called, and its arguments; None if the first is a whole expression."""
+        """Return the source of a call's function and arguments; None if the first is complete."""
         operation, args, kwargs = statement.operation, statement.args, statement.kwargs
         if statement.member is not None:
             return f"self.{statement.member}", self._arguments(args, kwargs)

@@ -29,7 +29,7 @@ class CallShape:
 
 
 class TrainingFlag(int):
-    """Stands for `self.training` during a trace; it is found again in arguments of calls."""
+    """Placeholder of `self.training` in a trace, which is found again in arguments of calls."""
 
     def __bool__(self) -> bool:
         raise fx.proxy.TraceError("forward branches on self.training")

@@ -68,7 +68,7 @@ class StrategyMiddleware(Middleware):
     def end_model(
         self, model: ExecutableModelSpace, status: ModelStatus, metric: float | None = None
     ) -> None:
-        """End a model that is not evaluated.
+        """Dispatch the end of a model that is not evaluated, after a final metric if given.
 
         Args:
             model: the model.

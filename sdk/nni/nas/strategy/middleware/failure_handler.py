@@ -18,7 +18,7 @@ _FAILURES: Final = (ModelStatus.Failed,)
 
 
 class FailureHandler(StrategyMiddleware):
-    """Middleware that handles models which fail.
+    """Middleware that evaluates failed models again, or gives them a fixed metric.
 
     Args:
         metric: final metric of a failed model; its status stays.
@@ -72,7 +72,7 @@ class FailureHandler(StrategyMiddleware):
         self.engine.submit_models(*models)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Handle the end of a failed model, pass any other event up.
+        """Evaluate a failed model again, or give it the metric; pass all other events up.
 
         Args:
             event: the event.

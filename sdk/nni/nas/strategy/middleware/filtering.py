@@ -116,7 +116,7 @@ class Patience:
         self.in_a_row = 0
 
     def count(self) -> None:
-        """Add one model that is not evaluated."""
+        """Count one model that is not evaluated; log when the limit is reached."""
         self.in_a_row += 1
         if self.in_a_row == self._limit:
             _logger.warning("the budget ends: %d %s in a row", self._limit, self._description)

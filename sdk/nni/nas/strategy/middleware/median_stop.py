@@ -43,7 +43,7 @@ class MedianStop(StrategyMiddleware):
         self._stopped: set[int] = set()
 
     def set_engine(self, engine: ExecutionEngine) -> None:
-        """Set the engine below.
+        """Set the engine below; raise ValueError unless it can stop models.
 
         Args:
             engine: an engine that can stop models.

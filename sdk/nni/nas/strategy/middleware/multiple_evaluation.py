@@ -34,7 +34,7 @@ class _Evaluations:
 
 
 class MultipleEvaluation(StrategyMiddleware):
-    """Middleware that submits deep copies of each model.
+    """Middleware that evaluates several copies of each model and reports the mean metrics.
 
     The k-th intermediate metrics of the copies become one when all have it. The final metric is the
     mean of all final metrics. The model is trained if all copies are, else it has the first other
@@ -163,7 +163,7 @@ def _end_of(evaluations: _Evaluations) -> list[ModelEvent]:
 
 
 def _number(metric: object) -> float:
-    """Return a metric as the number that a model would have."""
+    """Return the number of a metric, of a dict its `default`."""
     metrics = Metrics(strict=True)
     metrics.add_intermediate(metric)
     return float(metrics.intermediates[0])

@@ -102,7 +102,7 @@ class DARTS(OneShotStrategy):
         return self._architecture
 
     def hook_arguments(self, model_space: Any) -> dict[str, Any]:  # noqa: ANN401 - any mutable module
-        """Return the logits that super-modules add their labels to."""
+        """Create the logits of the supernet; return them as an argument of the hooks."""
         del model_space
         self._architecture = self.new_architecture()
         return {"architecture": self._architecture}

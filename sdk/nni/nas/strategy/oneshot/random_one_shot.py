@@ -77,7 +77,7 @@ class RandomOneShot(OneShotStrategy):
         return self._sampler
 
     def hook_arguments(self, model_space: Any) -> dict[str, Any]:  # noqa: ANN401 - any mutable module
-        """Return the sample that all super-modules share."""
+        """Create the shared sample, with defaults; return it as an argument of the hooks."""
         self._path = SampledPath({})
         for leaf in model_space.simplify().values():
             leaf.add_default(self._path.sample)

@@ -127,7 +127,7 @@ class SupernetCheckpoint(Checkpoint):
     def on_train_epoch_end(
         self, trainer: pytorch_lightning.Trainer, pl_module: pytorch_lightning.LightningModule
     ) -> None:
-        """Write the checkpoint; the validation of the epoch has ended."""
+        """Report what was logged if the epoch had no report; write the checkpoint."""
         del pl_module
         if len(self._reported) == self._in_last_epoch:
             metric = epoch_metric(trainer.callback_metrics)

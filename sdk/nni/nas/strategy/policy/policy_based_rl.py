@@ -144,7 +144,7 @@ class PolicyBasedRL(Strategy):
                 return
 
     def _next_model(self) -> ExecutableModelSpace | None:
-        """Return the model of a game; None for an invalid one."""
+        """Play a game and return its model; record a fixed reward and return None if invalid."""
         actions = tuple(self._policy.play())
         sample: Sample = self._game.sample(actions)
         try:
@@ -181,7 +181,7 @@ class PolicyBasedRL(Strategy):
                 self._add(actions, self._reward(event.model))
 
     def _reward(self, model: ExecutableModelSpace) -> float | None:
-        """Return the metric of a model; an infinite one would make every weight NaN."""
+        """Return a model's finite metric, else the reward for invalid models."""
         if has_metric(model) and math.isfinite(float(model.metric)):
             return float(model.metric)
         return self._reward_for_invalid
@@ -200,7 +200,7 @@ class PolicyBasedRL(Strategy):
             }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the policy.
+        """Restore the policy and the games that it has not learned from.
 
         Args:
             state_dict: what `state_dict` returned.

@@ -92,7 +92,7 @@ class PpoPolicy:
         return self._network.play(self._generator)
 
     def update(self, trajectories: Sequence[Trajectory], *, batch_size: int, repeat: int) -> None:
-        """Learn from finished games.
+        """Update the network by PPO on finished games with standardised rewards.
 
         Args:
             trajectories: the games.
