@@ -32,7 +32,7 @@ class LayerInfo(NamedTuple):
 
 
 class Compressor(TrainingMember):
-    """Model with some of its modules wrapped.
+    """Base of compressors, which wrap the selected modules of a model in place.
 
     Construction checks the configuration and wraps the selected modules in place. The parameters
     of the model stay the same objects, so that an optimizer of the model goes on working. Without
@@ -295,7 +295,7 @@ class Compressor(TrainingMember):
         ]
 
     def set_wrappers_attribute(self, name: str, value: object) -> None:
-        """Give every wrapper an attribute that an algorithm of one's own keeps there.
+        """Set an attribute of every wrapper: a copy of a tensor as a buffer, other values plainly.
 
         Args:
             name: name of the attribute.
@@ -321,7 +321,7 @@ class Compressor(TrainingMember):
     def add_activation_collector(
         self, collector: Callable[[ModuleWrapper, Any, Any], object]
     ) -> int:
-        """Call a function after each forward pass of each wrapper.
+        """Register a function on the forward passes of all wrappers; return its number.
 
         Args:
             collector: `(wrapper, inputs, output)`; a value that it returns replaces the output.
@@ -349,7 +349,7 @@ class Compressor(TrainingMember):
         return number
 
     def remove_activation_collector(self, number: int) -> None:
-        """Call a function no more after forward passes.
+        """Remove an activation collector by its number; raise ValueError if it is unknown.
 
         Args:
             number: what `add_activation_collector` returned.

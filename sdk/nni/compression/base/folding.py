@@ -19,7 +19,7 @@ def is_batch_norm(module: nn.Module) -> bool:
 def fold_batch_norm(
     weight: Tensor, bias: Tensor | None, batch_norm: nn.Module
 ) -> tuple[Tensor, Tensor]:
-    """Return weight and bias that compute the batch norm with its running statistics as well.
+    """Return weight and bias of a layer with the running statistics of a batch norm folded in.
 
     Args:
         weight: `(channels, ...)`.

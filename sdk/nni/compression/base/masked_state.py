@@ -57,7 +57,7 @@ def export_masked(  # noqa: PLR0913 - the documented arguments of `export_model`
     dummy_input: object = None,
     opset_version: int | None = None,
 ) -> None:
-    """Write files of a masked model, which is not changed.
+    """Write state dict, masks and ONNX file of a masked model, which is not changed.
 
     Args:
         model: the model without wrappers.

@@ -180,7 +180,7 @@ class ModuleWrapper(nn.Module):
             old.copy_(mask)  # in place: replicas and captured graphs keep their buffer
 
     def learn_mask(self, target: str, differentiable: MaskFunction | None) -> None:
-        """Let gradients of a parameter's mask reach what the mask is learned from.
+        """Set the differentiable function by which a parameter's mask is learned; None ends it.
 
         Meanwhile masked elements of the parameter keep their values, as they may come back.
 
@@ -367,7 +367,7 @@ class ModuleWrapper(nn.Module):
         return first if first is not None and is_batch_norm(first) else None
 
     def _unquantized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the parameters of a call before they are quantized."""
+        """Update the statistics of a training batch norm; return a call's masked parameters."""
         values = self._targeted()
         batch_norm = self._batch_norm
         if batch_norm is not None and batch_norm.training:

@@ -197,7 +197,7 @@ class Pruner(Compressor):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, Masks]:
-        """Generate masks and apply them.
+        """Collect data, set new masks, fine-tune if limits are given; return model and masks.
 
         Args:
             max_steps: optimizer steps of fine-tuning with the masks afterwards.

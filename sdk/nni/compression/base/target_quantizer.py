@@ -128,7 +128,7 @@ class TargetQuantizer(nn.Module, ABC):
         return None
 
     def calibration(self) -> Calibration:
-        """Return how the target is quantized.
+        """Return settings, scale, zero point and observed range of the target as plain numbers.
 
         Returns:
             `quant_dtype`, `quant_scheme`, `quant_bits`, `scale` and `zero_point` unless the target

@@ -59,7 +59,7 @@ def check_distillation_settings(values: Mapping[str, object], where: str) -> Non
 
 
 def distillation_settings(values: Mapping[str, object]) -> DistillationSettings:
-    """Return checked settings as a value.
+    """Convert checked settings to a `DistillationSettings`, with defaults.
 
     Args:
         values: settings by key, which `check_distillation_settings` accepts.

@@ -72,7 +72,7 @@ def pruning_plan(
 def _entries(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo], *, per_entry: bool
 ) -> Sequence[Entry]:
-    """Return checked entries of NNI 3.0."""
+    """Check a configuration list; return it, or its translation if it is of NNI 2.x."""
     check_list(config_list)
     if is_legacy(config_list):
         return translated(with_totals(config_list) if per_entry else config_list, modules)

@@ -40,7 +40,7 @@ class SchemeAndSign:
 
 
 def scheme_and_sign(kind: TensorKind, scheme: str, dtype: str) -> SchemeAndSign:
-    """Return what a scheme and a dtype of NNI 2.x mean for a kind of tensor.
+    """Convert scheme and dtype of NNI 2.x for a kind of tensor to scheme, granularity and sign.
 
     Args:
         kind: a weight has its channels in dimension 0, inputs and outputs in dimension 1.

@@ -109,7 +109,7 @@ def fused_names(
 
 
 def _entries(config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]) -> Sequence[Entry]:
-    """Return checked entries of NNI 3.0."""
+    """Check a configuration list; return it, or its translation if it is of NNI 2.x."""
     check_list(config_list)
     if is_legacy_quantization(config_list):
         return translated_quantization(config_list, modules)

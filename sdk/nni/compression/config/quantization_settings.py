@@ -100,7 +100,7 @@ class QuantizationSetting:
 
     @classmethod
     def of(cls, name: str, parameters: Collection[str]) -> Mapping[str, Mapping[str, object]]:
-        """Return the targets of a module type.
+        """Return a module type's registered targets, else its input, weight and output.
 
         Args:
             name: class name of the module type.
@@ -136,7 +136,7 @@ def canonical_target(target: str) -> str:
 
 
 def quantization_from(values: Mapping[str, object]) -> QuantizationSettings:
-    """Return checked settings as a value.
+    """Convert checked settings to a `QuantizationSettings`, with defaults.
 
     Args:
         values: settings by key, which `check_quantization` accepts.

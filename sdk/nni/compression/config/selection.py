@@ -38,7 +38,7 @@ SELECTION_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModuleInfo:
-    """What a configuration needs to know about a module."""
+    """Type name and parameter names of a module."""
 
     type_name: str
     """Name of its class."""

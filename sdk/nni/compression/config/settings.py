@@ -135,7 +135,7 @@ class PruningSetting:
 
 
 def settings_from(values: Mapping[str, object]) -> PruningSettings:
-    """Return checked settings as a value.
+    """Convert checked settings to a `PruningSettings`, with defaults.
 
     Args:
         values: settings by key, which `check_settings` accepts.

@@ -84,7 +84,7 @@ class DistillKL(nn.Module):
 
 
 def distance(name: DistanceName, student: Tensor, teacher: Tensor) -> Tensor:
-    """Return how far an output of the student is from one of the teacher.
+    """Return the squared difference, or the softened divergence, of two models' outputs.
 
     Args:
         name: `mse`: mean squared difference; `kl`: divergence of the softmax over the last

@@ -116,7 +116,7 @@ class DeepspeedTorchEvaluator(Evaluator):
         super().patch_optim_param_group(group)
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call `training_func` with the engine.
+        """Call `training_func` with the engine, which the first call of a binding builds.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.

@@ -19,7 +19,7 @@ Task = Callable[[], object]
 
 
 class Evaluator(ABC):
-    """Training and evaluation of a model by code of the user.
+    """Base of evaluators: training and evaluation of a bound model by code of the user.
 
     A compressor binds the evaluator to its model, patches loss and optimizer steps, calls `train`
     and unbinds the model, which removes all patches. Each binding starts anew: no optimizer or
@@ -121,7 +121,7 @@ class Evaluator(ABC):
         return self._model
 
     def bind_model(self, model: nn.Module) -> None:
-        """Prepare the training of a model, which may be wrapped.
+        """Bind a model, which may be wrapped, and prepare its training; raise if one is bound.
 
         Args:
             model: the model of the user at first; later any with the same parameter names.

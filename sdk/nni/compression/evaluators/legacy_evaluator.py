@@ -102,7 +102,7 @@ class LegacyEvaluator(Evaluator):
             del self._built
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call the trainer once for each epoch.
+        """Call the trainer once per epoch until the limit of epochs or of optimizer steps.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.

@@ -81,7 +81,7 @@ class TransformersEvaluator(Evaluator):
         self._trainer: Trainer | None = None
 
     def prepare(self, model: nn.Module) -> None:
-        """Build a Trainer of a model.
+        """Reset the callbacks, and build a new Trainer of a model with new optimizers.
 
         Args:
             model: the model of the given Trainer, or one with the same parameter names.
@@ -121,7 +121,7 @@ class TransformersEvaluator(Evaluator):
         trainer.train()
 
     def run_evaluation(self) -> object:
-        """Call `evaluate` of the Trainer.
+        """Call `evaluate` of the Trainer; return the metrics, one of them as `default`.
 
         Returns:
             The metrics without their prefix, and one of them as `default`.

@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def run_trial(parameters: Mapping[str, object], code_directory: Path) -> dict[str, object]:
-    """Run a step; return its final result.
+    """Run a step unless its files are complete; return its final result.
 
     A step whose files are complete, as after a kill between the last file and the report, is not
     run again.

@@ -36,7 +36,7 @@ class JobError(ValueError):
 def fields_of(
     value: object, field: str, required: Sequence[str], optional: Collection[str]
 ) -> Mapping[str, object]:
-    """Return a mapping whose keys are all known and complete.
+    """Return a mapping unchanged; raise JobError if a key is unknown or missing.
 
     Args:
         value: decoded JSON.
@@ -76,7 +76,7 @@ def entries_of(value: object, field: str) -> tuple[Mapping[str, object], ...]:
 
 
 def text_of(value: object, field: str, pattern: re.Pattern[str], rule: str) -> str:
-    """Return a text that matches a pattern.
+    """Return a text that matches a pattern; raise JobError for any other value.
 
     Args:
         value: decoded JSON.

@@ -12,7 +12,7 @@ from nni.compression.pipeline.budget import Measurement, check_budget
 
 
 def evaluated(evaluator: Evaluator, model: nn.Module) -> float:
-    """Return the metric of a model.
+    """Bind a model to an evaluator, evaluate it and unbind it; return the metric.
 
     Args:
         evaluator: without a model; so afterwards.

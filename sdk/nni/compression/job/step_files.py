@@ -96,7 +96,7 @@ def result_in(folder: Path, digest: str) -> StepResult | None:
 
 
 def save_step(folder: Path, digest: str, masks: Masks, result: StepResult) -> None:
-    """Complete the folder of a step, which has the model's files already.
+    """Write masks, random states and the record of a step beside the model's files.
 
     Args:
         folder: folder of the step.

@@ -123,7 +123,7 @@ def export_of(value: object) -> ExportOptions | None:
 
 
 def budget_of(value: object, *, speedup: bool, export: bool) -> Budget | None:
-    """Return the budget of a job.
+    """Return the budget of a job; None for none; raise JobError if it is wrong.
 
     Args:
         value: limits by name; None for no budget.

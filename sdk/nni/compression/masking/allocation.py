@@ -26,7 +26,7 @@ _TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Metric of one target."""
+    """Metric, unmasked blocks, size and settings of one target."""
 
     metric: Tensor
     """One value for each block; the smallest are masked first; NaN counts as smallest."""
@@ -51,7 +51,7 @@ class _Unit(Generic[_Key]):
 
 
 def allocate(scores: Mapping[_Key, Scores]) -> dict[_Key, Tensor]:
-    """Return which blocks stay.
+    """Return which blocks of each target stay, by ratio, threshold or the ratio of a group.
 
     Blocks that are masked already are masked first. Ties are broken by the lower index. A count
     is the ratio times the number of blocks, rounded down. Members of a dependency group are
@@ -180,7 +180,7 @@ def _global_counts(units: Sequence[_Unit[_Key]], group: GroupId) -> list[int]:
 
 
 def _largest(unit: _Unit[_Key], count: int) -> Tensor:
-    """Return which blocks of a unit stay, if it loses a number of them."""
+    """Return which blocks of a unit stay if it loses a number of its smallest ones."""
     kept = torch.ones(unit.metric.numel(), dtype=torch.bool, device=unit.metric.device)
     kept[_smallest(unit.metric, unit.kept, count // unit.blocks, unit.blocks)] = False
     return kept

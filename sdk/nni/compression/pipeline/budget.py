@@ -14,7 +14,7 @@ SIZES: Final[frozenset[Quantity]] = frozenset({"parameters", "size_bytes", "flop
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a model is and does.
+    """Measured metric, parameters, bytes, operations and latency of a model.
 
     Args:
         metric: result of the user's evaluation; larger is better.

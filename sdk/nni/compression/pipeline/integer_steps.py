@@ -62,7 +62,7 @@ class QuantizeStep(PipelineStep):
         self._config_list = config_list
 
     def run(self, model: nn.Module, original: nn.Module, example_inputs: Any) -> nn.Module:  # noqa: ANN401 - inputs of any form
-        """Return the model, which rounds its values to integers.
+        """Calibrate and quantize the model; return it, simulating integers.
 
         Args:
             model: model of the step before.
@@ -132,7 +132,7 @@ class ExportStep(PipelineStep):
         self._threads = threads
 
     def run(self, model: nn.Module, original: nn.Module, example_inputs: Any) -> nn.Module:  # noqa: ANN401 - inputs of any form
-        """Return a module that runs the file.
+        """Write the model in ONNX; return a module that runs the file by onnxruntime.
 
         Args:
             model: model of the step before.
@@ -149,7 +149,7 @@ class ExportStep(PipelineStep):
         return RuntimeModel(self._path, threads=self._threads)
 
     def counted(self, found: Measurement, before: Measurement) -> Measurement:
-        """Return what was measured, with the bytes of the file.
+        """Return a measurement with the bytes of the file, and the other sizes as before.
 
         Args:
             found: what was measured of the module.

@@ -18,7 +18,7 @@ _ORIGINAL = "original"
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Name of a step, and what its model is and does."""
+    """Name of a step, and the measurement of its model."""
 
     step: str
     """`original` for the model of the user."""
@@ -27,7 +27,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """Result of a pipeline.
+    """Last model of a pipeline, and the reports of its steps.
 
     Examples:
         >>> from nni.compression.pipeline import Measurement, PipelineResult, StepReport
@@ -43,7 +43,7 @@ class PipelineResult:
     """The original model, then each step."""
 
     def __str__(self) -> str:
-        """Return a table for people."""
+        """Return the reports as a text table."""
         rows: list[tuple[str, ...]] = [("step", "metric", "parameters", "bytes", "FLOPs", "ms")]
         for report in self.reports:
             found = report.found

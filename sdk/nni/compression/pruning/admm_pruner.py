@@ -83,7 +83,7 @@ class ADMMPruner(Pruner):
         super().__init__(model, config_list, evaluator)
 
     def collect_data(self) -> None:
-        """Train for all iterations."""
+        """Run the ADMM iterations: train, then update the sparse weights and the duals."""
         self._sparse = {key: self._weight(key).clone() for key in self.own_targets()}
         self._duals = {key: torch.zeros_like(one) for key, one in self._sparse.items()}
         for _ in range(self.iterations):

@@ -274,7 +274,7 @@ class AMCPruner(SearchPruner):
             )
 
     def _samples(self, generator: torch.Generator) -> InputSamples:
-        """Return inputs of the layers that can be fitted again."""
+        """Run some batches; return inputs of the layers whose weights can be fitted again."""
         batches, points = self._calibration
         modules = {
             name: one.module for name, one in self._wrappers.items() if is_pointwise(one.module)
@@ -369,7 +369,7 @@ def _check_bounds(flops_ratio: float, lbound: float, rbound: float) -> None:
 
 
 def _with_ratio(config_list: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return entries with a ratio of 0, which the configuration must have and the agent ignores."""
+    """Return entries with a ratio of 0; raise ConfigListError for settings in them."""
     legacy = any({"exclude", "op_partial_names"} & set(entry) for entry in config_list)
     found = []
     for index, entry in enumerate(config_list):

@@ -149,7 +149,7 @@ class AutoCompressPruner:
         self.history: list[tuple[float, float]] = []
 
     def compress(self) -> nn.Module:
-        """Run all rounds.
+        """Anneal, prune by ADMM and speed up a copy of the model in rounds; return it.
 
         Returns:
             A smaller model, without wrappers or masks.

@@ -13,7 +13,7 @@ from nni.compression.masking.metrics import distance_sums, norms
 
 @dataclass(frozen=True, slots=True)
 class BaseAlgorithm:
-    """What is masked as one, and the metric of it."""
+    """Granularity of the masked blocks, and the metric that ranks them."""
 
     granularity: Granularity
     """Blocks that are masked as one."""

@@ -35,7 +35,7 @@ class HeadObserver:
         self._sums: dict[str, Tensor] = {}
 
     def attach(self, projections: Mapping[str, nn.Module]) -> list[RemovableHandle]:
-        """Forget earlier sums and observe from now on.
+        """Reset the sums, and register hooks on output projections; return the hooks.
 
         Args:
             projections: output projections by name.

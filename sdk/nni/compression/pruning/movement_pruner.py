@@ -173,7 +173,7 @@ class MovementPruner(Pruner):
             self.update_masks(self.generate_masks())
 
     def _regularised(self, loss: Tensor, _batch: object) -> Tensor:
-        """Add the mean of the sigmoids, once the masks grow."""
+        """Return the loss, after the warm-up with the mean of thresholded scores added."""
         if self._steps <= self.warmup_step:
             return loss
         values = [

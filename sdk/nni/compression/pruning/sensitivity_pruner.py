@@ -157,7 +157,7 @@ class SensitivityPruner(SearchPruner):
         return load_sensitivity(filepath)
 
     def search(self) -> None:
-        """Prune iteration by iteration."""
+        """Measure sensitivities and prune, in turn, until the sparsity is reached."""
         # The analysis prunes with pruners of this package, which is being imported until then.
         from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 
@@ -215,7 +215,7 @@ class SensitivityPruner(SearchPruner):
         return False
 
     def _tuned(self) -> float:
-        """Return the metric after masking, and after fine-tuning if there is any."""
+        """Set masked weights to zero, fine-tune if configured; return the metric."""
         _zero(self.unwrap_model(), self.get_masks())  # also for the sensitivities that follow
         self.wrap_model()
         if self._finetune is not None:
@@ -251,7 +251,7 @@ class SensitivityPruner(SearchPruner):
 def default_proportions(
     ori_acc: float, threshold: float, sensitivities: Mapping[str, Mapping[float, float]]
 ) -> dict[str, float]:
-    """Return for each layer the first sparsity at which the metric falls by too much.
+    """Return for each layer the first sparsity with too low a metric, else the largest.
 
     Args:
         ori_acc: metric of the model before.

@@ -65,7 +65,7 @@ class TrainingPruner(ChannelPruner):
         return super()._scores(key, shared)
 
     def collect_data(self) -> None:
-        """Train for the number of steps with hooks."""
+        """Train with the hooks of `observe` for the number of steps or of epochs."""
         evaluator = self._trained_by
         evaluator.bind_model(self.bound_model)
         try:

@@ -80,7 +80,7 @@ def squared_output_error(difference: Tensor, hessian: Tensor) -> float:
 
 
 def inverse_factor(hessian: Tensor, damping: float) -> Tensor:
-    """Return the upper Cholesky factor of the inverse of a damped Hessian.
+    """Return the upper Cholesky factor of a damped Hessian's inverse; damp more if needed.
 
     Args:
         hessian: `(inputs, inputs)`, symmetric, with a diagonal that is not zero.
@@ -118,7 +118,7 @@ def gptq_rounded(
     block_size: int = 128,
     by_activation: bool = False,
 ) -> RoundedWeight:
-    """Return a weight rounded to integers with a small error of the outputs.
+    """Round a weight column by column, with each error compensated by later columns.
 
     Args:
         weight: `(outputs, inputs)`.

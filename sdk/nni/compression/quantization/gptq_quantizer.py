@@ -182,7 +182,7 @@ class GptqQuantizer(Quantizer):
         }
 
     def _order(self) -> list[list[str]]:
-        """Return the modules that are rounded after one evaluation, for each evaluation."""
+        """Return all layers as one group, or if sequential each one alone, in running order."""
         names = list(self._rounded_weights())
         if not self.sequential:
             return [names]
@@ -195,7 +195,7 @@ class GptqQuantizer(Quantizer):
         return [[name] for name in {**order, **dict.fromkeys(names)}]
 
     def _hessians(self, names: Sequence[str]) -> dict[str, Tensor]:
-        """Return the second derivatives of the squared output error of some layers."""
+        """Run the calibration batches; return the Hessian of the output error of each layer."""
         sums: dict[str, Tensor] = {}
 
         def adder(name: str) -> Callable[[Tensor], None]:
@@ -231,7 +231,7 @@ class GptqQuantizer(Quantizer):
                 hook.remove()
 
     def _round(self, name: str, hessian: Tensor) -> None:
-        """Replace the weight of a layer by its rounded values."""
+        """Round the weight of a layer in place; load its scales, and record its errors."""
         wrapper, quantizer = self._wrappers[name], self._rounded_weights()[name]
         parameter = wrapper.parameter("weight")
         before = parameter.detach().clone()

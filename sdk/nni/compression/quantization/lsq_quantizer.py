@@ -186,7 +186,7 @@ class StepQuantizer(TargetQuantizer):
         return learned_step_scale(blocks, self.limits.qmax)
 
     def _adjust(self, value: Tensor) -> None:
-        """Set the scale by the first batch."""
+        """Set the scale from a value unless it was set before; mark it as ready."""
         first = self._first_scale(value.flatten())
         self.scale.data.copy_(torch.where(self.ready, self.scale.data, first))
         self.ready.fill_(True)  # noqa: FBT003 - a value of the tensor

@@ -35,7 +35,7 @@ class IntegerType:
     signed: bool
 
     def __post_init__(self) -> None:
-        """Check the number of bits.
+        """Raise ValueError if the number of bits is out of range.
 
         Raises:
             ValueError: it is out of range.
@@ -383,7 +383,7 @@ def folded_batch_norm(
     beta: Tensor,
     epsilon: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of a layer that computes what it computes with its batch norm.
+    """Return weight and bias of a layer with the numbers of its batch norm folded in.
 
     Args:
         weight: `(channels, ...)`.

@@ -17,7 +17,7 @@ RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 
 @dataclass(frozen=True, slots=True)
 class RuntimePreset:
-    """What a runtime has integer kernels for."""
+    """Layers and settings of tensors for which a runtime has integer kernels."""
 
     layers: tuple[str, ...]
     """Class names of modules of which input and weight are integers."""
@@ -117,7 +117,7 @@ def check_runtime(runtime: object) -> None:
 
 
 def _unread_outputs(nodes: list[Node], reading: set[str]) -> list[str]:
-    """Return the modules of which the output is to be rounded.
+    """Return convolutions, or activations after them, that no module in `reading` reads.
 
     These are convolutions whose output no module in `reading` gets, directly, after an activation
     or after an operation that moves values; the activation, if it is a module that runs once.

@@ -154,7 +154,7 @@ class MeanError:
         self._count = 0
 
     def add(self, difference: Tensor, channel_dim: int) -> None:
-        """Add a batch.
+        """Add the differences of a batch to the sums by channel.
 
         Args:
             difference: any shape.
@@ -190,7 +190,7 @@ def _measure(
     kwargs: dict[str, Any],
     _output: object,
 ) -> None:
-    """Compare the outputs of a layer with its parameters and with the quantized ones."""
+    """Add the differences of a layer's outputs with quantized and with exact parameters."""
     exact = wrapper.effective_parameters()
     rounded = {
         name: wrapper.quantizers[name](value) if name in wrapper.quantizers else value

@@ -83,7 +83,7 @@ class RangeQuantizer(TargetQuantizer):
         self._warned = False
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target as the integers represent it, and observe it before.
+        """Observe the target if due; return it rounded, or unchanged while not active.
 
         Args:
             value: the target, any shape.
@@ -177,14 +177,14 @@ class RangeQuantizer(TargetQuantizer):
         return torch.where(self.observations == 0, observed, average)
 
     def _resize(self, shape: torch.Size) -> None:
-        """Give the statistics another shape; what was observed before is forgotten."""
+        """Resize and reset the statistics; forget all observations."""
         for statistic in (self.scale, self.zero_point, self.smallest, self.largest):
             statistic.resize_(shape).zero_()
         self.scale.fill_(1)
         self.observations.zero_()
 
     def _has_no_channels(self, value: Tensor) -> bool:
-        """Return whether the value is an activation of a Linear whose channels are elsewhere."""
+        """Return whether a Linear's activation has its channels elsewhere; warn once if so."""
         channels = not self.place.is_parameter and self.settings.granularity == "per_channel"
         if not channels or self.place.module_type != "Linear" or value.dim() == _MATRIX:
             return False

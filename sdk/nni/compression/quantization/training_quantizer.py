@@ -16,7 +16,7 @@ class TrainingQuantizer(Quantizer):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, CalibrationConfig]:
-        """Train the model while it is quantized.
+        """Wrap the model; train it quantized if there is an evaluator; return it, calibrated.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.

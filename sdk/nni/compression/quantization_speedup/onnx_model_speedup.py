@@ -36,7 +36,7 @@ class EngineSettings:
     output_names: Sequence[str]
 
     def check(self) -> None:
-        """Raise ValueError if a number is out of range."""
+        """Raise ValueError unless numbers and names are valid."""
         check_bits("extra_layer_bits", self.extra_layer_bits)
         if self.batchsize < 1:
             raise ValueError(f"batchsize must be at least 1, got {self.batchsize}")
@@ -96,7 +96,7 @@ class OnnxModelSpeedup(BaseModelSpeedup):
         self._loaded: LoadedEngine | None = None
 
     def compress(self) -> None:
-        """Write the model in ONNX, and build the engine.
+        """Calibrate the model if there are samples, write it in ONNX, and build the engine.
 
         Raises:
             RuntimeError: the runtime refuses the model.
@@ -191,7 +191,7 @@ def _check_model(model: object) -> None:
 
 
 def _rename(path: Path, input_name: str, output_name: str) -> None:
-    """Name input and output of a file in ONNX."""
+    """Rename input and output of a file in ONNX; raise ValueError unless each is one."""
     import onnx
 
     model = onnx.load(str(path))

@@ -35,7 +35,7 @@ class OnnxRuntimeEngine:
         return path.read_bytes()
 
     def load(self, built: bytes) -> "LoadedOnnxModel":
-        """Return a session.
+        """Open a session of a model in ONNX; raise ValueError if it cannot be read.
 
         Raises:
             ValueError: the bytes are no model in ONNX.

@@ -46,7 +46,7 @@ class Precisions:
 def precisions_of(
     model: nn.Module, config: Mapping[str, Mapping[str, object]] | None, extra_layer_bits: int
 ) -> Precisions:
-    """Return the precision of each layer, after all checks.
+    """Return the layers of 8 and of 16 bits; raise ValueError for a wrong configuration.
 
     Args:
         model: an unwrapped model.

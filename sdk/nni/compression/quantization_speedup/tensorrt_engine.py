@@ -47,7 +47,7 @@ class TensorRTEngine:
             )
 
     def build(self, path: Path) -> bytes:
-        """Return a serialized plan.
+        """Build a file in ONNX to a serialized plan; raise RuntimeError if it is refused.
 
         Raises:
             RuntimeError: TensorRT refuses the model.
@@ -65,7 +65,7 @@ class TensorRTEngine:
         return bytes(plan)
 
     def load(self, built: bytes) -> "LoadedPlan":
-        """Return an execution context.
+        """Load a serialized plan; raise ValueError if it is of another version or GPU.
 
         Raises:
             ValueError: the bytes are no plan of this version and GPU.

@@ -45,7 +45,7 @@ def perturbed(
     magnitude: float,
     generator: random.Random,
 ) -> list[float]:
-    """Return sparsities near others.
+    """Return random sparsities near given ones, ordered by layer size and scaled to a total.
 
     Args:
         sparsities: one for each layer, from `first_sparsities` or this function.
@@ -66,7 +66,7 @@ def perturbed(
 
 
 def accepts(score: float, current: float, temperature: float, generator: random.Random) -> bool:
-    """Return whether a search moves on to other sparsities.
+    """Return whether other sparsities are accepted: better ones always, worse ones by chance.
 
     Args:
         score: of the other sparsities, larger is better; NaN is never accepted.

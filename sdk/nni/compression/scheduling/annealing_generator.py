@@ -30,7 +30,7 @@ _SEEDS: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """Temperature of a search.
+    """Temperature schedule of a search, and the size of its changes.
 
     Raises:
         ValueError: a number is out of range.

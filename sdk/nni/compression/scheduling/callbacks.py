@@ -43,7 +43,7 @@ def learn_names(evaluator: object, model: nn.Module) -> None:
 
 
 def finetune(finetuner: Finetuner, model: nn.Module) -> None:
-    """Train a model in place.
+    """Fine-tune a model in place by a function, or by an evaluator bound to it meanwhile.
 
     Args:
         finetuner: function or evaluator.
@@ -60,7 +60,7 @@ def finetune(finetuner: Finetuner, model: nn.Module) -> None:
 
 
 def score(scorer: Scorer, model: nn.Module) -> float:
-    """Return the score of a model.
+    """Score a model by a function, or by an evaluator bound to it meanwhile.
 
     Args:
         scorer: function or evaluator.

@@ -125,7 +125,7 @@ class PruningScheduler:
         return self.task_generator.get_best_result()
 
     def run_one_step(self, task: Task) -> TaskResult:
-        """Run one task.
+        """Load a task, prune, and as configured speed up, fine-tune and score; return the result.
 
         Args:
             task: what `TaskGenerator.next` returned.

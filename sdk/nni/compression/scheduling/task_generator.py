@@ -99,7 +99,7 @@ class TaskGenerator(ABC):
         """
 
     def next(self) -> Task | None:
-        """Return the next task, or None if there is none.
+        """Mark the next pending task as running and return it; None if there is none.
 
         Returns:
             A task with the status `Running`.
@@ -118,7 +118,7 @@ class TaskGenerator(ABC):
         return task
 
     def receive_task_result(self, task_result: TaskResult) -> None:
-        """Record a result and make the tasks that follow from it.
+        """Record a result, save it if it is the best, and make the tasks that follow from it.
 
         Args:
             task_result: the result of a task that `next` returned.

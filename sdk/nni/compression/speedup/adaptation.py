@@ -33,7 +33,7 @@ class Adaptation:
     _adapters: dict[str, SizeAdapter] = field(default_factory=dict)
 
     def advance(self, path: str) -> bool:
-        """Adapt a module and the others of its class by the next means.
+        """Adapt attributes, later calls, of a module and others of its class; return if any.
 
         Args:
             path: Path of the module that does not run.
@@ -118,7 +118,7 @@ class Adaptation:
             self.restore(path)
 
     def _set_attributes(self, path: str) -> bool:
-        """Give integer attributes that equal an old size the new size."""
+        """Set integer attributes that equal an old size to the new one; return whether any."""
         module = self.model.get_submodule(path)
         sizes = self._size_changes(path)
         undo = Undo()

@@ -194,7 +194,7 @@ def _by_input(flags: Tensor, groups: int, *, transposed: bool) -> Flags:
 def probe_constants(
     model: nn.Module, inputs: Inputs, graph: OperationGraph, wanted: set[int]
 ) -> Probe:
-    """Return the constants that reach the contractions of a masked model.
+    """Return the constants at contractions; zero batch norms where zeros arrive.
 
     The affine parameters of each batch norm are set to zero on the channels that are zero when
     they arrive: this is part of the definition of the masked model.

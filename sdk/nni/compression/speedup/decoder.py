@@ -37,7 +37,7 @@ class DecoderReport:
     """Removed heads and widths, with the error against the masked model; None if none was to go."""
 
     def __str__(self) -> str:
-        """Return a line for people, and one for the removed blocks."""
+        """Return parameters and perplexity as a line, with one for the removed blocks."""
         before, after = self.perplexity
         line = (
             f"parameters {self.parameters[0]} -> {self.parameters[1]}, "

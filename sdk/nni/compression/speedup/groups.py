@@ -175,7 +175,7 @@ class Dependencies:
 
 
 def summarise(state: Propagation) -> Dependencies:
-    """Return the units that a propagation found."""
+    """Return the units of a propagation, with what is frozen and why, and their balances."""
     roots = state.slots.roots()
     frozen = np.zeros(len(roots), dtype=bool)
     causes: dict[int, str] = {}
@@ -208,7 +208,7 @@ def find_dependencies(
     allow_norm_change: bool = False,
     deadline: Deadline | None = None,
 ) -> Dependencies:
-    """Return the dependency groups of a model.
+    """Clear a model's caches, record one run, and return its dependency groups.
 
     Args:
         model: The model, which runs once in eval mode and is the same afterwards; its caches of

@@ -65,7 +65,7 @@ def refuse_wrapped(model: nn.Module) -> None:
 
 
 def apply_masks(model: nn.Module, masks: Masks) -> None:
-    """Multiply parameters by their masks.
+    """Multiply parameters by their masks in place; raise ValueError unless all masks fit.
 
     Args:
         model: The model, without wrappers of a pruner.
@@ -167,7 +167,7 @@ class ModelSpeedup:
         """Result of `speedup_model`, None before."""
 
     def speedup_model(self) -> nn.Module:
-        """Apply the masks and remove what is dead.
+        """Apply the masks, remove what no output needs, in place, and set the report.
 
         Returns:
             The given model, which is smaller now.

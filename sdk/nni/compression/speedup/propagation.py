@@ -302,7 +302,7 @@ def _passed(
     allow_norm_change: bool,  # noqa: FBT001 - the order of the fields of Propagation
     deadline: Deadline,
 ) -> Propagation:
-    """Return a pass over the graph."""
+    """Run the rules once over the graph with some choices of axes; return the propagation."""
     state = Propagation(graph, choices, allow_norm_change, deadline)
     state.run(rules)
     return state

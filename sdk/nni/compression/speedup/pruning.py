@@ -79,7 +79,7 @@ def choose_units(
     round_to: int = 1,
     deadline: Deadline | None = None,
 ) -> Flags:
-    """Return the units with the lowest scores of each group.
+    """Return the units of lowest score of each group whose removal keeps equal rows equal.
 
     Args:
         dependencies: Units of a model.
@@ -198,7 +198,7 @@ def remove_units(
     allow_norm_change: bool = False,
     deadline: Deadline,
 ) -> tuple[nn.Module, SpeedupReport]:
-    """Remove units from a copy of a model.
+    """Remove chosen units from a copy of a model, and check it; return copy and report.
 
     Args:
         model: The model; it is not changed.

@@ -25,7 +25,7 @@ from nni.compression.speedup.size_arguments import SizedCall, is_sized, plain_sl
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What the schema of an operation says."""
+    """Name, elementwise flag and arguments of an operation, from its schema."""
 
     op: str
     pointwise: bool

@@ -106,7 +106,7 @@ def shrunk(tensor: Tensor, blocks: list[Block], dead: Mapping[int, Flags]) -> Te
 
 
 def remove(model: nn.Module, dependencies: Dependencies, removed: Flags, undo: Undo) -> None:
-    """Remove units from a model in place.
+    """Remove units from a model in place; raise EmptyLayerError if an axis would lose all.
 
     Args:
         model: The model whose dependencies were found.
@@ -158,7 +158,7 @@ def update_sizes(module: nn.Module, shapes: Mapping[int, tuple[int, ...]], undo:
 
 
 def _prune_heads(module: nn.MultiheadAttention, undo: Undo) -> None:
-    """Give attention whose projections have shrunk the class that permits it."""
+    """Set class and number of heads of an attention whose projections have shrunk."""
     fused = module.in_proj_weight is not None
     width = len(module.in_proj_weight) // 3 if fused else len(module.q_proj_weight)
     heads = width // module.head_dim

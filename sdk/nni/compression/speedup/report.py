@@ -67,7 +67,7 @@ class SpeedupReport:
     """CPU seconds without the two runs that measure `error`."""
 
     def __str__(self) -> str:
-        """Return a text for people."""
+        """Return parameters, error, and what has stayed with the reason, as text."""
         share = self.parameters_after / max(self.parameters_before, 1)
         counts = f"{self.parameters_before} -> {self.parameters_after} ({share:.1%})"
         lines = [

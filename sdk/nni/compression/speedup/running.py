@@ -134,7 +134,7 @@ def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[Non
 
 
 def _refill(container: dict[Any, Any] | list[Any], content: Any) -> None:  # noqa: ANN401 - the same
-    """Give a container its former content; registries of modules and caches are such."""
+    """Replace the content of a dict or list by a former one, in place."""
     container.clear()
     if isinstance(container, dict):
         container.update(content)

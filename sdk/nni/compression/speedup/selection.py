@@ -105,7 +105,7 @@ def balanced(
     limits: Mapping[int, int],
     deadline: Deadline | None = None,
 ) -> Ids:
-    """Return units of a component that may be removed together.
+    """Return units of a component to remove, chosen in order, that keep equal rows equal.
 
     Args:
         component: The units and the rows that must stay equal.

@@ -190,7 +190,7 @@ def shrink(
 
 
 def _balanced(dependencies: Dependencies, wanted: Flags, deadline: Deadline) -> Flags:
-    """Return the units that leave equal rows equal, and an index on each axis.
+    """Return units that keep equal rows equal and no axis empty; freeze the last of an axis.
 
     Units that the deadline cuts off are frozen.
     """
@@ -227,7 +227,7 @@ def _tested(
     adaptation: Adaptation,
     deadline: Deadline,
 ) -> tuple[ShrinkFailure | None, float]:
-    """Run a smaller model; adapt modules that fail until it runs, or no means is left."""
+    """Run a smaller model, adapting modules that fail; return failure, or None, and error."""
     dependencies, removed = adaptation.dependencies, adaptation.removed
     failure = None
     for _ in range(MAX_ATTEMPTS):

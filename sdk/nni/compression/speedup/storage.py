@@ -25,7 +25,7 @@ _CLASSES: Final = {"PrunedMultiheadAttention": PrunedMultiheadAttention}
 
 
 def save_smaller(model: nn.Module, report: SpeedupReport, folder: str | Path) -> None:
-    """Write a smaller model to a folder.
+    """Write the tensors and changed modules of a smaller model to a folder, without pickle.
 
     Args:
         model: Result of `prune` or `ModelSpeedup`, also after fine-tuning.
@@ -61,7 +61,7 @@ def save_smaller(model: nn.Module, report: SpeedupReport, folder: str | Path) ->
 
 
 def load_smaller(model: nn.Module, folder: str | Path) -> nn.Module:
-    """Give a model of original size the sizes and tensors of a stored smaller one.
+    """Shrink a model of original size in place to a stored smaller one; return it.
 
     No code is executed from the files.
 

@@ -71,7 +71,7 @@ class _Counter:
     counted: set[int] = field(default_factory=set)
 
     def hook(self, name: str, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ANN401
-        """Append the count of one call."""
+        """Append operations and parameters of one call, if layers of its kind are counted."""
         weight = getattr(module, "weight", None)
         shape = tuple(weight.shape) if isinstance(weight, Tensor) else None
         own = next((func for kind, func in self.custom.items() if type(module) is kind), None)

@@ -136,7 +136,7 @@ class GroupMaskConflict(MaskConflict):
     """
 
     def fix_mask(self) -> FixedMasks:
-        """Return the repaired masks.
+        """Unmask filters until all groups keep equally many; return the masks.
 
         Returns:
             Masks by module and parameter.
@@ -189,7 +189,7 @@ class ChannelMaskConflict(MaskConflict):
     """
 
     def fix_mask(self) -> FixedMasks:
-        """Return the repaired masks.
+        """Unmask channels that another layer of their set keeps; return the masks.
 
         Returns:
             Masks by module and parameter.

@@ -107,7 +107,7 @@ class SensitivityAnalysis:
         val_kwargs: Mapping[str, object] | None = None,
         specified_layers: Collection[str] | None = None,
     ) -> Metrics:
-        """Measure the model with one layer pruned at a time.
+        """Measure the model with each layer alone at growing sparsities; return the metrics.
 
         Args:
             val_args: positional arguments of `val_func`, the model among them.

@@ -228,7 +228,7 @@ class GroupDependency(Dependency):
     min_groups: dict[str, int]
 
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Set the number of groups of each convolution from the dependencies."""
         counts = group_counts(self._layers((_ConvNd,)))
         self.dependency_sets = {name: parts_of(counts, [name]) for name in counts}
         self.min_groups = {name: min(own) for name, own in counts.items()}
@@ -275,7 +275,7 @@ class ReshapeDependency(Dependency):
     dependency_sets: dict[str, list[str]]
 
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Record a run; set the layers whose outputs each `view` or `reshape` gets."""
         names = {name for name, one in self.model.named_modules() if isinstance(one, FILTERS)}
         graph = capture(self.model, self.dummy_input)
         self.dependency_sets = {}
@@ -327,7 +327,7 @@ class AttentionWeightDependency(Dependency):
     dependency_sets: list[list[str]]
 
     def build_dependency(self) -> None:
-        """Analyse the model; the constructor has done it once."""
+        """Record a run; set the projections of each attention."""
         names = {name for name, one in self.model.named_modules() if isinstance(one, nn.Linear)}
         found = attention_layers(capture(self.model, self.dummy_input), names)
         self.dependency_sets = [list(one) for one in found]

@@ -200,7 +200,7 @@ class Agent:
 def truncated_normal(
     mean: float, deviation: float, lower: float, upper: float, uniform: float
 ) -> float:
-    """Return a number of a normal distribution that is cut to a range.
+    """Return the number at quantile `uniform` of a normal distribution cut to a range.
 
     Args:
         mean: of the whole distribution.

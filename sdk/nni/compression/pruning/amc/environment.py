@@ -92,7 +92,7 @@ class Environment:
         return np.array([*self._features[place], reduced, rest, previous])
 
     def step(self, action: float) -> tuple[State, float, bool]:
-        """Decide about the next set.
+        """Choose the channels of the next set that stay; return next state, action and end.
 
         Args:
             action: part of its channels that stays; changed so that the ratio of operations can
@@ -151,7 +151,7 @@ class Environment:
 
 
 def _features(modules: Mapping[str, nn.Module], names: Sequence[str]) -> list[list[float]]:
-    """Return what is fixed of each layer, each column scaled to [0, 1]: `(layers, 7)`."""
+    """Return the constant features of each layer, scaled by column to [0, 1]: `(layers, 7)`."""
     table = np.array([_raw(index, modules[name]) for index, name in enumerate(names)])
     span = table.max(0) - table.min(0)
     scaled = (table - table.min(0)) / np.where(span == 0, 1, span)

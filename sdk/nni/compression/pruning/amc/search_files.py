@@ -64,7 +64,7 @@ class SearchFiles:
             path.write_text("", encoding="utf-8")
 
     def add(self, number: int, result: Episode) -> None:
-        """Add the result of an episode.
+        """Append the result of an episode to the log and to the history.
 
         Args:
             number: number of the episode.

@@ -109,7 +109,7 @@ class AnnealingPruner(SearchPruner):
         return self.bound_model
 
     def search(self) -> None:
-        """Evaluate changes of the sparsities until the temperature is low."""
+        """Anneal the sparsities of the layers; set the masks with the best score."""
         names = list(self.weight_sizes())
         sizes, total = list(self.weight_sizes().values()), self.target_sparsity
         limits = [1.0] * len(sizes)

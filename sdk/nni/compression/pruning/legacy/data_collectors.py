@@ -178,7 +178,7 @@ class SingleHookTrainerBasedDataCollector(DataCollector):
         self._data = {}
 
     def collect(self) -> Data:
-        """Return a list of tensors of each layer."""
+        """Train for some steps; return the collected tensors of each layer."""
         self._data = {name: [] for name in self.wrappers}
         self._evaluator.bind_model(self.compressor.bound_model)
         try:

@@ -127,7 +127,7 @@ class StructuredWeightMasker(WeightMasker):
         }
 
     def get_channel_sum(self, wrapper: ModuleWrapper, wrapper_idx: int | None) -> Tensor:
-        """Return the importance of each channel.
+        """Return the importance of each channel; the base raises TypeError.
 
         Args:
             wrapper: wrapper of the layer.

@@ -129,7 +129,7 @@ def in_model(
 
 
 def calibrated_quantizer(place: TargetPlace, numbers: Mapping[str, object]) -> CalibratedQuantizer:
-    """Return the quantizer of one target.
+    """Construct a target's quantizer from its calibration; raise without scale and range.
 
     Args:
         place: the target.

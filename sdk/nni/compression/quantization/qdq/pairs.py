@@ -91,7 +91,7 @@ def pair_of(quantize: ir.Node) -> ir.Value | None:
 
 
 def rounded_value(value: ir.Value, like: ir.Node) -> ir.Value:
-    """Return a value as a new pair rounds it.
+    """Insert a new pair after a value, with the numbers of another one; return its output.
 
     Args:
         value: what the pair reads; not a value without shape.

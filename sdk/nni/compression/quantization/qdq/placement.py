@@ -36,7 +36,7 @@ _SUMS: Final = ("Add", "Mul")
 
 
 def place_pairs(model: ir.Model, *, runtime: bool) -> None:
-    """Store biases as integers, and remove what rounds a second time; zero points are apart.
+    """Merge and move pairs, store weights and biases as integers, separate zero points.
 
     Args:
         model: an exported model; changed in place.
@@ -75,7 +75,7 @@ def merge_pairs(graph: ir.Graph) -> None:
 
 
 def repeat_pairs(graph: ir.Graph) -> None:
-    """Round before operators that move values as after them.
+    """Add a pair before operators that move values, where one follows them.
 
     Args:
         graph: changed in place.

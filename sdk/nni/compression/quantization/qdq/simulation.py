@@ -102,7 +102,7 @@ def exported_quantizers(model: nn.Module) -> Iterator[None]:
 
 
 def exported_targets(wrapper: ModuleWrapper) -> Mapping[str, nn.Module]:
-    """Return what replaces the quantizers of one module in an export.
+    """Return the ONNX modules that replace a wrapper's quantizers in an export, by target.
 
     Args:
         wrapper: in eval mode.

@@ -59,7 +59,7 @@ def store_biases(graph: ir.Graph) -> None:
 
 
 def separate_zero_points(graph: ir.Graph) -> None:
-    """Give each stored weight a zero point of its own.
+    """Store a separate zero point for each stored weight that shares one.
 
     ONNX Runtime makes weights unsigned for processors without VNNI, each with its zero point, and
     fails at one that it has converted already.

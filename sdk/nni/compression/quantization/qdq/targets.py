@@ -96,7 +96,7 @@ class ExportedIntegers:
 
 
 def exported_activation(quantizer: TargetQuantizer) -> nn.Module | None:
-    """Return what replaces the quantizer of an input or output in an export.
+    """Return the ONNX module for an activation's quantizer; None if it changes nothing.
 
     Args:
         quantizer: in eval mode.
@@ -122,7 +122,7 @@ def exported_activation(quantizer: TargetQuantizer) -> nn.Module | None:
 
 
 def exported_parameter(quantizer: TargetQuantizer, value: Tensor) -> nn.Module | None:
-    """Return what replaces the quantizer of a parameter in an export.
+    """Return the ONNX module that stores a quantized parameter; None if it is not quantized.
 
     Args:
         quantizer: in eval mode.
