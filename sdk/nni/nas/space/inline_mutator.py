@@ -65,7 +65,7 @@ class InlineMutator(StationaryMutator):
         self.mutables = dict(mutables)
 
     def mutate(self, model: Model) -> None:
-        """Ask for the value of each leaf, and put what they choose into a model."""
+        """Ask for a value of each leaf and apply them in place; raise InvalidMutation if wrong."""
         sample: Sample = {
             label: self.choice(_values(leaf))
             for label, leaf in self.mutables.items()
