@@ -33,7 +33,7 @@ class Adaptation:
     _adapters: dict[str, SizeAdapter] = field(default_factory=dict)
 
     def advance(self, path: str) -> bool:
-        """Adapt attributes, later calls, of a module and others of its class; return if any.
+        """Adapt attributes, or next calls, of a module and its class; return if the module changed.
 
         Args:
             path: Path of the module that does not run.

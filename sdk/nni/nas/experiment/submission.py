@@ -20,7 +20,7 @@ _FIELD: Final = "MODULE:NAME"
 
 
 def load_search(target: str) -> NasExperiment:
-    """Import the search `module:name`, or call the function there; raise unless it is unstarted.
+    """Import `module:name`, or call the function there; raise unless it is a NasExperiment.
 
     Args:
         target: `module:name` of a `NasExperiment`, or of a function without arguments that returns
