@@ -25,8 +25,6 @@ _LOG_LIMIT_BYTES: Final = 32 * 1024 * 1024
 """A larger log is rotated (one generation is kept) when its child starts."""
 _PIPE_BYTES: Final = 65_536
 _TAIL_BYTES: Final = 2_000
-_GREETING_S: Final = 2.0
-"""Longest wait for a greeting, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +149,13 @@ class Child:
             self._process.kill()
             await self.wait()
 
-    async def look_for_greeting(self) -> None:
-        """Connect to the child that greets its clients; note a sign if it does."""
+    async def look_for_greeting(self, limit_s: float) -> None:
+        """Connect to the child that greets its clients; note a sign if it does within `limit_s`."""
         port = self.command.greeting_port
         if not port:
             return
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_GREETING_S):
+            async with asyncio.timeout(limit_s):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 try:
                     greeting = await reader.read(1)

@@ -15,6 +15,7 @@ from svc_common.tasks import TaskOwner
 from svc_standalone.children import Child, Command
 from svc_standalone.restarts import RestartState
 from svc_standalone.settings import Settings
+from svc_standalone.silence import Silence
 
 _FAILED_STARTS_LIMIT = 3
 """Failed starts of a child, before all are ready, that end the start of the local shape."""
@@ -160,11 +161,13 @@ class Supervisor:
     async def _check_health(self, name: str, child: Child) -> None:
         """Kill a child that gives no sign; restart a halted one once the disk has room."""
         announced = False
+        # Several looks in a row must find no sign.
+        step_limit_s = self._settings.hung_after_s / 4
+        silence = Silence(step_limit_s)
         while True:
             await asyncio.sleep(self._settings.health_every_s)
-            await child.look_for_greeting()
-            sign_s = child.last_sign_s
-            silent_s = 0.0 if sign_s is None else asyncio.get_running_loop().time() - sign_s
+            await child.look_for_greeting(step_limit_s)
+            silent_s = silence.at(asyncio.get_running_loop().time(), child.last_sign_s)
             if silent_s > self._settings.hung_after_s:
                 get_logger().error("child hangs, killed", child=name, silent_s=round(silent_s))
                 child.kill()
