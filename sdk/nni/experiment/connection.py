@@ -68,18 +68,21 @@ class Connection:
         self._close_s = close_s
         self._restart_s = restart_s
         self._retry_step_s = retry_step_s
+        self._moving = threading.Lock()
         self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
+        """Open a channel; it is set last, so that who has read it has its calls, or later ones."""
+        channel = _channel(endpoint)
         self._metadata = bearer(endpoint.token) if endpoint.token else ()
-        self._channel = _channel(endpoint)
-        self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(self._channel)
-        self._bytes: Any = byte_service_pb2_grpc.ByteServiceStub(self._channel)
-        self._invitations: Any = invitation_service_pb2_grpc.InvitationServiceStub(self._channel)
-        self._pools: Any = pool_service_pb2_grpc.PoolServiceStub(self._channel)
-        self._histories: Any = history_service_pb2_grpc.HistoryServiceStub(self._channel)
-        self._studies: Any = study_service_pb2_grpc.StudyServiceStub(self._channel)
-        self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(self._channel)
+        self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
+        self._bytes: Any = byte_service_pb2_grpc.ByteServiceStub(channel)
+        self._invitations: Any = invitation_service_pb2_grpc.InvitationServiceStub(channel)
+        self._pools: Any = pool_service_pb2_grpc.PoolServiceStub(channel)
+        self._histories: Any = history_service_pb2_grpc.HistoryServiceStub(channel)
+        self._studies: Any = study_service_pb2_grpc.StudyServiceStub(channel)
+        self._trials: Any = trial_service_pb2_grpc.TrialServiceStub(channel)
+        self._channel = channel
 
     @property
     def endpoint(self) -> Endpoint:
@@ -112,10 +115,14 @@ class Connection:
         away_since: float | None = None
         while True:
             self._check_owner()
+            channel = self._channel
             try:
                 return attempt()
             except grpc.RpcError as error:
                 away_since = self._retry_or_raise(error, away_since)
+            except ValueError:  # of gRPC, if another thread has replaced the channel
+                if self._channel is channel:
+                    raise
 
     def _check_owner(self) -> None:
         """Raise if another user of this machine would get the token.
@@ -167,12 +174,16 @@ class Connection:
         give_up_at = time.monotonic() + self._restart_s
         while True:
             self._check_owner()
+            channel = self._channel
             try:
                 return method()(request, timeout=limit_s, metadata=self._metadata)
             except grpc.RpcError as error:
                 if deadline_passed(error) or not is_passing(error):
                     raise translated(error) from error
                 self._after_failure(error, give_up_at)
+            except ValueError:  # of gRPC, if another thread has replaced the channel
+                if self._channel is channel:
+                    raise
 
     def _after_failure(self, error: grpc.RpcError, give_up_at: float) -> None:
         """Wait a moment, then reconnect if the manager's address changed; give up in time."""
@@ -185,10 +196,12 @@ class Connection:
             raise UnreachableError(
                 "the services are no longer up; start them with: nnictl up"
             ) from error
-        if endpoint != self._endpoint:
-            self._channel.close()
-            self._endpoint = endpoint
-            self._open(endpoint)
+        with self._moving:
+            if endpoint != self._endpoint:
+                earlier = self._channel
+                self._open(endpoint)
+                self._endpoint = endpoint
+                earlier.close()
 
 
 def _channel(endpoint: Endpoint) -> grpc.Channel:

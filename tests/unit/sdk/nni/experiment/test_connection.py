@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,26 @@ def test_call_is_repeated_at_the_address_of_the_manager_that_came_back(
         assert list(client.get("a").urls) == ["u"]
 
     assert manager.tokens == ["Bearer new"]
+
+
+def test_call_on_a_channel_that_another_thread_replaces_is_repeated(
+    manager: ScriptedExperimentService, supervised: Supervised
+) -> None:
+    manager.answers = [answering(pb.GetExperimentResponse(urls=[name])) for name in "abcd"]
+    supervised(manager, "new")
+    moved: list[str] = []
+
+    with ManagerClient(endpoint_on(1), retry_step_s=SOON_S) as client:
+
+        def method() -> Any:
+            found = client._experiments.GetExperiment
+            if not moved:
+                moved.extend(client.get("a").urls)
+            return found
+
+        request = pb.GetExperimentRequest(experiment_id="a")
+        assert list(client._call(method, request).urls) == ["b"]
+        assert moved == ["a"]
 
 
 def test_services_that_are_gone_end_the_waiting() -> None:
