@@ -63,9 +63,19 @@ class LeaseKeeper:
         """Renew all leases now; drop the trials that are lost."""
         held = self.held
         for start in range(0, len(held), _RENEWED_AT_ONCE):
-            for trial_id in self._renew(held[start : start + _RENEWED_AT_ONCE]):
-                _logger.warning("this process does not hold trial %s any more", trial_id)
-                self.release(trial_id)
+            some = held[start : start + _RENEWED_AT_ONCE]
+            lost = set(self._renew(some))
+            for trial_id, attempt in some:
+                if trial_id in lost and self._drop(trial_id, attempt):
+                    _logger.warning("this process does not hold trial %s any more", trial_id)
+
+    def _drop(self, trial_id: str, attempt: int) -> bool:
+        """Renew an attempt no more; return False if it was told, or asked again, meanwhile."""
+        with self._changed:
+            if self._held.get(trial_id) != attempt:
+                return False
+            del self._held[trial_id]
+            return True
 
     def close(self) -> None:
         """End the thread; it may be called twice."""

@@ -74,6 +74,27 @@ def test_a_lost_trial_is_renewed_no_more(caplog: pytest.LogCaptureFixture) -> No
     assert "does not hold trial trial1" in caplog.text
 
 
+def test_a_trial_that_is_told_or_asked_again_during_its_renewal_is_not_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def renew(held: Sequence[HeldTrial]) -> Sequence[str]:
+        keeper.release("trial1")
+        keeper.hold("trial2", 2, LONG_S)
+        return [trial_id for trial_id, _ in held]
+
+    keeper = LeaseKeeper(renew)
+    keeper.hold("trial1", 1, LONG_S)
+    keeper.hold("trial2", 1, LONG_S)
+
+    with caplog.at_level(logging.WARNING):
+        keeper.renew_all()
+    held = keeper.held
+    keeper.close()
+
+    assert held == [("trial2", 2)]
+    assert "does not hold" not in caplog.text
+
+
 def test_the_thread_renews_and_outlives_a_failed_call() -> None:
     renewals = Renewals(failures=2)
     keeper = LeaseKeeper(renewals)
