@@ -6,7 +6,6 @@ from typing import Final
 
 from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.trial.v1 import trial_pb2
-from nni_wire.values import from_value, to_value
 from svc_common.errors import InvalidArgumentError
 from svc_common.large_work import off_loop
 from svc_manager.actors.experiment_actor import ExperimentActor
@@ -153,8 +152,13 @@ class SharedStudies:
         if trial is None or trial.source is not ParameterSource.CUSTOMIZED:
             return b""
         parameters = await self._large_values.load(value_pb2.Value.FromString(trial.parameters))
-        sample = {"parameter": from_value(parameters), "value": from_value(value)}
-        stored = await self._large_values.put(to_value([sample]))
+        samples = value_pb2.Value()
+        entries = samples.list_value.items.add().map_value.entries
+        entries.add(key="parameter", value=parameters)
+        entries.add(key="value", value=value)
+        # Parameters and value are nested deeper in it.
+        await off_loop(samples.ByteSize(), check_storable, samples, "value")
+        stored = await self._large_values.put(samples)
         return stored.SerializeToString(deterministic=True)
 
     async def renew(

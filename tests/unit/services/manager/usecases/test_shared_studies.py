@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nni_proto.experiment.v1 import experiment_pb2
 from nni_proto.trial.v1 import trial_pb2
+from nni_wire.limits import VALUE_DEPTH_LIMIT
 from nni_wire.values import from_value, to_value
 from svc_common.clock import SystemClock
 from svc_common.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
@@ -77,6 +79,19 @@ async def test_the_algorithm_learns_a_configuration_that_a_user_gave(world: Worl
     await ask(studies, study, "ask-2", "caller-1")  # its parameters come after the import
 
     assert world.dispatcher.imported == [[{"parameter": {"x": 7}, "value": 0.25}]]
+
+
+async def test_a_result_that_makes_too_deep_a_sample_is_refused(world: World) -> None:
+    study = await create_study(world)
+    studies = world.manager.shared_studies
+    async with asyncio.timeout(PATIENCE_S):
+        asked = await studies.ask(study, "ask-1", "caller-1", to_value({"x": 7}))
+    deep: Any = 0.25
+    for _ in range(VALUE_DEPTH_LIMIT):
+        deep = {"default": deep}
+
+    with pytest.raises(InvalidArgumentError, match="nested at most"):
+        await studies.tell(study, asked.trial.id, asked.attempt, to_value(deep))
 
 
 async def test_an_ask_that_is_cancelled_takes_no_trial(world: World) -> None:
