@@ -67,7 +67,7 @@ class AgentUsers:
         self.renew_revision()
 
     def logins(self) -> list[tuple[BusUser, str]]:
-        """Return the users of the bus with their passwords, `PROBE` among them."""
+        """Return agents and the probe as bus users with passwords; the probe's is the revision."""
         users = self._users.values()
         agents = [(runner_user(one.name, one.pool, one.name), one.password) for one in users]
         return [(silent_user(PROBE), self.revision), *agents]

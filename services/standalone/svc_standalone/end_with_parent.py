@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def run(parent: int, arguments: list[str]) -> NoReturn:
-    """Become the command, which ends with the parent."""
+    """Replace this process by a command that the kernel kills when the parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit(CANNOT_EXECUTE)

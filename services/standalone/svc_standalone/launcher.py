@@ -65,7 +65,7 @@ def up(home: Path, http_port: int = 0) -> Endpoint:
 
 
 def down(home: Path) -> bool:
-    """Send TERM to the supervisor and wait for its end; return False if none ran."""
+    """Send TERM to the supervisor and wait for its end, without limit; return False if none ran."""
     endpoint = read_endpoint(home)
     if endpoint is None:
         return False

@@ -57,7 +57,7 @@ class Settings:
 
 
 def read_settings() -> Settings:
-    """Read the supervisor's folder and HTTP port from the environment.
+    """Read folder, HTTP port and durability from the environment; the rest are defaults.
 
     Raises:
         InvalidArgumentError: a variable has an invalid value.

@@ -2,7 +2,7 @@
 
 
 class Silence:
-    """Sum of the time without a sign of a child, seen in looks at its last sign.
+    """Timer of a child's silence; the time between two checks counts up to a limit.
 
     The time between two looks counts up to a limit only. When a container, a process group or a
     virtual machine goes on after it had been stopped, its supervisor would otherwise find every
@@ -19,7 +19,7 @@ class Silence:
         self._silent_s = 0.0
 
     def at(self, now_s: float, sign_s: float | None) -> float:
-        """Look at the child's last sign; return for how long it has been silent, in seconds.
+        """Add the time since the last check, or reset at a new sign; return the silence in seconds.
 
         Args:
             now_s: time of the look.
