@@ -60,7 +60,7 @@ class _HostLines:
         self._sink = sink
 
     def on_lines(self, lines: Sequence[bytes]) -> None:
-        """Pass the outputs on, up to an invalid line.
+        """Decode lines and pass the outputs on; at an invalid line, pass those before it and raise.
 
         Those before it count, too: a command that was handled is no cause of the host's end.
         """

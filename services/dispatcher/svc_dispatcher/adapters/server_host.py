@@ -110,7 +110,7 @@ class ServerHost:
                 return []  # the protocol has no message for it
 
     async def open(self, command: commands.Initialize) -> list[answers.Output]:
-        """Open a session at the external server with space, arguments and seed; return `Ready`."""
+        """Open a session at the external server; return `Ready`, or `Unbuildable` if refused."""
         setup = command.setup
         assert setup.tuner is not None, "checked by the launcher"
         config = setup.config
@@ -168,7 +168,7 @@ class ServerHost:
         return outputs
 
     async def metric(self, command: commands.TellMetric) -> list[answers.Output]:
-        """Send a trial's metric to the server; return stop advice and deferred parameters."""
+        """Send a metric unless customized or unassessed; return stop advice, late parameters."""
         if command.customized or not (command.final or self._assesses):
             return []
         kind = metric_pb2.METRIC_TYPE_FINAL if command.final else metric_pb2.METRIC_TYPE_PERIODICAL

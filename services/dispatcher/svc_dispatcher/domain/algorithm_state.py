@@ -306,7 +306,7 @@ class AlgorithmState:
         )
 
     def _keep_result(self, trial: _Trial) -> None:
-        """Store a finished trial's parameters and result for algorithms of later generations."""
+        """Store a trial's result for later generations, unless customized or without a result."""
         if trial.customized or trial.final is None:
             return
         if not self._past or not isinstance(self._past[-1], list):
@@ -323,7 +323,7 @@ class AlgorithmState:
     # --- the host
 
     def new_reports(self, output: answers.Output) -> list[answers.Report]:
-        """Return the reports to send for a host's output, without those that the log holds."""
+        """Return an output's reports that the log lacks; mark stops and divergences as sent."""
         if isinstance(output, answers.Generated):
             return self._late(output) if not output.request_id else self._generated(output)
         if isinstance(output, answers.StopAdvised):

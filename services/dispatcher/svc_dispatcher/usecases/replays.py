@@ -62,7 +62,7 @@ class Replays:
         self._free = asyncio.Semaphore(_CONCURRENCY)
 
     async def run(self, experiment_id: str) -> AsyncGenerator[ReplayUpdate, None]:
-        """Replay all generations of a log on fresh hosts; yield progress, differences, verdict.
+        """Replay a log's generations on new hosts; yield progress, first differences, verdict.
 
         Close the generator (`contextlib.aclosing`) to stop early: that stops the host.
 
@@ -142,7 +142,7 @@ class Replays:
         yield sink.handled
 
     async def _wait_handled(self, sink: "_ComparisonSink") -> bool:
-        """Wait until the host has handled all commands sent, or has been silent too long."""
+        """Wait until all sent commands are handled; return False if the host ended or is silent."""
         while sink.waiting and not sink.over:
             sink.news.clear()
             try:
