@@ -16,7 +16,7 @@ GROUP: Final = "nni.platforms"
 
 @dataclass(frozen=True, slots=True)
 class PlatformEntry:
-    """Platform of another package.
+    """References to the configuration class and the adapter of another package's platform.
 
     Examples:
         >>> entry = PlatformEntry("queues.config:QueueConfig", "queues.adapter:QueueAdapter")
@@ -33,7 +33,7 @@ class PlatformEntry:
 
 
 def own_platform_names() -> tuple[str, ...]:
-    """Return the names of the platforms that other packages add."""
+    """Return the sorted names of platforms in the entry points of packages; import none."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))

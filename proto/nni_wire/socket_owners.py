@@ -58,7 +58,7 @@ def owners_at(port: int) -> list[int]:
 
 
 def listening_socket(port: int) -> str:
-    """Return the number of the socket that listens on a port of 127.0.0.1, as text.
+    """Return the number of the socket that listens on a port of 127.0.0.1; empty if unknown.
 
     No other socket has this number before the next boot.
 
