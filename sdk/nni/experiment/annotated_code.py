@@ -32,7 +32,7 @@ _NOTHING_CREATED: Final = (ConfigError, RefusedError, NotFoundError, WrongStateE
 
 @contextmanager
 def converted_code(config: ExperimentConfig) -> Iterator[ExperimentConfig]:
-    """Yield the configuration to create an experiment with; annotated code is converted.
+    """Yield the configuration; for annotated code that of a converted copy, removed on refusal.
 
     Without `useAnnotation` it is the one given. Else it has the search space that the annotations
     describe, and names a converted copy of the code directory. The copy belongs to the experiment

@@ -69,7 +69,7 @@ class Manifest:
 
 
 class ArchiveWriter:
-    """Writes an archive; use it as a context manager. Complete once `finish` has returned.
+    """Writer of an archive, a context manager; the archive is complete after `finish`.
 
     Args:
         file: open for writing.
@@ -87,7 +87,7 @@ class ArchiveWriter:
 
     @contextlib.contextmanager
     def member(self, name: str, *, executable: bool = False) -> Iterator[MemberWriter]:
-        """Add a file; members are written one after the other."""
+        """Yield a writer of one member; record its size and hash afterwards."""
         with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as target:
             writer = MemberWriter(target)
             yield writer
@@ -116,7 +116,7 @@ class ArchiveWriter:
 
 
 class MemberWriter:
-    """Writes one member and keeps its size and hash."""
+    """Writer of one member that computes its size and hash."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._target = target
@@ -135,7 +135,7 @@ class MemberWriter:
 
 
 class Archive:
-    """An archive that is read; use it as a context manager.
+    """Reader of an archive whose manifest and members agree; use it as a context manager.
 
     Attributes:
         manifest: checked, and in agreement with the members that there are.
@@ -174,7 +174,7 @@ class Archive:
                 pass
 
     def pieces(self, name: str) -> Iterator[tuple[bytes, bool]]:
-        """Yield a member piece by piece, with the word whether it is the last.
+        """Yield pieces of a member, with True at the last; raise before it unless the hash fits.
 
         Raises:
             ConfigError: it is not what the manifest says.
@@ -266,7 +266,7 @@ class Archive:
 
 
 def _manifest(content: Mapping[str, Any]) -> Manifest:
-    """Return the manifest that JSON tells.
+    """Convert the parsed JSON of a manifest; raise ValueError at a wrong id, name or hash.
 
     Raises:
         ValueError: it breaks a rule; other errors of its shape pass through.

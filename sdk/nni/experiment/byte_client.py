@@ -38,7 +38,7 @@ class ByteStore(Protocol):
 
 
 def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
-    """Pack a code directory and store it, unless the same is there; return where it is.
+    """Pack a code directory, upload it unless its hash is stored, and return the reference.
 
     Raises:
         ConfigError: it is too large, or holds what cannot be packed.
@@ -52,7 +52,7 @@ def upload_code(store: ByteStore, directory: Path) -> value_pb2.BlobRef:
 
 
 def upload_value(store: ByteStore, data: bytes) -> value_pb2.BlobRef:
-    """Store a value that is too large for a message, unless it is there; return where it is.
+    """Upload a value too large for a message unless its hash is stored; return its reference.
 
     Raises:
         ExperimentError: the store takes no more, or cannot be reached.
@@ -96,7 +96,7 @@ def _put(url: str, source: BinaryIO, size_bytes: int) -> bool:
 
 
 def get(url: str) -> Iterator[bytes] | None:
-    """Return the pieces of what HTTP GET answers at a prepared address; None if that fails."""
+    """Send HTTP GET to a prepared address; return the pieces of the body, None on failure."""
     parts = urlsplit(url)
     connection = _connection(url)
     try:

@@ -68,7 +68,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         skip_platform_check: bool = False,
         experiment_id: str = "",
     ) -> pb.CreateExperimentResponse:
-        """Create and start an experiment; a refusal leaves nothing behind.
+        """Create and start an experiment, after uploading its code where workers need it.
 
         Args:
             config: a checked configuration.
@@ -167,7 +167,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def experiments(
         self, *, include_stopped: bool = False, id_prefix: str = ""
     ) -> list[experiment_pb2.Experiment]:
-        """Return experiments, newest first."""
+        """Return experiments, newest first; stopped ones only with ``include_stopped``."""
         request = pb.ListExperimentsRequest(
             include_stopped=include_stopped, id_prefix=id_prefix, page_size=1000
         )
@@ -177,7 +177,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def delete(
         self, experiment_id: str, on_remaining: Callable[[int], None] = lambda _: None
     ) -> None:
-        """Remove a stopped experiment; return when its disk is given back.
+        """Delete a stopped experiment; return once none of its folders is left.
 
         The services complete the deletion in any case, also if this process ends.
 
@@ -359,7 +359,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     # Histories
 
     def replay(self, experiment_id: str) -> Iterator[history_service_pb2.ReplayExperimentResponse]:
-        """Yield what a replay tells: progress, differences, at last the verdict.
+        """Start a replay and yield its messages: progress, differences, at last the verdict.
 
         One that breaks because the services are restarted begins anew.
         """
@@ -385,7 +385,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def save(
         self, experiment_id: str, *, with_files: bool
     ) -> Iterator[history_service_pb2.SaveExperimentResponse]:
-        """Yield all of an experiment: what it is, then its files piece by piece.
+        """Yield the export of an experiment: its description, then its files in pieces.
 
         Raises:
             ExperimentError: it was refused, or broke off; begin anew.
@@ -569,7 +569,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def collect_garbage(
         self, *, dry_run: bool, grace: duration_pb2.Duration | None = None
     ) -> byte_service_pb2.CollectGarbageResponse:
-        """Delete stored bytes that nothing refers to, or tell which those are."""
+        """Delete blobs that nothing refers to; with ``dry_run`` only report them."""
         request = byte_service_pb2.CollectGarbageRequest(dry_run=dry_run, grace=grace)
         answer: byte_service_pb2.CollectGarbageResponse = self._call(
             lambda: self._bytes.CollectGarbage, request, SLOW_CALL_TIMEOUT_S
@@ -579,14 +579,14 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     # Runners
 
     def runners(self) -> list[pb.RunnerSummary]:
-        """Return the runners that the manager has heard of."""
+        """Return the runners that the manager knows."""
         pages = self._pages(
             lambda: self._experiments.ListRunners, pb.ListRunnersRequest(page_size=100)
         )
         return [runner for page in pages for runner in page.runners]
 
     def diagnose(self) -> list[pb.Finding]:
-        """Return what the manager finds when it looks at what the services need."""
+        """Return the findings, good and bad, of the manager's checks of the installation."""
         answer = self._call(
             lambda: self._experiments.DiagnoseServices, pb.DiagnoseServicesRequest()
         )

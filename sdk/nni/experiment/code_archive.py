@@ -55,7 +55,7 @@ class PackedCode:
 def code_files(
     directory: Path, *, file_limit: int = FILE_LIMIT, size_limit_bytes: int = SIZE_LIMIT_BYTES
 ) -> list[CodeFile]:
-    """Return the files of a code directory that are sent to workers, by name.
+    """Return the files of a code directory without ignored ones, by name; raise above a limit.
 
     Links to files are sent as the files; links to folders as the folders, each of them once.
 
@@ -87,7 +87,7 @@ def _too_much(rule: str, directory: Path) -> ConfigError:
 
 
 def ignore_spec(directory: Path) -> GitIgnoreSpec:
-    """Return the patterns of what in a code directory is never sent to workers."""
+    """Return the patterns in `.nniignore`, and those that are never sent to workers."""
     try:
         lines = (directory / IGNORE_FILE).read_text("utf-8").splitlines()
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _check_name(name: str) -> None:
 
 
 def pack_code(directory: Path, output: BinaryIO) -> PackedCode:
-    """Write a code directory to ``output`` as a tar archive compressed by gzip.
+    """Write a code directory as a reproducible tar.gz archive; return hash, size and count.
 
     Raises:
         ConfigError: see `code_files`.

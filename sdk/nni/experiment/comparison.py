@@ -103,7 +103,7 @@ def _mode(text: object) -> Mode:
 def common_objective(
     first: Mapping[str, Any], second: Mapping[str, Any], metric: str = "", mode: Mode | None = None
 ) -> tuple[str, Mode]:
-    """Return the metric and direction by which two experiments are compared.
+    """Return the given metric and mode, else those that both have; raise if these differ.
 
     Args:
         first: configuration of one.

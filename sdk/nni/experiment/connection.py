@@ -72,7 +72,7 @@ class Connection:
         self._open(endpoint)
 
     def _open(self, endpoint: Endpoint) -> None:
-        """Open a channel; it is set last, so that who has read it has its calls, or later ones."""
+        """Open a channel to an endpoint and replace all stubs; the channel is set last."""
         channel = _channel(endpoint)
         self._metadata = bearer(endpoint.token) if endpoint.token else ()
         self._experiments: Any = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
@@ -205,7 +205,7 @@ class Connection:
 
 
 def _channel(endpoint: Endpoint) -> grpc.Channel:
-    """Open a channel, encrypted where the services are elsewhere.
+    """Open a channel to an endpoint; encrypted if it is remote and its address is https.
 
     Raises:
         RefusedError: a file of certificates cannot be read.

@@ -96,7 +96,7 @@ def _user_name(user_id: int) -> str:
 
 
 def remote_services_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> Endpoint:
-    """Return the endpoint of services on another machine, which tell the rest of it.
+    """Check remote services, ask them for version and addresses, and return their endpoint.
 
     Raises:
         ExperimentError: they cannot be used.

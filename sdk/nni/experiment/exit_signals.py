@@ -40,7 +40,7 @@ def check_on_exit(on_exit: str) -> None:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interruption]:
-    """Defer Ctrl-C while a call runs whose outcome must be known; raise it afterwards.
+    """Defer the first Ctrl-C until the end of the block; raise a second one at once.
 
     Within `signals_as_exit` its signals are deferred, too. The second signal is not deferred.
 

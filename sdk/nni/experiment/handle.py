@@ -124,7 +124,7 @@ class ExperimentHandle:
     # Watching
 
     def wait_completion(self, display: ProgressDisplay | None = None) -> bool:
-        """Show progress until the experiment is done, without stopping it.
+        """Show progress until the experiment ends, without stopping it; return False on ERROR.
 
         Args:
             display: where progress goes; `None`: standard error.

@@ -69,7 +69,7 @@ class PoolCalls(Connection):
     def invite_runner(
         self, pool: str, use_limit: int, validity_s: float
     ) -> invitation_service_pb2.InviteRunnerResponse:
-        """Make an invitation to a pool; the response has the word that is stored nowhere."""
+        """Create an invitation to a pool; its secret word is in this response only."""
         request = invitation_service_pb2.InviteRunnerRequest(pool=pool, use_limit=use_limit)
         request.validity.FromMilliseconds(round(validity_s * 1000))
         answer: invitation_service_pb2.InviteRunnerResponse = self._about(
@@ -106,7 +106,7 @@ class PoolCalls(Connection):
         request: object,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Any:  # noqa: ANN401 - as `_call`
-        """Return the answer to a call about one pool; name those that exist if there is none.
+        """Call a method about one pool; raise NotFoundError with the pools that exist.
 
         Raises:
             NotFoundError: no pool has this name.

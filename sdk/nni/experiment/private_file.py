@@ -9,7 +9,7 @@ from nni.durable_files import replace_durably
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file readable and writable by this user only, whole or not at all.
+    """Write a private file atomically; a replaced file keeps its group and read permissions.
 
     A file that is replaced keeps its group and who else may read it: services of another user may
     have been let in on purpose.

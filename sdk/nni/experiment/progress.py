@@ -85,13 +85,13 @@ def duration_words(seconds: float) -> str:
 
 
 class ProgressMeter:
-    """Remembers how many trials had ended when, to tell rate and time left."""
+    """Meter of an experiment's progress; its recent readings give rate and time left."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def read(self, experiment: experiment_pb2.Experiment, now_s: float) -> Progress:
-        """Return the progress at ``now_s``, on any clock that never goes back."""
+        """Record the ended trials at ``now_s``, on a monotonic clock, and return the progress."""
         counts = trial_counts(experiment)
         done = counts.get("SUCCEEDED", 0) + counts.get("EARLY_STOPPED", 0)
         failed = sum(counts.get(name, 0) for name in ("FAILED", "USER_CANCELED", "SYS_CANCELED"))
@@ -155,7 +155,7 @@ class ProgressDisplay(Protocol):
 
 
 class PlainDisplay:
-    """Writes a line when something has changed, at most every few seconds."""
+    """Display that writes a line of text after a change, at most every few seconds."""
 
     def __init__(self, stream: IO[str], clock_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream

@@ -26,7 +26,7 @@ class _OwnConnection(http.client.HTTPConnection):
 
 
 class _OwnHandler(urllib.request.HTTPHandler):
-    """Handler of `http:` that checks whom it talks to."""
+    """Handler of `http:` that opens `_OwnConnection`s."""
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """See `urllib.request.HTTPHandler`."""

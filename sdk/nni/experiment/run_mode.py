@@ -37,7 +37,7 @@ class RunMode(Enum):
 
 
 def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) -> Callable[[], None]:
-    """Register the exit handler of ``run_mode``; return the function that removes it."""
+    """Stop the experiment at exit unless Detach, print its log if Foreground; return the undo."""
     if run_mode is RunMode.Detach:
         return lambda: None
     if run_mode is RunMode.Foreground:
@@ -54,7 +54,7 @@ def apply_run_mode(run_mode: RunMode, endpoint: Endpoint, experiment_id: str) ->
 
 
 def _stop_quietly(endpoint: Endpoint, experiment_id: str, owner_pid: int) -> None:
-    """Stop an experiment whose Python process ends without having called `stop`."""
+    """Stop an experiment at exit; ignore errors, and do nothing in a fork of the process."""
     from nni.experiment.client import ManagerClient
 
     if os.getpid() != owner_pid:

@@ -252,7 +252,7 @@ class SharedStudy(ResultTable):
         return trial
 
     def _allowed(self, parameters: JsonValue) -> value_pb2.Value:
-        """Return a configuration as a message.
+        """Convert a configuration to a message; raise ValueError outside the search space.
 
         Raises:
             ValueError: it lies outside the search space.
@@ -351,7 +351,7 @@ class SharedStudy(ResultTable):
         self.close()
 
     def _usable_client(self) -> ManagerClient:
-        """Return the client of this process.
+        """Return the client; raise RuntimeError after a fork.
 
         Raises:
             RuntimeError: this process is a fork of the one that made it.

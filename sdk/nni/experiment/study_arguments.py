@@ -43,7 +43,7 @@ class StudyArguments:
     retry_lost: bool | None = None
 
     def check(self) -> None:
-        """Raise unless each argument is one that can be sent.
+        """Raise unless the tuner is a name, the mode known, and the other arguments are JSON.
 
         Raises:
             ValueError: a mode is unknown.

@@ -27,7 +27,7 @@ class StudyCalls(Connection):
         parameters: value_pb2.Value | None = None,
         timeout_s: float | None = None,
     ) -> pb.AskTrialResponse:
-        """Return the next trial for this process, once its parameters are there.
+        """Ask for the next trial and wait for its parameters; raise TimeoutError at the limit.
 
         Args:
             experiment_id: the study.

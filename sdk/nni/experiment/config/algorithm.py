@@ -47,7 +47,7 @@ class AlgorithmConfig(ConfigModel):
         return bool(named or self.class_args)
 
     def problems(self, field: str) -> list[Problem]:
-        """Return what is wrong with the section: none or several of name, class, server.
+        """Return broken rules: one source only, a class that exists, `host:port` of a server.
 
         Args:
             field: path of the section, e.g. `tuner`.

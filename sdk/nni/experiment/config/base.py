@@ -141,7 +141,7 @@ class ConfigModel(BaseModel):
 
     @classmethod
     def field_of(cls, key: str) -> str:
-        """Return the Python name of a field.
+        """Return the Python name of a field in either spelling; an unknown key as it is.
 
         Args:
             key: name of the field in snake_case or camelCase.

@@ -48,7 +48,7 @@ def check(config: ExperimentFields) -> None:
 
 
 def check_search_space(config: ExperimentFields) -> None:
-    """Check that the algorithms take a search space that was not in the configuration at first.
+    """Raise ConfigError unless the search space is valid and the algorithms accept it.
 
     Raises:
         ConfigError: one of them does not.
@@ -201,7 +201,7 @@ def _code_directory(config: ExperimentFields) -> Iterator[Problem]:
 
 
 def _algorithm_arguments(config: ExperimentFields) -> Iterator[Problem]:
-    """Yield what the library finds wrong in names, arguments and search space.
+    """Yield problems of algorithms given by name: arguments, search space, missing packages.
 
     Before annotated code is converted there is no space to check.
     """

@@ -59,7 +59,7 @@ class DlcConfig(AgentPoolConfig):
     """Time between two looks at the jobs; not given: 10."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem of several pods in a job."""
+        """Return the problems of the agents' limits, and one if podCount is above 1."""
         problems = super().problems(field, trial_gpu_number)
         if (self.pod_count or 1) > 1:
             rule = "must be 1: trials over several pods are not supported"

@@ -122,7 +122,7 @@ class ExperimentConfig(ExperimentFields):
         return json.dumps(self.to_dict(), **options)
 
     def validate(self) -> None:  # type: ignore[override]  # documented name; pydantic's own is deprecated
-        """Check everything that can be checked without the services.
+        """Raise ConfigError with all broken rules that can be checked without the services.
 
         Raises:
             ConfigError: names every broken rule.

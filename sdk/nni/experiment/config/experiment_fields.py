@@ -35,7 +35,7 @@ LogLevel = Literal["trace", "debug", "info", "warning", "error", "fatal"]
 
 
 def _plain_space(value: object) -> object:
-    """Return a search space as JSON; pydantic reports only ValueErrors as faults of the field."""
+    """Return a search space as JSON; raise ValueError, as pydantic needs it, for other values."""
     from nni.hpo.space.typed_space import as_json
 
     try:

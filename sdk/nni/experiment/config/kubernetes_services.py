@@ -83,7 +83,7 @@ class PodPoolConfig(AgentPoolConfig):
     """Lines of bash that run before the trials."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return a problem of two ways to log in."""
+        """Return problems of the agents' limits, and of inCluster with context or kubeconfig."""
         problems = super().problems(field, trial_gpu_number)
         if self.in_cluster and (self.context or self.kubeconfig):
             rule = "must not be true with context or kubeconfig"

@@ -58,7 +58,7 @@ class OpenpaiConfig(AgentPoolConfig):
     """Time between two looks at the jobs; not given: 10."""
 
     def sent_fields(self) -> dict[str, Any]:
-        """Return the fields that the services get, with the content of the file.
+        """Return the fields for the services; openpaiConfigFile is replaced by its content.
 
         Returns:
             Values by camelCase name, see `to_dict`.

@@ -192,7 +192,7 @@ class FrameworkControllerConfig(PodPoolConfig):
     """Roles of the Framework; the trial runs in the first task of the first one."""
 
     def sent_fields(self) -> dict[str, Any]:
-        """Return the fields that the services get, the content of the file among them.
+        """Return the fields for the services; the content of configPath is the framework.
 
         Returns:
             Values by camelCase name, see `to_dict`.
@@ -213,7 +213,7 @@ class FrameworkControllerConfig(PodPoolConfig):
         raise ConfigError([Problem("configPath", "must be a Framework", str(self.config_path))])
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of missing roles, of a file that cannot be read, and of GPUs."""
+        """Return problems of roles, service accounts, the file of configPath, and GPUs."""
         problems = super().problems(field, trial_gpu_number)
         if self.config_path is None and self.framework is None and not self.task_roles:
             rule = "must be given, or configPath"

@@ -77,7 +77,7 @@ class PoolFile(ConfigModel):
 
     @classmethod
     def _checked(cls, document: Any) -> Self:  # noqa: ANN401 - any YAML document
-        """Return the definition in a document.
+        """Convert a document to a definition; raise ConfigError if it breaks a rule.
 
         Raises:
             ConfigError: it breaks a rule.

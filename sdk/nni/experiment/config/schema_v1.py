@@ -77,7 +77,7 @@ def is_v1(document: Mapping[object, object]) -> bool:
 def convert_v1(
     document: Mapping[object, object], directory: PurePath | None = None
 ) -> ConvertedDocument:
-    """Return a document of schema v1 as one of schema v2.
+    """Convert a document of schema v1 to v2; raise ConfigError with all its problems.
 
     Args:
         document: content of the file; it is not changed.

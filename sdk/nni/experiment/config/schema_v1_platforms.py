@@ -310,7 +310,7 @@ def _texts(section: SectionReader, names: Sequence[str]) -> dict[str, Any] | Non
 
 
 def _image_folder(trial: SectionReader) -> dict[str, Any]:
-    """Return the fields of a code directory that is a folder of the image.
+    """Return a command that first enters an absolute codeDir of the image; else no fields.
 
     Agents run a trial in the folder with the code that they were sent, which is that of the file.
     """

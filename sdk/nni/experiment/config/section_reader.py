@@ -54,7 +54,7 @@ class SectionReader:
         return self._fields.get(name) is not None
 
     def raw(self, name: str) -> Any:  # noqa: ANN401 - any YAML value
-        """Return the field as it is."""
+        """Return the field as it is, and mark it as known for `finish`."""
         if name not in self._known:
             self._known.append(name)
         return self._fields.get(name)

@@ -26,7 +26,7 @@ class SharedStorageConfig(ConfigModel):
     """Party that mounts the storage on this machine: the user, NNI or none."""
 
     def problems(self, code_directory: Path) -> Iterator[Problem]:
-        """Return the rules that the section breaks.
+        """Yield problems of missing fields and of mount points that are not allowed.
 
         Args:
             code_directory: of the trials.

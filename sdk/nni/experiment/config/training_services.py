@@ -221,7 +221,7 @@ class SlurmConfig(AgentPoolConfig):
     """Slurm's configuration, if it is not at its usual place."""
 
     def problems(self, field: str, trial_gpu_number: int | None) -> list[Problem]:
-        """Return problems of trials over several nodes, of a login without host, of an image."""
+        """Return problems of the time limit, nodes, the login, and an image without Python."""
         problems = super().problems(field, trial_gpu_number)
         if self.time_limit is not None and not is_slurm_time(self.time_limit):
             rule = "must be a time such as 4h, 90m, 1-12:00:00 or 60 (minutes)"

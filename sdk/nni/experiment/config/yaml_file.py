@@ -54,7 +54,7 @@ _Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers.copy()
 
 
 def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML document
-    """Return the one document in ``text``.
+    """Parse the one YAML document in a text; raise ConfigError with line and column.
 
     Raises:
         ConfigError: it is no YAML; names ``source``, line and column.
@@ -73,7 +73,7 @@ def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - any YAML docume
 
 
 def require_text_keys(document: object, place: str = "") -> None:
-    """Check that all mappings in ``document`` have texts as keys, as JSON wants it.
+    """Raise ConfigError unless all mappings in a document have texts as keys, as in JSON.
 
     Raises:
         ConfigError: one has not; names its place.
@@ -149,7 +149,7 @@ def read_json_or_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _parse_json(text: str, source: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value in ``text``.
+    """Parse a JSON text; raise ConfigError with line and column.
 
     Raises:
         ConfigError: it is no JSON; names ``source``, line and column.
