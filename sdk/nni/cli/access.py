@@ -152,7 +152,7 @@ def _read(path: Path) -> tuple[AccessEntry, ...]:
 
 
 def _write(path: Path, entries: Sequence[AccessEntry]) -> None:
-    """Write an access file that only this user can read, whole or not at all.
+    """Write an access file privately and atomically; raise RefusedError on failure.
 
     Raises:
         RefusedError: it cannot be written.

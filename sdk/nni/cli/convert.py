@@ -70,7 +70,7 @@ def convert(
 
 
 def _converted(file: Path, *, same_folder: bool) -> ConvertedDocument:
-    """Return the document in a file in schema v2.
+    """Read a file of schema v1 and convert it to v2; raise ConfigError at a wrong field.
 
     Raises:
         ConfigError: the file cannot be read, is not of schema v1, or has a wrong field.

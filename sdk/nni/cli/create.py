@@ -239,7 +239,7 @@ def _services_up(messages: Messages) -> Endpoint:
 
 
 def _stopped_id(client: ManagerClient, word: str, directory: Path | None) -> str:
-    """Return the id that ``word`` means; a folder from elsewhere may hold one unknown here."""
+    """Return the id that ``word`` means among all experiments; with a folder ``word`` itself."""
     if directory is not None:
         return word
     from nni.cli import selection
@@ -250,7 +250,7 @@ def _stopped_id(client: ManagerClient, word: str, directory: Path | None) -> str
 
 @contextmanager
 def option_named(directory: Path | None) -> Iterator[None]:
-    """Raise the services' errors about a given folder with the name of its option.
+    """Raise the services' errors about a given folder as RefusedError that names its option.
 
     Raises:
         RefusedError: the folder is not that of the experiment.

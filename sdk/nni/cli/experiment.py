@@ -215,7 +215,7 @@ def recover(
 
 
 def _recover(client: ManagerClient, messages: Messages, folder: Path) -> None:
-    """Bring one experiment back, and print how it goes on.
+    """Register the experiment in a folder as STOPPED, by opening and stopping it; print a hint.
 
     Raises:
         ExperimentError: the folder holds no whole experiment, or one that is known already.
@@ -265,7 +265,7 @@ class _Remaining:
 
 
 def _confirmed(experiment_id: str) -> bool:
-    """Ask for confirmation if stdin is a terminal."""
+    """Ask for confirmation and return it; True without asking if stdin is no terminal."""
     if not sys.stdin.isatty():
         return True
     return typer.confirm(f"Delete everything of experiment {experiment_id}?")

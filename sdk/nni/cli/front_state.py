@@ -30,7 +30,7 @@ def front_state(client: ManagerClient) -> str:
 
 
 def is_reachable(host: str, port: int, *, is_local: bool) -> bool:
-    """Return whether a port accepts connections.
+    """Return whether a port accepts connections at its host, or at loopback if it is local.
 
     Args:
         host: by which other machines reach it.

@@ -35,7 +35,7 @@ def write_listing(
     output: Form,
     as_json: bool = False,
 ) -> None:
-    """Write records to stdout.
+    """Write records to stdout as JSON, YAML, CSV, or a table of ``rows`` or of all fields.
 
     Args:
         records: JSON values by the name of the field, one mapping for each line.

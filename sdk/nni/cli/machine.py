@@ -12,7 +12,7 @@ from nni.cli.output import Messages, write_json
 
 
 class Durability(StrEnum):
-    """What the state of experiments survives: the kill of any process, or a cut of power, too."""
+    """Failures that the state of experiments survives: kills of processes, or power cuts, too."""
 
     PROCESS = "process"
     POWER = "power"

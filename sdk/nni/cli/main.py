@@ -118,7 +118,7 @@ def _report(error: Exception) -> int:
 
 
 def _report_defect(error: Exception) -> int:
-    """Keep the traceback in a file and tell where: a user can do nothing with it on the screen."""
+    """Append the traceback to `nnictl.log`, print its path, and return the exit code."""
     import traceback
 
     from nni.experiment.environment import nni_home

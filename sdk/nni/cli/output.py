@@ -49,7 +49,7 @@ class Messages:
         self._err: list[str] = []
 
     def line(self, text: str) -> None:
-        """Write a line to stdout."""
+        """Write a line to stdout unless quiet, and keep it for `save`."""
         self._out.append(text)
         if not self._quiet:
             echo(text)
@@ -85,7 +85,7 @@ def echo(text: str, *, end: str = "\n") -> None:
 
 
 def _write(text: str) -> None:
-    """Write text to stdout at once.
+    """Write text to stdout at once; escape characters that its encoding lacks.
 
     Raises:
         BrokenPipeError: the reader has gone.

@@ -78,7 +78,7 @@ def _confirmed() -> bool:
 
 
 def _show(answer: pb.CleanPlatformsResponse, config: ExperimentConfig, *, as_json: bool) -> None:
-    """Print what platforms have; raise for those that could not be asked.
+    """Print the agents found on platforms; raise UnreachableError if one was not cleaned.
 
     Raises:
         UnreachableError: a platform was not cleaned.

@@ -234,7 +234,7 @@ def _find(
 
 
 def _state(runner: experiment_service_pb2.RunnerSummary) -> str:
-    """Return the state of an agent: that of its platform, or that it is connected."""
+    """Return DRAINING, else the state that the platform reports, else RUNNING."""
     from nni_proto.runner.v1 import pool_pb2
 
     if runner.draining:

@@ -21,7 +21,7 @@ def services_wanted() -> bool:
 
 @contextmanager
 def manager(*, start: bool = False) -> Iterator[ManagerClient]:
-    """Yield a client of this installation's manager, starting the services if necessary.
+    """Yield a client of the manager; raise WrongStateError if nothing runs, unless ``start``.
 
     Services that died with experiments running are brought up again.
 

@@ -139,7 +139,7 @@ def _limit(limit_bytes: int) -> str:
 
 
 def sized(size_bytes: int) -> str:
-    """Write a number of bytes for people: `812 bytes`, `4.5 MB`."""
+    """Return a number of bytes as text with a unit: `812 bytes`, `4.5 MB`."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < _STEP:

@@ -55,7 +55,7 @@ def why(
 def _explain_anywhere(
     client: ManagerClient, trial_id: str
 ) -> trial_service_pb2.ExplainTrialResponse:
-    """Explain a trial of whichever experiment has it: those that run first, then by age.
+    """Explain a trial of the first experiment that has it: running ones, then stopped ones.
 
     Raises:
         NotFoundError: no experiment has such a trial.

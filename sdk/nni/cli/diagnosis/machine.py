@@ -65,7 +65,7 @@ def check_bus_room() -> Iterator[Finding]:
 
 
 def check_descriptors() -> Iterator[Finding]:
-    """Processes may open enough files: the services raise what they may to its hard limit."""
+    """Check that the hard limit of open files, to which the services raise theirs, is enough."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < LEAST_DESCRIPTORS:
         text = (
@@ -80,7 +80,7 @@ def check_descriptors() -> Iterator[Finding]:
 
 
 def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
-    """Logs can be followed: each follower takes an inotify instance."""
+    """Check that enough inotify instances are allowed to follow logs."""
     try:
         limit = int(limit_file.read_text("ascii"))
     except (OSError, ValueError):
@@ -114,7 +114,7 @@ def check_clock() -> Iterator[Finding]:
 
 
 def judge_clock(disk_s: float, began_s: float, ended_s: float, folder: str) -> Finding:
-    """Judge the clock of a disk beside one's own; all times in seconds since 1970.
+    """Return a bad finding if the clocks of disk and machine differ by more than the limit.
 
     Args:
         disk_s: time that the disk gave to a file.
@@ -138,7 +138,7 @@ def _nvml() -> Any:  # noqa: ANN401 - a module
 
 
 def check_gpus(devices: Path = _GPU_DEVICES, load: Callable[[], Any] = _nvml) -> Iterator[Finding]:
-    """GPUs that are there can be asked about.
+    """Check that the GPUs in the device folder can be queried through NVML.
 
     Args:
         devices: the folder of devices.

@@ -50,7 +50,7 @@ def check_children() -> Iterator[Finding]:
 
 
 def check_interpreter() -> Iterator[Finding]:
-    """The services run under the interpreter of this command, with the same packages."""
+    """Note if the services run under another interpreter than this command."""
     supervisor = _supervisor()
     if supervisor is None:
         return
@@ -67,7 +67,7 @@ def check_interpreter() -> Iterator[Finding]:
 
 
 def check_orphans() -> Iterator[Finding]:
-    """No process of this installation outlived its supervisor, no trial its agent."""
+    """Check that no service, bus or trial of this installation has outlived its supervisor."""
     from nni.experiment.environment import nni_home
 
     supervisor = _supervisor()

@@ -19,7 +19,7 @@ _AGENTS: Final = "agents"
 
 
 def check_version() -> Iterator[Finding]:
-    """Client and services have the same version."""
+    """Check that client and running services have the same version."""
     from nni.experiment.endpoint import read_endpoint
     from nni.version import __version__
 

@@ -62,7 +62,7 @@ def check_endpoint_file() -> Iterator[Finding]:
 
 
 def check_logs() -> Iterator[Finding]:
-    """Logs of services can be written by their owner only, and tell of no fresh trouble."""
+    """Check that only the owner can write the log folder; note errors of the last hour."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() / "log"
@@ -107,7 +107,7 @@ def errors_since(path: Path, since: datetime) -> list[str]:
 
 
 def check_ports(page_port: int = DEFAULT_PORT) -> Iterator[Finding]:
-    """The ports of the services are theirs, and the page's usual one can be had.
+    """Check that no foreign process holds a port of the services; note a page port in use.
 
     Args:
         page_port: the page's usual port.
