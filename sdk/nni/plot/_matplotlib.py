@@ -54,7 +54,7 @@ def _set_axis(place: Any, name: str, axis: ChartAxis) -> None:  # noqa: ANN401 -
 
 
 def _add(place: Any, mark: Mark, panel: Panel, figure: Figure) -> Any:  # noqa: ANN401 - axes of matplotlib
-    """Draw a mark; return what a scale of colours is made for, or None."""
+    """Draw a mark; return a scatter with shades, for the chart's colour bar, else None."""
     match mark:
         case Series():
             x, y = _places(mark.x, panel.x), _places(mark.y, panel.y)

@@ -182,7 +182,7 @@ def _row_order(item: tuple[str, PlottedTrial]) -> list[tuple[bool, int, str]]:
 
 
 def _rows(trials: Sequence[PlottedTrial]) -> Iterator[tuple[str, PlottedTrial]]:
-    """Yield each trial with its row: of those of a machine the first one that is free."""
+    """Yield each timed trial with its row, the first free one of its machine; skip others."""
     free: dict[str, list[float]] = {}
     timed = [one for one in trials if one.started_s is not None and one.ended_s is not None]
     for trial in sorted(timed, key=lambda one: one.started_s or 0.0):

@@ -81,7 +81,7 @@ class PlottedTrial:
 
 
 def trials_of(source: Any) -> list[PlottedTrial]:  # noqa: ANN401 - every source that has trials
-    """Return the trials of a source.
+    """Convert a study, result, experiment, exported file or list to trials for plots.
 
     Args:
         source: a `Study`, the result of `optimize` or `simulate`, an `Experiment` or another
