@@ -32,7 +32,7 @@ def recorded_arguments(
     kw_only: bool,
     is_method: bool = False,
 ) -> Arguments:
-    """Return the arguments of a call in the form that is recorded.
+    """Return a call's arguments for its record: iterators as lists, all by name if kw_only.
 
     Args:
         symbol: class or function that is called.

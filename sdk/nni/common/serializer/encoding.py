@@ -20,7 +20,7 @@ DEFAULT_LIMIT_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Encoder with its rules.
+    """Encoder of objects to JSON forms, with rules for records and pickles.
 
     Examples:
         >>> Encoder().encode({"size": (3, 3)})

@@ -49,7 +49,7 @@ def from_text(text: str) -> Any:  # noqa: ANN401 - any object
 
 
 def load_torch_file(path: Path) -> Any:  # noqa: ANN401 - any object
-    """Return the object in a file that `torch.save` has written.
+    """Unpickle a trusted file of `torch.save`, whose code is run, with tensors on the CPU.
 
     Args:
         path: the file.

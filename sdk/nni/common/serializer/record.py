@@ -61,7 +61,7 @@ class Translatable(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TraceMarker:
-    """What a wrapper knows about what it wraps."""
+    """Marker of a wrapper of `nni.trace`: the wrapped symbol and the options."""
 
     symbol: Any
     """Class or function without the wrapper."""

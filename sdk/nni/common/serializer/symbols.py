@@ -11,7 +11,7 @@ _MAIN = "__main__"
 
 
 def importable_symbol(symbol: Any) -> Any:  # noqa: ANN401 - any class or function
-    """Return what stands under the module and name of a class or function; None for nothing.
+    """Import the object at the module and name of a class or function; None if there is none.
 
     Args:
         symbol: class or function; it may itself be hidden by a wrapper with its name.
@@ -30,7 +30,7 @@ def importable_symbol(symbol: Any) -> Any:  # noqa: ANN401 - any class or functi
 
 
 def symbol_path(symbol: Any) -> str | None:  # noqa: ANN401 - any class or function
-    """Return the importable path of a class or function: `package.module.Name`.
+    """Return the importable path of a class or function; None if local or in `__main__`.
 
     Args:
         symbol: class or function, wrapped by `nni.trace` or not.

@@ -66,7 +66,7 @@ def wrapped_value(result: Any) -> Any:  # noqa: ANN401 - any result of a user's 
 
 
 class TracedNone:
-    """What a traced function returns in place of None; it is true, as every object."""
+    """Stand-in for None as result of a traced function; it is true, as every object."""
 
     def __repr__(self) -> str:
         """Return what it stands for."""
