@@ -405,7 +405,7 @@ SERVICES: Final = (
 
 
 def register(server: GrpcServer, manager: Manager, histories: HistoryServicer) -> None:
-    """Register the gRPC services for experiments, trials, blobs and histories on a server."""
+    """Register all gRPC services of the manager on a server."""
     experiments = ExperimentServicer(
         manager.experiments, manager.agent_directory, manager.diagnosis
     )

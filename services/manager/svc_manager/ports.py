@@ -319,7 +319,7 @@ class SecretStore(Protocol):
 
 
 class PlatformChecker(Protocol):
-    """Interface of the check of platforms before anything is started."""
+    """Interface that checks platforms before they are used, and removes leftovers from them."""
 
     async def check(
         self,

@@ -107,7 +107,7 @@ class Ownership:
             await self.refresh()
 
     async def take(self, experiment_id: str, above: int) -> int:
-        """Acquire an experiment's lease for this manager; return its epoch, or raise if taken.
+        """Acquire an experiment's lease; assume it if the store is away; raise if another has it.
 
         Args:
             experiment_id: the experiment.

@@ -17,7 +17,7 @@ _Answer: TypeAlias = pb.MeasureImportanceResponse | FailedPreconditionError
 
 
 class CachingAnalyst:
-    """Decorator of an `Analyst` that caches responses by the hash of their request.
+    """Decorator of an `Analyst` that caches importance by the hash of its request; else passes on.
 
     A response follows from its request alone, which holds all results; so it stays valid for ever,
     as does the refusal of too few results. Other failures are not cached. Requests run one at a
@@ -50,11 +50,11 @@ class CachingAnalyst:
         return answer
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Return the results that no other one dominates."""
+        """Request the Pareto front from the inner analyst, without a cache."""
         return await self._inner.front(request)
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Return, for each configuration, the constraint that it breaks; empty: none."""
+        """Request the broken constraints from the inner analyst, uncached; empty text: none."""
         return await self._inner.broken(request)
 
     async def _request(self, request: pb.MeasureImportanceRequest) -> _Answer:

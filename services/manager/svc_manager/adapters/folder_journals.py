@@ -71,7 +71,7 @@ class FolderJournal:
         self._lines.append(f"[{self._local(time_ms // 1000)}] {level} ({logger}) {text}\n")
 
     def flush(self) -> None:
-        """Write the buffered batches and text lines; keep batches for later if the disk is full."""
+        """Write the buffered batches and text lines; after an error keep batches and drop lines."""
         try:
             if self._events is not None:
                 self._events.flush()

@@ -28,7 +28,7 @@ class GrpcJobChecker:
         self._credentials = token_metadata(token)
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Make the compressor validate the description of a job."""
+        """Make the compressor validate a job; raise its refusal as a service error."""
         request = compression_service_pb2.ValidateJobRequest(job=config.compression.job)
         try:
             await self._stub.ValidateJob(
@@ -62,7 +62,7 @@ class GrpcExplorationChecker:
 
 
 class JobCheckers:
-    """Choice between the checkers of two services by what a configuration has.
+    """`JobChecker` that sends explorations to the NAS service, all others to the compressor.
 
     Args:
         jobs: checks compression jobs.
@@ -74,7 +74,7 @@ class JobCheckers:
         self._explorations = explorations
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Have the service validate that will host the job."""
+        """Check a job with the service that will run it; raise its refusal."""
         checker = self._explorations if config.HasField("nas") else self._jobs
         await checker.check(config)
 
@@ -92,7 +92,7 @@ class NoService:
         self._variable = variable
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Refuse a job.
+        """Raise FailedPreconditionError, since the installation lacks the service of the job.
 
         Raises:
             FailedPreconditionError: always.

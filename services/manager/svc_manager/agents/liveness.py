@@ -161,7 +161,7 @@ class AgentMonitor:
                 self._changed.set()
 
     def of_pools(self, pools: Collection[str]) -> list[str]:
-        """Return the ids of agents that are heard from, not silent, and in one of these pools."""
+        """Return the ids of agents of these pools that have sent a presence and are not silent."""
         return [
             key
             for key, agent in self._agents.items()
@@ -278,7 +278,7 @@ class AgentMonitor:
                 self._notify_restarted(presence, self._actors)
 
     def platform_ended(self, runner_id: str) -> None:
-        """Credit an agent that its platform no longer has with silence, as one that leaves.
+        """Shorten the wait for an agent that its platform no longer has, as for a leaving one.
 
         Its last reports may be on the way. If it still runs, its next presence undoes this.
         """

@@ -61,7 +61,7 @@ class PoolStates:
         # The deletion of a definition is no message; `removed` comes before it.
 
     def handle_definition(self, subject: str, payload: bytes) -> None:
-        """Remember whether a pool of the installation exists; log and drop a damaged message."""
+        """Add or remove a pool of the installation by its definition; drop a damaged message."""
         pool = subjects.pool_of_subject(subject)
         try:
             definition = pool_pb2.PoolDefinition.FromString(payload)
@@ -71,7 +71,7 @@ class PoolStates:
         (self._defined.discard if definition.removed else self._defined.add)(pool)
 
     def handle_state(self, subject: str, payload: bytes) -> None:
-        """Replace the state of a pool; log and drop a message that is none of the subject."""
+        """Replace a pool's state; report agents that are gone; log and drop a damaged message."""
         pool = subjects.pool_of_subject(subject)
         try:
             state = state_from_bytes(payload)

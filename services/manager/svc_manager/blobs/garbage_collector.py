@@ -161,7 +161,7 @@ class GarbageCollector:
         return named
 
     async def _now_ms(self) -> int:
-        """Return the time by the clock of the store, without its steps ahead."""
+        """Write a probe blob; return its time by the store's clock, without steps ahead."""
         await self._blobs.put_named(_PROBE_KEY, b"")
         now_ms = _ms((await self._blobs.info(_PROBE_KEY)).stored_at)
         now_s = self._monotonic_s()

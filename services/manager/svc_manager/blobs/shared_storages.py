@@ -78,7 +78,7 @@ class SharedStorages:
     async def begin(
         self, experiment_id: str, storage: SharedStorage, config: config_pb2.ExperimentConfig
     ) -> None:
-        """Write the mark of an experiment into its folder in the storage, and into its options.
+        """Write an experiment's mark into its folder in the mounted storage, and into `config`.
 
         Without a mount on this machine there is no mark.
 
@@ -124,7 +124,7 @@ class SharedStorages:
     async def fetch(
         self, experiment_id: str, trial_id: str, storage: SharedStorage, target: SafeFolder
     ) -> bool:
-        """Copy the files of a trial from the storage; return False if it is not to be seen here.
+        """Copy a trial's files from the storage; return False if not mounted here or missing.
 
         Args:
             experiment_id: experiment of the trial.
@@ -163,7 +163,7 @@ class SharedStorages:
         return True
 
     async def remove(self, experiment_id: str, storage: SharedStorage) -> None:
-        """Delete the folder of an experiment in the storage; do nothing if it is not here.
+        """Delete an experiment's folder in the storage, only if this manager has written its mark.
 
         Only a folder with the mark of this experiment is deleted, and only if this manager has
         written the mark: that of a copy belongs to the original.
@@ -197,7 +197,7 @@ class SharedStorages:
             records.remove(experiment_id)
 
     def _record(self, experiment_id: str, mark: str) -> None:
-        """Write down that the mark of an experiment is of this manager.
+        """Store an experiment's mark in a local file, as proof that this manager wrote it.
 
         Raises:
             FailedPreconditionError: it cannot be written.
@@ -227,7 +227,7 @@ class SharedStorages:
         return SafeFolder.open(self._folder / _RECORDS_FOLDER, create=True)
 
     async def _run(self, storage: SharedStorage, limit: timedelta, access: Callable[[], _T]) -> _T:
-        """Return the result of an access to a storage, made in a thread.
+        """Run an access to a storage in a thread; return its result; raise after a time limit.
 
         Raises:
             FailedPreconditionError: it takes longer than the limit.

@@ -54,7 +54,7 @@ class TrialOutputs:
         attempt: int,
         storage: SharedStorage | None = None,
     ) -> None:
-        """Bring an ended trial's output into its folder, if that is missing here.
+        """Download an ended trial's output into its folder, unless the folder has it already.
 
         Args:
             directory: the experiment's folder.
@@ -125,7 +125,7 @@ class TrialOutputs:
 
     @asynccontextmanager
     async def _draft(self, directory: Path) -> AsyncGenerator[tuple[SafeFolder, SafeFolder], None]:
-        """Make a folder for a draft; yield it and the one of all trials; remove it at the end."""
+        """Create a temporary folder; yield it and the trials' folder; remove it at the end."""
         draft = f"{_DRAFT}{secrets.token_hex(8)}"
         with await asyncio.to_thread(self._trials, directory) as trials:
             await asyncio.to_thread(trials.create_folder, draft, 0o700)

@@ -40,7 +40,7 @@ def need_template(experiment: Experiment) -> pool_pb2.PoolNeed:
 
 
 def platforms_of(config: config_pb2.ExperimentConfig) -> list[pool_pb2.PoolPlatform]:
-    """Return the platforms of a configuration with what of it the fleet needs beside them."""
+    """Return a configuration's platforms, with `nniManagerIp` added to their options if set."""
     platforms = []
     for service in config.training_services:
         platform = pool_pb2.PoolPlatform(platform=service.platform, options=service.options)
@@ -54,7 +54,7 @@ def platforms_of(config: config_pb2.ExperimentConfig) -> list[pool_pb2.PoolPlatf
 def need_to_bytes(
     template: pool_pb2.PoolNeed, demand: ExperimentDemand, log_sequence: int
 ) -> bytes:
-    """Encode the need of a pool: the part that does not change, and the present demand.
+    """Fill the present demand into a pool's need template, in place; return it encoded.
 
     Args:
         template: see `need_template`; it is filled in.

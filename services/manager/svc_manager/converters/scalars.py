@@ -98,7 +98,7 @@ def mode_of(config: config_pb2.ExperimentConfig, resolved: int) -> OptimizeMode 
 
 
 def pool_of(experiment_id: str, config: config_pb2.ExperimentConfig) -> str:
-    """Return the pool of an experiment's trials: this machine's, or one of its own.
+    """Return the pool of an experiment's trials: the named one, `local`, or one of its own.
 
     An experiment with a platform besides `local` has a pool of its own, which all its platforms
     feed, unless it names a pool of the installation.
@@ -115,7 +115,7 @@ def pool_of(experiment_id: str, config: config_pb2.ExperimentConfig) -> str:
 
 
 def _named_pool(service: config_pb2.TrainingServiceConfig) -> str:
-    """Return the pool of the installation that a section names."""
+    """Return the name of the installation's pool in a section's options; raise if invalid."""
     options = from_value(service.options) if service.HasField("options") else {}
     name = str(options.get(POOL_NAME_OPTION, "")) if isinstance(options, Mapping) else ""
     broken = broken_name_rule(name)

@@ -58,7 +58,7 @@ class Callers:
     def renew(
         self, experiment: Experiment, caller_id: str, claims: Iterable[Claim], now_ms: int
     ) -> list[str]:
-        """Renew the leases of a caller; return the ids of the trials that it does not hold."""
+        """Renew the leases that a caller holds; return the ids of trials that it does not hold."""
         lost = []
         for claim in claims:
             trial = experiment.trials.get(claim.trial_id)
@@ -73,7 +73,7 @@ class Callers:
         return lost
 
     def take_lapsed(self, now_ms: int) -> list[Claim]:
-        """Remove and return the leases that are over.
+        """Remove expired leases and return them; return none if renewals could not be taken.
 
         If one of them has been over for longer than `LATE_MS`, this manager could not take renewals
         meanwhile: all leases that are over are removed, to be granted again, and none is returned.

@@ -22,7 +22,7 @@ class ExperimentDemand:
 
 
 def demand_of(experiment: Experiment) -> ExperimentDemand:
-    """Return what an experiment demands of its pool now."""
+    """Return an experiment's demand: waiting and running attempts, concurrency, closed or not."""
     waiting = experiment.counts[TrialState.WAITING]
     # After an error live trials run to their ends and none is created.
     failed = experiment.state is ExperimentState.ERROR and not experiment.live

@@ -15,7 +15,7 @@ _CONTINUES: Final = frozenset(range(0x80, 0xC0))
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """Line that contains the word."""
+    """Line with the searched word: byte offset, and the beginning of its text."""
 
     offset: int
     """Of its first byte."""

@@ -30,7 +30,7 @@ class Remarks:
         tags: Iterable[str] | None = None,
         starred: bool | None = None,
     ) -> "Remarks":
-        """Return the remarks with those values that are not None.
+        """Return a copy with the values that are not None; raise if one breaks its rule.
 
         Raises:
             InvalidArgumentError: a value breaks its rule.

@@ -53,7 +53,7 @@ _LIMITED_STATES: Final = frozenset({ExperimentState.RUNNING, ExperimentState.TUN
 
 
 def settle(round_: Round) -> None:
-    """At a round's end, create trials, request parameters and set the state that budgets imply."""
+    """At a round's end, lose late attempts, create and request trials, change the state."""
     experiment = round_.experiment
     lose_incomplete(round_)
     if experiment.settings.has_callers:
@@ -92,7 +92,7 @@ def _change_to_target(round_: Round) -> None:
 def next_moment_ms(
     experiment: Experiment, now_ms: int, callers: Callers | None = None
 ) -> int | None:
-    """Return when time is counted, its budget ends, or a back-off or lease is over; None: never."""
+    """Return the earliest due time of time limit, back-off, lease or report gap; None: none."""
     moments = []
     lapse_ms = None if callers is None else callers.next_lapse_ms
     if lapse_ms is not None:

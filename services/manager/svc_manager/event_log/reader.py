@@ -40,7 +40,7 @@ class FoldedExperiment:
 
 
 def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
-    """Apply all events of an encoded batch to the state; advance its sequence and cursor.
+    """Apply a batch's known events to the state; advance sequence, epoch and INBOX cursor.
 
     Raises:
         ValueError: the batch holds an impossible transition.

@@ -205,7 +205,7 @@ class Experiments:
         return Page(rest[:size], token, len(views))
 
     async def start_job_services(self) -> None:
-        """Have jobs that still run checked, so that the services that host them are started."""
+        """Request the services that host open jobs to start; only log one that is not reached."""
         for actor in self._registry.actors():
             if actor.experiment.created and actor.experiment.state not in CLOSED_STATES:
                 try:
@@ -400,7 +400,7 @@ class Experiments:
 
 
 def _check_change(actor: ExperimentActor, change: ConfigChange) -> None:
-    """Raise if a compression job would get what its description decides."""
+    """Raise if a change is of a field that a compression job's description decides."""
     if actor.experiment.settings.algorithm_service != subjects.COMPRESSOR:
         return
     for name in ("trial_concurrency", "max_trial_number", "search_space"):

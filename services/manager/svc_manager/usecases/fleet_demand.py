@@ -20,7 +20,7 @@ from svc_common.subjects import (
 
 
 async def demand_fleet(values: LastValues, demand: Callable[[], None]) -> None:
-    """Call back once, when a pool is open or not removed from its platforms, or is to be checked.
+    """Wait without limit for a pool message that needs the fleet; then call `demand` once.
 
     Args:
         values: messages of pools.
@@ -42,7 +42,7 @@ async def demand_fleet(values: LastValues, demand: Callable[[], None]) -> None:
 
 @contextmanager
 def _unreadable_skipped(value: LastValue) -> Iterator[None]:
-    """Log a message of a damaged store in place of raising: the manager has other work to do."""
+    """Log a DecodeError of the block instead of raising it."""
     try:
         yield
     except DecodeError as error:
@@ -50,7 +50,7 @@ def _unreadable_skipped(value: LastValue) -> Iterator[None]:
 
 
 def _needs_fleet(value: LastValue, cleaned: Mapping[str, int]) -> bool:
-    """Return whether a message asks for what only the fleet does.
+    """Return whether a pool's need, definition or check still requires work of the fleet.
 
     Args:
         value: the message.

@@ -12,7 +12,7 @@ from svc_manager.converters.shared_storage import storage_of
 
 
 class FolderAdmission:
-    """Rule which folders a caller may name: the token's owner any, others only below roots.
+    """Access rule of folders: the token's owner may name any, others only those below roots.
 
     The owner of the installation, who holds its token and could do all that without the manager,
     may name any folder; other callers, and calls without one, only folders below the roots.

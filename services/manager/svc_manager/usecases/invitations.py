@@ -39,7 +39,7 @@ _ID_DIGITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class NewInvitation:
-    """Invitation with the word that is stored nowhere."""
+    """New invitation with its secret word, which is not stored, and the front's address."""
 
     word: str = field(repr=False)
     address: str
@@ -67,7 +67,7 @@ class Invitations:
     async def invite(
         self, pool: str, use_limit: int = 1, validity: timedelta = VALIDITY
     ) -> NewInvitation:
-        """Make an invitation; return its word once machines can enrol with it.
+        """Store an invitation and wait for the fleet's front; return its word, or revoke and raise.
 
         Args:
             pool: that agents join.
@@ -113,7 +113,7 @@ class Invitations:
         return [_shown(one) for one in await self._valid(pool)]
 
     async def revoke(self, pool: str, ids: Sequence[str] = ()) -> list[Invitation]:
-        """End invitations of a pool; return those that were valid until now.
+        """Revoke these invitations of a pool, or all if none are named; return the revoked ones.
 
         Agents that have enrolled with them stay.
 
@@ -197,7 +197,7 @@ class Invitations:
                 return before, after
 
     async def _front(self, pool: str, invitation_id: str) -> invitation_service_pb2.PoolFront:
-        """Wait until the fleet has read an invitation; return where machines enrol.
+        """Wait, within a limit, until the fleet has read an invitation; return its TLS front.
 
         Raises:
             FailedPreconditionError: the front cannot be opened.

@@ -268,7 +268,7 @@ class LogStreams:
 
 
 async def _wait_started(actor: ExperimentActor, trial_id: str) -> None:
-    """Wait until a trial is no longer WAITING, since only then its output can be located."""
+    """Wait until a trial is no longer WAITING; raise if the experiment is closed here."""
     while True:
         change = actor.next_change
         if actor.experiment.trials[trial_id].state is not TrialState.WAITING:

@@ -60,7 +60,7 @@ class FleetPlatformChecker:
     async def check(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
     ) -> list[str]:
-        """Raise unless the platforms accept their sections; see `PlatformChecker`."""
+        """Raise if platforms refuse sections; only warn if the fleet does not answer in time."""
         if all(one.platform in _NEEDING_NO_CHECK for one in sections):
             return []
         answer = await self._request(sections, secrets, self._limit)
@@ -75,7 +75,7 @@ class FleetPlatformChecker:
     async def clean(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], *, dry_run: bool
     ) -> pool_service_pb2.CleanPlatformsResponse:
-        """Remove from platforms what belongs to no pool; see `PlatformChecker`."""
+        """Have the fleet remove leftovers from platforms; report a missing answer as a problem."""
         cleaning = pool_pb2.PlatformCleaning(dry_run=dry_run)
         answer = await self._request(sections, secrets, self._cleaning_limit, cleaning)
         if answer is None:
@@ -95,7 +95,7 @@ class FleetPlatformChecker:
         limit: timedelta,
         cleaning: pool_pb2.PlatformCleaning | None = None,
     ) -> pool_pb2.PoolProblems | None:
-        """Return what the fleet answers to a request about platforms; None: nothing in time."""
+        """Publish a request with secrets; return the answer, None if late; then delete them."""
         await self._clean_left()
         check_id = self._draw_id()
         pool = check_pool(check_id)
@@ -118,7 +118,7 @@ class FleetPlatformChecker:
         await self._last_values.delete(subjects.pool_problems_subject(pool))
 
     async def _clean_left(self) -> None:
-        """Delete what managers have left that were killed during a check."""
+        """Delete requests, answers and secrets of checks whose deadline is long past."""
         before = self._clock.now() - LEFT_AFTER
         for value in await self._last_values.read(subjects.ALL_POOL_CHECKS):
             try:
@@ -179,7 +179,7 @@ def _judge(
     *,
     several: bool,
 ) -> list[str]:
-    """Raise for the problems that a person has to mend; return the others as warnings."""
+    """Raise InvalidArgumentError for permanent problems; else return all as warnings."""
     texts = [_Text(one, sections, field, several=several) for one in problems]
     refusals = [one for one in texts if one.problem.permanent]
     if not refusals:

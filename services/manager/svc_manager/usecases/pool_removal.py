@@ -44,7 +44,7 @@ class PoolRemover:
         self._limit = limit
 
     async def remove(self, experiment_id: str) -> None:
-        """Delete what bus and files have of an experiment's pool; may be repeated."""
+        """Wait for the fleet to remove an experiment's pool; delete messages, queue, secrets."""
         pool = experiment_pool(experiment_id)
         need_subject = subjects.pool_need_subject(pool)
         state_subject = subjects.pool_state_subject(pool)

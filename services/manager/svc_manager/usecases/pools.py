@@ -228,7 +228,7 @@ class Pools:
         return Page([await self._view(one) for one in page.items], page.next_token)
 
     async def check_exists(self, name: str) -> None:
-        """Raise unless experiments may use a pool.
+        """Raise InvalidArgumentError if a pool does not exist or is being removed.
 
         Raises:
             InvalidArgumentError: there is no such pool, or it is being removed.
@@ -257,7 +257,7 @@ class Pools:
     def _checked(
         self, wanted: pool_pb2.PoolDefinition
     ) -> tuple[pool_pb2.PoolDefinition, Sequence[Mapping[str, str]]]:
-        """Return a definition without secret values and with all limits, and the secrets."""
+        """Check a definition; return it with all limits and without secrets, and the secrets."""
         broken = broken_name_rule(wanted.pool)
         if broken:
             raise InvalidArgumentError("name", broken, wanted.pool[:80])
@@ -292,7 +292,7 @@ class Pools:
         return _Stored(definition, values[-1].sequence)
 
     async def _present(self, name: str) -> _Stored:
-        """Return the definition of a pool that may be changed."""
+        """Return a pool's stored definition; raise if it is missing or being removed."""
         stored = await self._find(name)
         if stored is None:
             raise NotFoundError("pool", name)
@@ -392,7 +392,7 @@ class Pools:
         ]
 
     async def _wait_cleaned(self, name: str, revision: int, *, force: bool) -> None:
-        """Wait until the fleet has removed a pool from its platforms; raise if it has not.
+        """Wait for the fleet to remove a pool; raise after the limit, except with `force`.
 
         With `force` what is left is given up.
         """
@@ -427,7 +427,7 @@ _FORCED_LIMIT_S: Final = 5.0
 
 
 def _check_limits(limits: pool_pb2.PoolLimits) -> None:
-    """Raise InvalidArgumentError unless the limits of a pool make sense."""
+    """Raise InvalidArgumentError for negative or contradicting limits of a pool."""
     for name, number in (
         ("minAgents", limits.min_agents),
         ("maxAgents", limits.max_agents),
@@ -444,7 +444,7 @@ def _check_limits(limits: pool_pb2.PoolLimits) -> None:
 
 
 def _content(definition: pool_pb2.PoolDefinition) -> bytes:
-    """Return what users give of a definition but secrets, as bytes that can be compared."""
+    """Return a definition's name, platforms and limits, without secrets, as comparable bytes."""
     given = pool_pb2.PoolDefinition(
         pool=definition.pool, platforms=definition.platforms, limits=definition.limits
     )

@@ -40,7 +40,7 @@ class Reruns:
     async def request(
         self, old: Experiment, request_id: str = "", *, new_seed: bool = False
     ) -> NewExperiment:
-        """Return the request that creates an experiment again.
+        """Return a request that repeats an experiment; raise if the caller may not use its secrets.
 
         The environment and the secret values are the creator's: they get into another experiment by
         the creator's or an administrator's request only.
@@ -83,7 +83,7 @@ class Reruns:
         )
 
     async def _add_secrets(self, old_id: str, config: config_pb2.ExperimentConfig) -> None:
-        """Write the stored secret values into the sections of the platforms."""
+        """Write stored secret values into the platforms' sections; raise if one is missing."""
         pool = pool_of(old_id, config)
         if pool == LOCAL_POOL:
             return
@@ -124,7 +124,7 @@ class Reruns:
 
 
 def _has_private_values(experiment_id: str, config: config_pb2.ExperimentConfig) -> bool:
-    """Return whether a new experiment with this configuration needs values of the old one."""
+    """Return whether a repetition needs the old experiment's secrets or environment."""
     pool = pool_of(experiment_id, config)
     has_secrets = pool != LOCAL_POOL and any(required_secrets(config, pool))
     return has_secrets or not config.HasField("code_archive")

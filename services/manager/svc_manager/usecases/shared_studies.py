@@ -70,7 +70,7 @@ class SharedStudies:
         caller_id: str,
         parameters: value_pb2.Value | None = None,
     ) -> AskedTrial:
-        """Start the next trial for a caller; wait for its parameters.
+        """Start the next trial for a caller and return it; wait for parameters without limit.
 
         Args:
             experiment_id: the study.

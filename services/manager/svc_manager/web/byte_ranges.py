@@ -29,7 +29,7 @@ class ByteRange:
 
 
 def range_of(header: str, total: int) -> ByteRange | None:
-    """Return the range that a header names; None: it names none that is understood.
+    """Parse a `Range` header; return None if malformed; raise if it selects no byte.
 
     A header that is not understood is ignored, as HTTP has it (RFC 9110, section 14.2).
 

@@ -73,7 +73,7 @@ async def add_trial(call: Call) -> Response:
 
 
 async def kill_trial(call: Call) -> Response:
-    """Cancel a live trial as the user's wish; respond with its new record."""
+    """Request the stop of a live trial as USER_CANCELED; respond with its record."""
     trial = await call.dependencies.trials.kill(
         call.experiment_id, call.path["trial_id"], call.request_id
     )

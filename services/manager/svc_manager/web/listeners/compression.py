@@ -25,7 +25,7 @@ _TYPES: Final = frozenset(
 
 
 class CompressionMiddleware:
-    """Compresses responses of some media types for clients that accept gzip.
+    """ASGI middleware that gzips responses of some media types for clients that accept it.
 
     Args:
         site: the application.
@@ -57,7 +57,7 @@ def accepts_gzip(accepted: str) -> bool:
 
 
 class _Compressor:
-    """Sender of one response, compressed if its type is one of those."""
+    """Sender of one response that gzips it if its media type is compressible."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

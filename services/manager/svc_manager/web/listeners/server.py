@@ -220,7 +220,7 @@ class WebServer:
         )
 
     def _listener_id(self, bound: socket.socket, experiment_id: str) -> ListenerId:
-        """Return what ties the page's cookies to a listener: port, experiment, socket without TLS.
+        """Return a listener's id for cookies: port, experiment; on plain loopback also its socket.
 
         Where TLS proves who listens, a cookie is valid at every manager and after restarts.
         """
