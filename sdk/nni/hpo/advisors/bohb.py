@@ -23,7 +23,7 @@ from nni.hpo.advisors._pcs_space import PcsProposals
 from nni.hpo.advisors._proposals import FlatProposals, ProposalSpace
 from nni.hpo.base import samples
 from nni.hpo.json_value import JsonValue
-from nni.hpo.models.feasibility import THINNED, accepted
+from nni.hpo.models.acceptance import THINNED, accepted
 from nni.hpo.models.feasible_rows import RowFeasibility
 from nni.hpo.objectives import loss_of
 from nni.hpo.registry.arguments import Mode, Seed

@@ -14,10 +14,8 @@ Bayesian Optimization with Unknown Constraints, UAI 2014, section 3 (the use of 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from random import Random
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -68,28 +66,6 @@ region, an acquisition falls by many orders of magnitude on the side that is kno
 factor would not be regarded."""
 _DOUBT: Final = 4.0
 """Log odds against the surface before any trial; its fit is to the trials that it predicts."""
-
-
-THINNED: Final = 16
-"""Draws of the prior of which one is accepted."""
-
-DrawT = TypeVar("DrawT")
-
-
-def accepted(draws: Sequence[DrawT], log_chances: Sequence[float], rng: Random) -> DrawT:
-    """Return the first draw that is accepted with its probability of success.
-
-    If none is, the one of the greatest probability.
-
-    Args:
-        draws: at least one.
-        log_chances: log probability of each.
-        rng: of the acceptance.
-    """
-    for draw, chance in zip(draws, log_chances, strict=True):
-        if rng.random() < math.exp(chance):
-            return draw
-    return draws[int(np.argmax(log_chances))]
 
 
 @dataclass(frozen=True, slots=True)

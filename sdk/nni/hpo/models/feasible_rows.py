@@ -1,15 +1,19 @@
 """Probability of success over rows: coordinates of numbers, and options of choices.
 
-A row is what the density models of TPE and BOHB propose; see `feasibility` for the probability.
+A row is what the density models of TPE and BOHB propose; see `feasibility` for the probability,
+which is loaded with the first failure: most searches have none.
 """
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nni.hpo.arrays import Floats, Ints
-from nni.hpo.models.feasibility import Feasibility, FeasibilityModel
+
+if TYPE_CHECKING:
+    from nni.hpo.models.feasibility import Feasibility, FeasibilityModel
 
 _OPTION_FEATURE = math.sqrt(0.5)
 """Feature of the option that a row has; two options are at distance 1."""
@@ -26,12 +30,16 @@ class RowFeasibility:
 
     def __init__(self, numbers: int, counts: Ints, safe: float) -> None:
         self._counts: list[int] = counts.tolist()
-        widths = [1] * numbers + self._counts
-        self._model = FeasibilityModel(np.repeat(np.arange(len(widths)), widths), safe)
+        self._widths = [1] * numbers + self._counts
+        self._safe = safe
+        self._model: FeasibilityModel | None = None
+        """None while no trial has failed."""
+        self._feasibility: Feasibility | None = None
+        """Of the first `_known` trials."""
+        self._known = 0
         self._coordinates: list[tuple[float, ...]] = []
         self._options: list[tuple[int, ...]] = []
         self._succeeded: list[bool] = []
-        self._any_failed = False
 
     def add(
         self, coordinates: tuple[float, ...], options: tuple[int, ...], *, succeeded: bool
@@ -40,14 +48,19 @@ class RowFeasibility:
         self._coordinates.append(coordinates)
         self._options.append(options)
         self._succeeded.append(succeeded)
-        self._any_failed = self._any_failed or not succeeded
+        if self._model is None and not succeeded:
+            from nni.hpo.models.feasibility import FeasibilityModel
 
-    def current(self) -> Feasibility | None:
+            axes = np.repeat(np.arange(len(self._widths)), self._widths)
+            self._model = FeasibilityModel(axes, self._safe)
+
+    def current(self) -> "Feasibility | None":
         """Return the probability by the trials so far; None if they all ended alike."""
-        if not self._any_failed:
-            return None
-        features = self._features(self._coordinates, self._options)
-        return self._model.update(features, np.array(self._succeeded))
+        if self._model is not None and self._known < len(self._succeeded):
+            features = self._features(self._coordinates, self._options)
+            self._feasibility = self._model.update(features, np.array(self._succeeded))
+            self._known = len(self._succeeded)
+        return self._feasibility
 
     def log_weights(self, points: Floats, options: Ints) -> Floats | None:
         """Return the log weights `(m,)` of rows; None if all trials ended alike.

@@ -119,7 +119,8 @@ def estimated_final(shown: float, values: Floats, finals: Floats) -> float:
         estimate = float(np.interp(shown, values, finals))
         if values[-1] < shown < math.inf:
             estimate += _unit(values, finals) * (shown - float(values[-1]))
-        middle = float(np.median(finals))
+        # Clipped, as the mean of two of the greatest floats is infinite.
+        middle = float(np.clip(np.median(finals), finals[0], finals[-1]))
     return max(middle, estimate) if math.isfinite(estimate) else float(finals[-1])
 
 

@@ -15,12 +15,8 @@ from nni.hpo.arrays import Floats
 from nni.hpo.base import EARLY_STOPPED, FAILED, Tuner, samples
 from nni.hpo.encoding.encoded_space import EncodedSpace, VectorKey, vector_key, vector_keys
 from nni.hpo.json_value import JsonValue, random_state, restore_random
-from nni.hpo.models.feasibility import (
-    THINNED,
-    Feasibility,
-    FeasibilityModel,
-    accepted,
-)
+from nni.hpo.models.acceptance import THINNED, accepted
+from nni.hpo.models.feasibility import Feasibility, FeasibilityModel
 from nni.hpo.models.learning_curves import LearningCurves, plain_losses
 from nni.hpo.objectives import checked_optimize_mode, is_numeric, loss_of
 from nni.hpo.space.domains import Space

@@ -35,7 +35,7 @@ import numpy as np
 from nni.hpo.base import EARLY_STOPPED, FAILED, Tuner, samples
 from nni.hpo.encoding.columns import Level, Row, configuration_of, levels_of, rows_of
 from nni.hpo.json_value import JsonValue, random_state, restore_random
-from nni.hpo.models.feasibility import THINNED, accepted
+from nni.hpo.models.acceptance import THINNED, accepted
 from nni.hpo.models.learning_curves import LearningCurves
 from nni.hpo.objectives import Objectives, is_numeric, objectives_of
 from nni.hpo.registry.arguments import Mode, Seed, fields_of

@@ -108,7 +108,7 @@ class PastCurve:
     final: tuple[Payload] | None
     """Its result; None if it was stopped early."""
     intermediates: tuple[Payload, ...]
-    """Oldest first, of its last attempt; at least one."""
+    """The first ones of its last attempt, oldest first; at least one."""
 
 
 @dataclass(frozen=True, slots=True)

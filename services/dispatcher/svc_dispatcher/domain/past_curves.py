@@ -10,6 +10,8 @@ _COMPLETED: Final = 200
 """Newest completed trials, which stopped ones are compared with ..."""
 _STOPPED: Final = 1000
 """... and newest stopped ones."""
+_STEPS: Final = 200
+"""First intermediate results of each that are kept: all curves are one message to the host."""
 
 
 class PastCurves:
@@ -22,11 +24,12 @@ class PastCurves:
         self._stopped: deque[PastCurve] = deque(maxlen=_STOPPED)
 
     def report(self, trial_id: str, attempt: int, value: Payload) -> None:
-        """Add an intermediate result; those of earlier attempts are dropped."""
+        """Add an intermediate result, up to a limit; those of earlier attempts are dropped."""
         known, values = self._running.get(trial_id, (attempt, []))
         if known != attempt:
             values = []
-        values.append(value)
+        if len(values) < _STEPS:
+            values.append(value)
         self._running[trial_id] = (attempt, values)
 
     def end(

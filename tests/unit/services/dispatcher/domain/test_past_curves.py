@@ -50,6 +50,16 @@ def test_number_of_curves_is_bounded() -> None:
     assert found[-1].parameters == 1499
 
 
+def test_first_results_of_a_long_curve_are_kept() -> None:
+    curves = PastCurves()
+    for step in range(1000):
+        curves.report("a", 1, step)
+
+    curves.end("a", "pa", "EARLY_STOPPED", None)
+
+    assert curves.found() == (PastCurve("pa", None, tuple(range(200))),)
+
+
 def test_cleared_curves_are_gone() -> None:
     curves = PastCurves()
     curves.report("a", 1, 5)

@@ -1,11 +1,9 @@
 """Probability of success: learnt from regions that fail, silent where failures are random."""
 
-from random import Random
-
 import numpy as np
 import pytest
 
-from nni.hpo.models.feasibility import Feasibility, FeasibilityModel, accepted
+from nni.hpo.models.feasibility import Feasibility, FeasibilityModel
 
 SQUARE = np.array([0, 1])
 
@@ -111,11 +109,3 @@ def test_many_axes_share_a_lengthscale_so_that_the_fit_stays_short() -> None:
 
     assert found is not None
     assert len(np.unique(found.posterior.lengthscales)) == 1
-
-
-def test_draw_that_is_sure_to_succeed_is_accepted() -> None:
-    assert accepted(["fails", "succeeds"], [-np.inf, 0.0], Random(0)) == "succeeds"
-
-
-def test_likeliest_draw_is_taken_if_none_is_accepted() -> None:
-    assert accepted(["a", "b"], [-1000.0, -900.0], Random(0)) == "b"

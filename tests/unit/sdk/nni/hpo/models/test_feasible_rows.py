@@ -1,5 +1,8 @@
 """Probability of success over rows of numbers and options."""
 
+import subprocess
+import sys
+
 import numpy as np
 
 from nni.hpo.models.feasible_rows import RowFeasibility
@@ -33,3 +36,28 @@ def test_rows_that_all_succeeded_have_no_weights() -> None:
 
     assert rows.log_weights(np.array([[0.1]]), np.empty((1, 0), dtype=np.int64)) is None
     assert rows.log_probability((0.1,), ()) == 0.0
+
+
+def test_later_trials_change_what_was_known() -> None:
+    rows = RowFeasibility(1, np.array([3]), safe=0.75)
+    rows.add((0.5,), (1,), succeeded=False)
+    assert rows.current() is None
+    for index, number in enumerate(np.random.default_rng(0).random(30)):
+        rows.add((float(number),), (index % 3,), succeeded=index % 3 != 1)
+
+    assert rows.log_probability((0.5,), (1,)) < np.log(0.4)
+    assert rows.current() is rows.current()
+
+
+def test_tpe_without_failures_loads_no_gaussian_process() -> None:
+    program = (
+        "import sys\n"
+        "from nni.hpo import Study\n"
+        "study = Study({'x': {'_type': 'uniform', '_value': [0, 1]}}, tuner='TPE', seed=0)\n"
+        "study.tell(study.ask(), 1.0)\n"
+        "assert 'nni.hpo.models.gp_regression' not in sys.modules"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+
+    assert done.returncode == 0

@@ -36,6 +36,13 @@ def test_trial_behind_all_others_keeps_its_distance() -> None:
     assert estimated_final(70.0, VALUES / 100, FINALS) == pytest.approx(4.0 + 69.6)
 
 
+def test_estimates_from_the_greatest_floats_are_finite() -> None:
+    greatest = np.full(2, 1.7e308)
+
+    assert estimated_final(1.0, np.array([1.0, 2.0]), greatest) == 1.7e308
+    assert estimated_final(-1.0, np.array([-1.7e308, 0.0]), -greatest) == -1.7e308
+
+
 def test_one_completed_trial_is_enough_and_stays_the_best() -> None:
     assert estimated_final(12.0, np.array([10.0]), np.array([1.0])) == 3.0
 

@@ -1,0 +1,15 @@
+"""Draws that are accepted by their probability of success."""
+
+from random import Random
+
+import numpy as np
+
+from nni.hpo.models.acceptance import accepted
+
+
+def test_draw_that_is_sure_to_succeed_is_accepted() -> None:
+    assert accepted(["fails", "succeeds"], [-np.inf, 0.0], Random(0)) == "succeeds"
+
+
+def test_likeliest_draw_is_taken_if_none_is_accepted() -> None:
+    assert accepted(["a", "b"], [-1000.0, -900.0], Random(0)) == "b"
