@@ -15,7 +15,7 @@ def test_child_without_a_first_sign_is_not_silent() -> None:
     assert [silence.at(now_s, sign_s=None) for now_s in (0.0, 10.0, 1000.0)] == [0.0, 0.0, 0.0]
 
 
-def test_time_in_which_nobody_looked_counts_little() -> None:
+def test_long_time_between_two_looks_counts_little() -> None:
     silence = Silence(step_limit_s=15.0)
     silence.at(100.0, sign_s=99.0)
 
