@@ -10,6 +10,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from svc_common.access.permissions import (
     CHANGES,
     READS,
+    RENEWS,
     RULE_BY_METHOD,
     SERVED_BY_OTHERS,
     rule_of_method,
@@ -21,6 +22,7 @@ from svc_manager.web.route import Route
 
 PROTOS = Path(__file__).parents[2] / "proto" / "nni_proto"
 READING_NAMES = ("Get", "List", "Describe", "Follow", "Wait", "Count", "Export", "Explain")
+RENEWING_NAME = "Renew"
 REMEDY = "give it a row in svc_common/access/permissions.py"
 
 
@@ -72,7 +74,13 @@ def test_who_may_only_look_gets_at_nothing_that_changes(method: str) -> None:
         assert not takes_request_id
     if takes_request_id:
         assert rule.role >= Role.USER
-        assert rule.audited
+        assert rule.audited or METHODS[method].name.startswith(RENEWING_NAME)
+
+
+def test_only_renewals_leave_no_line() -> None:
+    renewing = [method for method, rule in RULE_BY_METHOD.items() if rule is RENEWS]
+
+    assert [METHODS[method].name for method in renewing] == ["RenewLeases"]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.method} {one.path}")

@@ -10,6 +10,8 @@ from svc_common.access.roles import Role, Rule
 
 READS: Final = Rule(Role.VIEWER, audited=False)
 CHANGES: Final = Rule(Role.USER, audited=True)
+RENEWS: Final = Rule(Role.USER, audited=False)
+"""Prolongs what the caller holds, again and again: the line of how it got that is enough."""
 ASKS_TO_RUN: Final = Rule(Role.USER, audited=True)
 """Starts user code, but changes no state."""
 UPLOADS: Final = Rule(Role.USER, audited=True, agents=True)
@@ -53,7 +55,7 @@ RULE_BY_METHOD: Final[dict[str, Rule]] = {
     f"{_HISTORIES}LoadExperiment": CHANGES,
     f"{_STUDIES}AskTrial": CHANGES,
     f"{_STUDIES}TellTrial": CHANGES,
-    f"{_STUDIES}RenewLeases": CHANGES,
+    f"{_STUDIES}RenewLeases": RENEWS,
     f"{_BYTES}DescribeStore": READS,
     f"{_BYTES}PrepareUpload": UPLOADS,
     f"{_BYTES}Upload": UPLOADS,
