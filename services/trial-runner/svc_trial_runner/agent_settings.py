@@ -39,7 +39,7 @@ class ConnectionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How an agent reaches bus and manager."""
+    """Connection of an agent to bus and manager: kind, addresses, socket folder, authority."""
 
     kind: ConnectionKind
     bus: str = ""
@@ -50,7 +50,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Everything that an agent needs to know on a machine without an installation."""
+    """Settings of an agent on a machine without an installation: identity, connection, limits."""
 
     name: str
     """Id of the agent on the bus."""
@@ -117,7 +117,7 @@ def write_agent_settings(settings: AgentSettings) -> bytes:
 
 
 def parse_agent_settings(content: bytes) -> AgentSettings:
-    """Return the settings in the content of a file.
+    """Parse an agent's JSON settings; raise InvalidArgumentError if one is missing or wrong.
 
     Raises:
         InvalidArgumentError: it is no JSON, of another format, or a field is missing or wrong.

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentWord:
-    """What an invited machine proves itself with, and by which it knows the front."""
+    """Parsed word of an invitation: its secret, and the fingerprint of the front's authority."""
 
     secret: str = field(repr=False)
     authority_sha256: str
@@ -46,7 +46,7 @@ class EnrolmentWord:
 
     @classmethod
     def parse(cls, text: str) -> "EnrolmentWord":
-        """Return the parts of a word; the text is in no error.
+        """Parse an invitation's word; raise InvalidArgumentError, without the text, if malformed.
 
         Raises:
             InvalidArgumentError: it is no word.
@@ -126,7 +126,7 @@ def request_to_line(request: EnrolmentRequest) -> bytes:
 
 
 def request_from_line(line: bytes) -> EnrolmentRequest:
-    """Return the request in a line.
+    """Parse a JSON line to an enrolment request; raise InvalidArgumentError if invalid.
 
     Raises:
         InvalidArgumentError: the line is none, or a field is missing, too long or out of range.

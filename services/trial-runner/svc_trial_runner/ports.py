@@ -262,7 +262,7 @@ class WaitingProcess(Protocol):
 
 
 class TrialSession(Protocol):
-    """Interface of the requests a trial may make on its socket: hello, parameters, metric."""
+    """Interface of a trial's socket requests: hello, parameters, metrics, checkpoints, next."""
 
     def greet(self) -> bytes:
         """Return the reply to hello."""
@@ -504,7 +504,7 @@ class CheckpointCopies(Protocol):
         ...
 
     def restore(self, directory: str, checkpoint: TrialCheckpoint | None) -> None:
-        """Give the folder that the trial writes the content of a copy; None: make it empty.
+        """Replace the folder that the trial writes by a checkpoint's copy; None: remove it.
 
         Raises:
             OSError: a folder cannot be read or written.

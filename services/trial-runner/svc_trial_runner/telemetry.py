@@ -80,7 +80,7 @@ class Telemetry:
             self._taken_at[work.key] = self._clock.now()
 
     def traceparent(self, work: TrialWork) -> str:
-        """Return the trace context for the trial's process, by own spans or the manager's."""
+        """Return the trace context of the trial's process, own or manager's; empty: unsampled."""
         parent = parse_traceparent(work.traceparent)
         if parent is None or not parent.sampled:
             return ""

@@ -152,7 +152,7 @@ def machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
 
 
 async def drain_after(agent: Agent, clock: Clock, lifetime_s: float | None) -> None:
-    """Let the agent end with its last trial once its time is over; None: it has no limit."""
+    """Drain the agent once its time is over; return at once if it has no limit (None)."""
     if lifetime_s is None:
         return
     await clock.sleep(lifetime_s)

@@ -78,7 +78,7 @@ def trial_sdk_folder() -> Path:
 
 
 def open_work(folder: Path, code_user: CodeUser) -> None:
-    """Create the folder of code, tools and trials, and let a separate user of trials enter it.
+    """Create the work folder and let a separate user of trials enter it; else do nothing.
 
     Raises:
         FailedPreconditionError: it cannot be created.

@@ -50,7 +50,7 @@ class AgentHome:
             ) from error
 
     def _locked_file(self) -> int:
-        """Open and lock the lock file; return its descriptor."""
+        """Open the lock file and lock it where locks exist; raise if another agent has it."""
         file = os.open(
             self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )

@@ -54,7 +54,7 @@ class DiskCheckpointCopies:
         return max(found, key=lambda one: one.order, default=None)
 
     def restore(self, directory: str, checkpoint: TrialCheckpoint | None) -> None:
-        """Replace the folder that the trial writes by a copy, or by an empty one."""
+        """Replace the folder that the trial writes by a checkpoint's copy; None: remove it."""
         with self._code_user.acting():
             root = Path(directory) / COMPLETE_CHECKPOINTS
             for left in root.glob(f"{_UNFINISHED}*"):

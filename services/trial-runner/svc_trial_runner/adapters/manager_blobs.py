@@ -232,7 +232,7 @@ def _output_header(key: str, measured: _Measured) -> pb.PrepareUploadRequest:
 
 
 def _open_own(path: Path) -> io.BufferedReader:
-    """Open a file for reading, but nothing else that a trial may have put in its place.
+    """Open a regular file for reading; raise for a link, a pipe or a missing file.
 
     A link would be read with the rights of the agent, and a pipe would never end.
 

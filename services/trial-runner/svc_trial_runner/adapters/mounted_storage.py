@@ -42,7 +42,7 @@ class MountedStorage:
         self._mount = SharedMount(storage, experiment_id, place, folder, variables)
 
     async def ensure(self) -> None:
-        """Mount it, unless it is there.
+        """Mount the storage unless it is mounted; raise LaunchError if that fails.
 
         Raises:
             LaunchError: it cannot be mounted, or is not the one that the manager sees.

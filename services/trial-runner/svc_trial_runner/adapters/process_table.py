@@ -103,7 +103,7 @@ class ProcessSnapshot:
         return found
 
     def carrying(self, token: str, below: int) -> list[ProcessEntry]:
-        """Return the descendants of `below` whose environment has a trial's token."""
+        """Return processes with a trial's token; the tree under `below` is read at first call."""
         if self._by_token is None:
             self._by_token = defaultdict(list)
             with self._code_user.acting():

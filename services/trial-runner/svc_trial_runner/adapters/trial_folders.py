@@ -219,7 +219,7 @@ class DiskTrialFolders:
         self._code_user = code_user
 
     def prepare(self, directory: str, output_folder: str = "") -> None:
-        """Create a trial's folder that its user may write to, and one for outputs in it.
+        """Create trial and output folder if a separate user or an output folder needs them.
 
         For the agent's own user the trial's folder is created later.
         """

@@ -439,7 +439,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the exclusive lock of a folder, which the kernel releases if the process is killed.
+    """Hold a folder's lock in the block; with `wait` a failure to lock is ignored.
 
     Raises:
         OSError: `wait` is false, and another process holds it or the file system has no locks.

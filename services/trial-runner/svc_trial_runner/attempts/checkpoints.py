@@ -39,7 +39,7 @@ class Checkpoints:
     async def fill(
         self, folders: CheckpointFolders, trial_directory: str, archive: BlobKey | None
     ) -> None:
-        """Download and unpack the checkpoint that a trial loads; wait while the store is away.
+        """Empty a trial's checkpoint folders, then download and unpack the one that it loads.
 
         Without a checkpoint the folder is not created, as on a shared file system.
 
@@ -67,7 +67,7 @@ class Checkpoints:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 
     async def keep(self, experiment_id: str, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Pack and upload a trial's saved checkpoint folder; None: the trial saved nothing.
+        """Pack, upload and delete a trial's saved checkpoint folder; None: it saved nothing.
 
         Raises:
             LaunchError: the checkpoint cannot be read, or is too large for the store.

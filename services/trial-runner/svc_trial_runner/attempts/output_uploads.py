@@ -83,7 +83,7 @@ class OutputUploads:
     async def wait_stored(
         self, patience_s: float = PATIENCE_S, limit_s: float | None = None
     ) -> None:
-        """Wait until all outputs are stored, or none was for the whole patience.
+        """Wait until all outputs are stored; at a time limit log an error and return.
 
         Args:
             patience_s: longest time from one stored output to the next.

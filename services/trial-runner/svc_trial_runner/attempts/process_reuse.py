@@ -53,7 +53,7 @@ class _Worker:
         process.ended.add_done_callback(self.ended)
 
     def ended(self, done: asyncio.Future[int | None]) -> None:
-        """End the present trial with the process."""
+        """Resolve the end of the present trial with the wait status of its ended process."""
         if self.timer is not None:
             self.timer.cancel()
         if self.lease is not None and not self.lease.ended.done():
@@ -133,7 +133,7 @@ class ReusedProcesses:
         return started
 
     def wait_for_next(self, process: TrialProcess, waiting: WaitingProcess) -> bool:
-        """End a trial with success and keep its process for another one.
+        """End a trial with success, keep its process for the next one; False: it may not be kept.
 
         Args:
             process: of the trial.
@@ -191,7 +191,7 @@ class ReusedProcesses:
         return None
 
     def _release(self, worker: _Worker) -> None:
-        """Let a waiting process end."""
+        """Reply to a waiting process that no trial follows; kill it unless it ends in time."""
         workers = self._waiting.get(worker.kind, [])
         if worker in workers:
             workers.remove(worker)

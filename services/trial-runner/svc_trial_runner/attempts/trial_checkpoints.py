@@ -90,7 +90,7 @@ class AttemptCheckpoints:
         self._over = False
 
     async def restore(self) -> None:
-        """Give the folder that the trial writes the content of its last complete checkpoint.
+        """Restore the trial's folder from its last complete checkpoint; remove it if there is none.
 
         Without one, or if the store has lost it, the folder is removed, with what an earlier
         attempt has half written.

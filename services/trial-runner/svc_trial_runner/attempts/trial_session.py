@@ -35,7 +35,7 @@ class FlowControl(Protocol):
 
 
 class AttemptSession:
-    """Handler of one trial's socket requests: hello, parameters, metrics.
+    """Handler of one trial's socket requests: hello, parameters, metrics, checkpoints, next.
 
     Args:
         work: task of the attempt.

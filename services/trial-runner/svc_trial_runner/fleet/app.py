@@ -92,7 +92,7 @@ async def _open_bus(service: Service, settings: Settings) -> NatsBus:
 
 
 def _front(service: Service, settings: Settings) -> TlsFront | NoFront:
-    """Return the closed TLS front; agents behind it need credentials, so it may not exist."""
+    """Build the TLS front, still closed; `NoFront` if the installation issues no credentials."""
     if settings.credentials_fd is None:
         return NoFront()
     raise_descriptor_limit()

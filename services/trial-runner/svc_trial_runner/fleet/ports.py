@@ -258,7 +258,7 @@ class JoinedMachines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter is opened with."""
+    """Context of an adapter: installation, pool, section, endpoints, bundles, folder, front."""
 
     installation: str
     pool: str

@@ -130,7 +130,7 @@ class LocalAgentsAdapter:
         """Do nothing: a folder of a pool has all that its agents use."""
 
     async def wait_changed(self) -> None:
-        """Wait until a process that was listed as running has ended."""
+        """Wait without limit until a process that was listed as running has ended."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         descriptors: list[int] = []

@@ -70,7 +70,7 @@ def installed_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlatformDependencies:
-    """What the adapters of all pools share."""
+    """Dependencies that the adapters of all pools share."""
 
     installation: str
     endpoints: InstallationEndpoints
@@ -132,7 +132,7 @@ class InstalledPlatforms:
         )
 
     def _check_version(self) -> None:
-        """Raise unless the installed files are those that this process has read.
+        """Raise PlatformError unless the installed version is that of this process's start.
 
         Adapters are imported late, and bundles hold what is installed: both would be of another
         version than this process.
@@ -147,7 +147,7 @@ class InstalledPlatforms:
             )
 
     async def forget(self, pool: str, key: str = "") -> None:
-        """Remove the private folders of a pool, or one of them; do nothing if there is none."""
+        """Remove one private folder of a pool; or all of them, and release the pool's front."""
         folder = self._dependencies.folder / pool
         if not key:
             await self._dependencies.front.release(pool)
@@ -172,7 +172,7 @@ def fleet_factory(platform: str) -> AdapterFactory:
 
 
 def load_platform(platform: str) -> AdapterFactory:
-    """Return the factory of a platform.
+    """Import a platform's factory and return it; raise PlatformError if not installed.
 
     Raises:
         PlatformError: it is not installed, or cannot be imported.

@@ -63,7 +63,7 @@ def parse_agent_name(name: str) -> AgentName | None:
 
 @dataclass(frozen=True, slots=True)
 class AgentCredentials:
-    """What one agent proves itself with; valid for its name until it is revoked."""
+    """Bus login and manager token of one agent, valid until they are revoked."""
 
     bus_user: str
     bus_password: str = field(repr=False)
@@ -86,7 +86,7 @@ class AgentOrder:
 
 
 class AgentPhase(Enum):
-    """What a platform says of one agent."""
+    """Phases of an agent on its platform: pending, starting, running, ended."""
 
     PENDING = "pending"
     """In a queue of the platform."""

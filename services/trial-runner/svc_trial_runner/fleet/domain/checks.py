@@ -37,7 +37,7 @@ class PlatformFindings:
 
 
 def refusals(findings: Sequence[PlatformFindings]) -> list[tuple[int, PlatformProblem]]:
-    """Return all problems with the number of their platform.
+    """Return all problems by platform number; permanent if all platforms are away.
 
     Those of platforms that are away are permanent if all are: nothing could start, and the likely
     reason is a mistake such as a wrong host.

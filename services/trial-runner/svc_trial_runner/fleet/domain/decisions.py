@@ -56,7 +56,7 @@ LAUNCH_STEPS: Final = (OpenPlatform, ListAgents, LaunchAgents)
 
 @dataclass(frozen=True, slots=True)
 class FleetDecision:
-    """What to do now."""
+    """Decision on a pool: actions by platform, drains, lost agents, slots, next wake-up."""
 
     actions: Mapping[str, PlatformAction] = field(default_factory=dict)
     """At most one per platform, for platforms that have none in progress."""
@@ -120,14 +120,14 @@ def is_stopped(pool: Pool, need: PoolNeed, timers: Timers) -> bool:
 
 
 def is_silent(pool: Pool, record: AgentRecord, now_s: float) -> bool:
-    """Return whether an agent was heard from, and then no longer."""
+    """Return whether an agent that has sent presences sent none lately, though the bus is up."""
     return (
         pool.listening and record.heard_s is not None and now_s >= record.heard_s + SILENT_AFTER_S
     )
 
 
 def _lost(pool: Pool, timers: Timers) -> Iterator[tuple[AgentName, str]]:
-    """Yield the agents that are given up: never heard from, or silent for too long."""
+    """Yield agents to give up: no presence since the start, or none for too long."""
     if not pool.listening:
         return
     for record in live(pool.agents.values()):

@@ -60,7 +60,7 @@ class WorkerTarget:
         ]
 
     def markers(self) -> dict[str, str]:
-        """Return the variables of markers."""
+        """Return the values of environment-marker variables (PEP 508) on the worker."""
         version = f"{self.python[0]}.{self.python[1]}"
         return {
             "os_name": "posix",

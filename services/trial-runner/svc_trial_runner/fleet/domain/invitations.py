@@ -49,7 +49,7 @@ def admit(
     now: datetime,
     expired: Collection[str] = (),
 ) -> Invitation:
-    """Return the invitation by which a machine may enrol.
+    """Return the invitation by which a machine may enrol; raise PermissionDeniedError if none.
 
     A machine may enrol again by an invitation that is valid, without another use of it.
 

@@ -14,7 +14,7 @@ _ANY_INSTALLATION: Final = "00000000"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a platform has of one pool of the installation."""
+    """Leftover of one pool on a platform: agents' names, whether in use, whether removed."""
 
     pool: str
     agents: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Leftover:
 def leftovers_of(
     names: Iterable[str], installation: str, key: str = "", pools: Iterable[str] = ()
 ) -> list[Leftover]:
-    """Return what names of agents say of the pools of an installation, by pool.
+    """Group names of an installation's agents by pool; return a leftover for each pool.
 
     Args:
         names: of agents, jobs or folders; those of other installations, and others, are left out.

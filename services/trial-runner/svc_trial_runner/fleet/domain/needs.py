@@ -83,7 +83,7 @@ class PoolLimits:
 
 @dataclass(frozen=True, slots=True)
 class PoolNeed:
-    """Demand of a pool, and what feeds it."""
+    """Demand of a pool: trials, limits, and the platforms that feed it."""
 
     pool: str
     waiting: int = 0

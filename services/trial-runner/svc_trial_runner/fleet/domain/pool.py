@@ -117,7 +117,7 @@ class BackOff:
 
 @dataclass(slots=True)
 class PlatformRecord:
-    """What is known of one platform of the pool."""
+    """State of one platform of the pool: opened, listed, capacity, action, back-offs."""
 
     key: str
     created_s: float
@@ -355,7 +355,7 @@ class Pool:
     def _settle(
         self, platform: PlatformRecord, failures: Sequence[LaunchFailure], now_s: float
     ) -> None:
-        """Confirm the agents of the present launch, and forget those that were not started."""
+        """Confirm launched agents, forget those that were not started, and count the failure."""
         action = platform.action
         if not isinstance(action, LaunchAgents):
             return
@@ -429,7 +429,7 @@ class Pool:
             platform.fail(LaunchAgents, now_s, words)
 
     def give_up(self, record: AgentRecord, reason: str, now_s: float) -> None:
-        """End an agent that was launched and is not heard from."""
+        """Record a silent agent as ended; do nothing if its platform is unknown."""
         platform = self.platforms.get(record.platform)
         if platform is not None:
             self._end(platform, record, reason, now_s)

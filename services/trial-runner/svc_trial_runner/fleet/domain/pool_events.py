@@ -155,7 +155,7 @@ class PlatformChanged:
 
 @dataclass(frozen=True, slots=True)
 class PresenceReceived:
-    """An agent was heard from."""
+    """Event: a presence of an agent was received, with its load."""
 
     name: AgentName
     trials: int

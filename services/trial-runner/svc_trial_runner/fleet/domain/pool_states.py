@@ -60,7 +60,7 @@ class PoolAgent:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What the fleet publishes of a pool."""
+    """Published state of a pool: agents, counters, and why it does not grow."""
 
     pool: str
     agents: tuple[PoolAgent, ...] = ()
@@ -96,7 +96,7 @@ class PoolState:
 
 
 def pool_state(pool: Pool, now_s: float) -> PoolState:
-    """Return the state of a pool that has a need."""
+    """Return a pool's state to publish, with the reasons why waiting trials get no agent."""
     need = pool.need
     if need is None:
         return PoolState(pool.name, last_number=pool.last_number, ended_agent_s=pool.ended_agent_s)

@@ -7,7 +7,7 @@ _COMPARED = 2
 
 
 def version_warning(here: str, there: str) -> str:
-    """Return a warning about versions that differ; empty: they are equal, or one is unknown.
+    """Return a warning if versions differ; empty: equal or unknown; raise if incompatible.
 
     Args:
         here: version of the installation.

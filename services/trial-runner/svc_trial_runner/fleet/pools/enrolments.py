@@ -65,7 +65,7 @@ class JoinablePool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentDependencies:
-    """What enrolments need from outside."""
+    """Dependencies of enrolments: bus, credentials, front, machines, clock, version."""
 
     bus: Bus
     credentials: CredentialStore

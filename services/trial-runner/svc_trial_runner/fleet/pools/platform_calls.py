@@ -52,7 +52,7 @@ _CLOSE_LIMIT_S: Final = 10.0
 
 
 class PlatformCalls:
-    """Calls of one platform of a pool.
+    """Caller of one platform's adapter for a pool: one action at a time, errors as results.
 
     One action at a time; `perform` never raises, so that an adapter's error ends nothing else.
 
@@ -88,7 +88,7 @@ class PlatformCalls:
     async def perform(
         self, action: PlatformAction, section: PoolPlatform | None
     ) -> ActionCompleted | ActionFailed:
-        """Perform an action within its time limit; return the result.
+        """Perform an action within its time limit; return its result or failure, never raise.
 
         Args:
             action: what to do.

@@ -31,7 +31,7 @@ from svc_trial_runner.fleet.ports import CredentialStore, PlatformOpener
 
 @dataclass(frozen=True, slots=True)
 class FleetDependencies:
-    """What all pools share."""
+    """Dependencies that all pools share."""
 
     installation: str
     bus: Bus

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run the program that the first argument names."""
+    """Run the agent if the first argument is `agent`, else the worker's program."""
     sys.path.append(str(Path(__file__).resolve().parent / "site"))
     program, *arguments = sys.argv[1:]
     if program == "agent":

@@ -48,7 +48,7 @@ Content = Path | bytes
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a bundle is made of."""
+    """Files of a bundle, and whether they are complete without pip on the worker."""
 
     files: Mapping[str, Content]
     is_complete: bool

@@ -98,7 +98,7 @@ def can_be_copied(needed: NeededDistribution, target: WorkerTarget, here: Worker
 
 
 def installed_files(needed: NeededDistribution) -> Iterator[tuple[str, Path]]:
-    """Yield name in the bundle and path of each file of an installed distribution.
+    """Yield (name, path) of a distribution's files that agents need; raise if one is missing.
 
     Raises:
         PlatformError: files are missing, or it is not known which it has.

@@ -67,7 +67,7 @@ def write_settings(folders: WorkerFolders, name: str, digest: str, content: byte
 
 
 def start(folders: WorkerFolders, name: str, digest: str, settings: bytes) -> dict[str, Any]:
-    """Start an agent in a session of its own; do nothing if it runs.
+    """Start an agent in its own session unless it runs; wait for its start; return its state.
 
     Args:
         folders: of NNI.

@@ -275,7 +275,7 @@ def worker_program() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command has written, and how it ended."""
+    """Output, error output and exit status of a command."""
 
     output: bytes
     error_output: bytes = b""
@@ -284,7 +284,7 @@ class CommandResult:
 
 
 def read_report(result: CommandResult, host: str = "the machine") -> dict[str, Any]:
-    """Return the report of a command.
+    """Parse a command's report from its output; raise WorkerFailure for an error or none.
 
     Args:
         result: output of the command.

@@ -127,7 +127,7 @@ class WorkerFolders:
 
 
 def checked_word(word: str) -> str:
-    """Return a name of a folder.
+    """Return a word that can name a folder; raise WorkerError for another one.
 
     Raises:
         WorkerError: it is empty, or has other characters than letters, digits, `.`, `_` and `-`.

@@ -16,7 +16,7 @@ _LOADER_TIMEOUT_S: Final = 5
 
 
 def machine_key() -> str:
-    """Return what tells this machine from others that share its home: host name and machine id."""
+    """Return host name and machine id, which identify a machine that shares its home."""
     machine_id = ""
     with suppress(OSError):
         machine_id = Path("/etc/machine-id").read_text("ascii").strip()
@@ -24,7 +24,7 @@ def machine_key() -> str:
 
 
 def boot_key() -> str:
-    """Return what tells process ids of this boot and container from earlier ones."""
+    """Return boot id and PID namespace, within which process ids are unique."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -75,7 +75,7 @@ def _libc() -> str:
 
 
 def probe(folders: WorkerFolders) -> dict[str, Any]:
-    """Return what a fleet has to know of this machine; creates the folder of NNI.
+    """Create NNI's folder; return the machine's Python, platform, disk space and bundles.
 
     Raises:
         WorkerError: that folder cannot be created or written.

@@ -14,7 +14,7 @@ _POLL_S: Final = 0.05
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None: there is none."""
+    """Return when a process started, in clock ticks since boot; None: none, or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -70,7 +70,7 @@ def marked(folder: Path) -> list[tuple[int, int]]:
 
 
 def kill_marked(folder: Path, timeout_s: float = 5.0) -> bool:
-    """Kill all processes of an agent and of its trials; return whether none is left."""
+    """Kill an agent's processes and trials, within a time limit; return whether none is left."""
 
     def none_left() -> bool:
         found = marked(folder)

@@ -149,7 +149,7 @@ def detach() -> None:
 
 
 def supervise(folders: WorkerFolders, name: str, digest: str, settings: bytes | None = None) -> int:
-    """Run an agent until it ends; return its exit code, 128 + signal for a killed one.
+    """Run an agent until it ends, unless another process runs it; return its exit code.
 
     A line `started` or `already_runs` is written to stdout before the agent's first output.
 

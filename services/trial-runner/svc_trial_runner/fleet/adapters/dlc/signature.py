@@ -23,7 +23,7 @@ class AccessKey:
 
 
 def canonical_query(query: Mapping[str, str]) -> str:
-    """Return the parameters of a request as they are signed and sent."""
+    """Return the sorted, percent-encoded query string that is signed and sent."""
     return "&".join(
         f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}"
         for name, value in sorted(query.items())

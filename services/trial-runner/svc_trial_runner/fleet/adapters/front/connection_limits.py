@@ -20,7 +20,7 @@ _RESERVED_DESCRIPTORS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Most connections and handshakes at once."""
+    """Limits of connections and handshakes at once, in all and by address."""
 
     connections: int = MOST_CONNECTIONS
     of_address: int = MOST_OF_ADDRESS
@@ -29,7 +29,7 @@ class ConnectionLimits:
 
     @classmethod
     def of_descriptors(cls, limit: int) -> "ConnectionLimits":
-        """Return the limits of a process that may have so many open files."""
+        """Derive the limits from the number of files that a process may open."""
         own, of_manager = (limit - _RESERVED_DESCRIPTORS) // 2, limit * 3 // 16
         most = max(20, min(MOST_CONNECTIONS, own, of_manager))
         return cls(most, min(MOST_OF_ADDRESS, most // 2))

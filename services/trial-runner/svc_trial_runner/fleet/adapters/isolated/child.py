@@ -122,7 +122,7 @@ async def _call(adapter: PlatformAdapter, method: str, params: Any) -> Any:  # n
 
 
 async def _call_cleaner(adapter: PlatformAdapter, method: str) -> Any:  # noqa: ANN401 - JSON
-    """Call a method that adapters of other packages need not have."""
+    """Call an optional cleaning method of an adapter; raise PlatformError if it has none."""
     if isinstance(adapter, PlatformCleaner):
         match method:
             case "leftovers":

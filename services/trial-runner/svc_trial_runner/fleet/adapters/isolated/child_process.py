@@ -117,7 +117,7 @@ class ChildProcess:
             await self._tasks.aclose()
 
     async def _words_of_the_end(self) -> str:
-        """Return how the process has ended, after the end of its socket."""
+        """Wait, within a limit, for the process's end; return how it ended, as text."""
         try:
             async with asyncio.timeout(END_S):
                 code = await self._process.wait()

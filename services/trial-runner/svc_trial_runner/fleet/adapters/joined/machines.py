@@ -63,7 +63,7 @@ class MachineFile:
             self._write([*others, machine])
 
     def end(self, numbers: Iterable[int]) -> None:
-        """Note that agents are over; unknown numbers are ignored.
+        """Mark the machines of these agents as ended; ignore unknown numbers.
 
         Raises:
             PlatformError: it cannot be written.

@@ -228,7 +228,7 @@ class KubernetesAdapter:
         return found
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
-        """Delete the jobs and secrets of agents; wait until their pods have ended."""
+        """Delete agents' jobs and secrets; wait, within their grace, until the pods have ended."""
         own = [name for name in names if self._is_own(name)]
         for name in own:
             job = f"{self._jobs}/{self._workload.object_name(name)}"
@@ -239,7 +239,7 @@ class KubernetesAdapter:
         self._changed.set()
 
     async def clean(self) -> None:
-        """Delete all jobs, pods and secrets of the pool; wait until the pods have ended."""
+        """Delete the pool's jobs, pods and secrets; wait, within the grace, for the pods' end."""
         for path in (self._jobs, SECRETS):
             chosen = {"labelSelector": selector(self._labels), **self._with_pods}
             await self._removed(path, chosen)

@@ -72,7 +72,7 @@ class KubernetesApi:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Return the object that the server answers with.
+        """Send a request to the API server; return its JSON object; raise if it refuses.
 
         Args:
             method: of HTTP; `PATCH` merges.

@@ -183,7 +183,7 @@ def _queue_problems(api: KubernetesApi, options: KubernetesOptions) -> Iterator[
 
 
 def _found(ask: Callable[[], _Found]) -> _Found | None:
-    """Return an answer; None: there is no such thing, or one may not see it."""
+    """Call the API; return its answer; None: not found (404) or forbidden (403)."""
     try:
         return ask()
     except KubernetesRefusalError as error:
@@ -239,7 +239,7 @@ def _over(field: str, value: str, limit: str, quota: Mapping[str, Any]) -> Platf
 def _dry_run(
     api: KubernetesApi, given: Mapping[str, object], job: dict[str, Any], kind: WorkloadKind
 ) -> list[PlatformProblem]:
-    """Return what the server refuses of a job that it does not keep."""
+    """Submit a job as a dry run; return the server's refusal as a problem; empty: none."""
     try:
         api.request("POST", kind.path, job, {"dryRun": "All"})
     except KubernetesRefusalError as error:

@@ -46,7 +46,7 @@ exec "$@"
 
 @dataclass(frozen=True, slots=True)
 class RoleCommand:
-    """What the pods of a role run that has no agent."""
+    """Name and shell command of a role whose pods have no agent."""
 
     name: str
     command: str

@@ -48,7 +48,7 @@ class WorkloadKind:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadEnd:
-    """How an object of an agent has ended."""
+    """End of an agent's object: whether it failed, and the words of Kubernetes."""
 
     failed: bool
     words: str = ""

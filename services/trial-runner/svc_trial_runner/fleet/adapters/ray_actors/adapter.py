@@ -127,7 +127,7 @@ class RayAdapter:
         return None
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Create actors; see `PlatformAdapter`."""
+        """Create an actor for each order without one; return the refused; see `PlatformAdapter`."""
         known = {str(name) for name in self._seen} | await self._cluster.names()
         missing = [order for order in orders if str(order.name) not in known]
         if missing:

@@ -33,7 +33,7 @@ class ActorPlan:
 
 @dataclass(frozen=True, slots=True)
 class ActorState:
-    """What a cluster says of one actor."""
+    """State of one actor as the cluster reports it: phase, host, reason."""
 
     phase: AgentPhase
     host: str = ""

@@ -130,7 +130,7 @@ class RemoteAdapter:
         return None if None in limits else sum(limit or 0 for limit in limits)
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Start agents; return those that were not started.
+        """Place and start agents that do not exist; return those that were not started.
 
         Raises:
             PlatformError: the section breaks rules, or no machine can be reached.
@@ -159,7 +159,7 @@ class RemoteAdapter:
         return [*placement.failures, *(one for one in results if one is not None)]
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents of this pool and installation, ended ones included.
+        """List the pool's agents, ended ones included; renew forwards of reachable machines.
 
         Those of a machine that cannot be reached are as they were last seen.
 

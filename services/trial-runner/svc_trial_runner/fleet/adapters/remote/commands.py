@@ -75,7 +75,7 @@ async def run_command(
 async def _converse(
     process: "asyncssh.SSHClientProcess[bytes]", content: Iterable[bytes]
 ) -> CommandResult:
-    """Write the input of a process while its output is read.
+    """Write a process's input and read its output concurrently; return the result.
 
     Raises:
         asyncssh.Error: the connection is cut.

@@ -46,7 +46,7 @@ async def open_connection(
     accepted_hosts_file: Path,
     config_files: Sequence[Path] | None = None,
 ) -> asyncssh.SSHClientConnection:
-    """Return a connection that is logged in.
+    """Connect to a machine and log in by password, key or agent; return the connection.
 
     A password is tried first, then the key of `sshKeyFile`; without either the keys of the agent
     (`$SSH_AUTH_SOCK`) and the usual files. The user's `~/.ssh/config` holds, with `Include`,

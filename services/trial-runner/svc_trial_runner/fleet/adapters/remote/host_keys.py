@@ -48,7 +48,7 @@ class HostKeyCheck:
         self.error: MachineError | None = None
 
     def accepts(self, host: str, address: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Return whether a key is accepted that no file has for this host.
+        """Return whether an unknown host key is accepted: store it by accept-new, else set `error`.
 
         Args:
             host: name, or the alias that the SSH configuration gives.

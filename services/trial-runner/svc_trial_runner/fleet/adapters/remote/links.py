@@ -57,7 +57,7 @@ class MachineLink:
         self._closed = False
 
     async def session(self, *, retry: bool = False) -> Session:
-        """Return the open session.
+        """Return the open session; connect at the first call; raise if not connected.
 
         The first call waits for the first try; later ones do not wait for a machine that is gone.
 
@@ -85,7 +85,7 @@ class MachineLink:
         return self._forwards_wanted
 
     async def forwards(self) -> str:
-        """Return the folder of sockets on the machine, now and after each new connection.
+        """Open the forwards, now and at each reconnection; return the folder of their sockets.
 
         Raises:
             MachineError: the machine is not connected, or refuses.
@@ -113,7 +113,7 @@ class MachineLink:
         self._tried.set()
 
     async def _run(self) -> None:
-        """Connect, wait for the cut, pause, and so on."""
+        """Keep the machine connected until cancelled: connect, wait for the cut, pause."""
         failures = 0
         while True:
             try:

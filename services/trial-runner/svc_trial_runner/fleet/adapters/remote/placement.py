@@ -29,7 +29,7 @@ class Placement:
 
 
 def place(orders: Sequence[AgentOrder], machines: Sequence[MachineState]) -> Placement:
-    """Return a machine for each order: the emptiest, among equals the first of the list.
+    """Place each order on the emptiest free machine; return failures for those without one.
 
     Args:
         orders: of agents that do not exist.

@@ -28,7 +28,7 @@ class MachineRecord:
         self._machines = machines
 
     def places(self) -> dict[AgentName, int]:
-        """Return the index of the machine of each agent."""
+        """Return {agent: index of its machine} from the file; empty if it cannot be read."""
         indices = {machine.address: index for index, machine in enumerate(self._machines)}
         try:
             fields = json.loads((self._folder / FILE).read_bytes())

@@ -181,7 +181,7 @@ def _print(fields: dict[str, object]) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Run one call."""
+    """Run the call that the words name: open, publish, close, watch or relay."""
     match words:
         case ["open", key]:
             _print(dict(open_folder(key)))

@@ -132,7 +132,7 @@ class SlurmAdapter:
         )
 
     async def _refusals(self) -> list[PlatformProblem]:
-        """Return what Slurm refuses of a job of this section, which is not submitted."""
+        """Return what Slurm permanently refuses of a test job of this section; submit nothing."""
         order = AgentOrder(NOT_SUBMITTED, AgentCredentials("", "", ""), slots=1)
         refused = await self._slurm.test(await self._script(JobOrder((order,)), "check"))
         # Nodes that are down or busy now are no fault of the section.
@@ -302,7 +302,7 @@ class SlurmAdapter:
         await self._files.remove_rest()
 
     async def _end_jobs(self) -> None:
-        """Cancel the jobs of terminated agents; remove the folders of those that are over."""
+        """Cancel terminated agents' jobs; wait, within a limit; remove folders of ended ones."""
         deadline_s = time.monotonic() + END_LIMIT_S
         jobs = await self._queue()
         await self._slurm.cancel([job.id for name, job in jobs.items() if name in self._ending])

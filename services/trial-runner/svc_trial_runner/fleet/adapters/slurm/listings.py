@@ -21,7 +21,7 @@ SACCT_FORMAT: Final = "JobID,JobName,State,ExitCode,NodeList"
 
 
 class JobStage(Enum):
-    """What a state of a job means for its agent."""
+    """Stages of an agent's job: pending, starting, running, ended."""
 
     PENDING = "pending"
     STARTING = "starting"
