@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter
@@ -31,9 +32,10 @@ def openpai_adapter(
     pool: str,
     installation: str,
     token: str = TOKEN,
+    secrets: Mapping[str, str] | None = None,
     **options: object,
 ) -> OpenpaiAdapter:
-    """Return a new adapter of a pool, with further options."""
+    """Return a new adapter of a pool, with further secrets and options."""
     section = {
         "host": server.address,
         "username": USER,
@@ -42,12 +44,12 @@ def openpai_adapter(
         "pollIntervalSeconds": 0.05,
         **options,
     }
-    secrets = {"token": token} if token else {}
+    own = {"token": token} if token else {}
     return OpenpaiAdapter(
         AdapterContext(
             installation,
             pool,
-            PlatformSection("openpai", section, secrets),
+            PlatformSection("openpai", section, {**own, **(secrets or {})}),
             ENDPOINTS,
             NoBundles(),
             folder / "openpai",

@@ -18,6 +18,8 @@ _MEASURES: Final = frozenset(
     }
 )
 """Last words of names such as `tokenExpirationSeconds`, whose numbers are no secrets."""
+_SECRET_SECTIONS: Final = ("openpaiConfig.secrets.",)
+"""Beginnings of paths of values that are secret whatever their names are."""
 
 
 def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
@@ -57,7 +59,11 @@ def _take(
             inner = f"{path}.{entry.key}" if path else entry.key
             text = _text(entry.value)
             is_number = entry.value.WhichOneof("kind") != "string_value"
-            if text and (inner in secret_paths or _is_secret(entry.key, is_number=is_number)):
+            if text and (
+                inner in secret_paths
+                or inner.startswith(_SECRET_SECTIONS)
+                or _is_secret(entry.key, is_number=is_number)
+            ):
                 found[inner] = text
             else:
                 _take(entry.value, inner, secret_paths, found)

@@ -32,6 +32,19 @@ def test_values_whose_names_tell_that_they_are_secret_are_taken_at_any_depth() -
     ]
 
 
+def test_secrets_of_a_job_of_openpai_are_secret_whatever_their_names_are() -> None:
+    job = {"secrets": {"data": "one", "flag": True}, "taskRoles": {"a": {"secrets": "two"}}}
+    config = config_of({"openpaiConfig": job, "secrets": [{"name": "of-kubernetes"}]})
+
+    assert take_secrets(config) == [
+        {"openpaiConfig.secrets.data": "one", "openpaiConfig.taskRoles.a.secrets": "two"}
+    ]
+    assert from_value(config.training_services[0].options) == {
+        "openpaiConfig": {"secrets": {"flag": True}, "taskRoles": {"a": {}}},
+        "secrets": [{"name": "of-kubernetes"}],
+    }
+
+
 def test_numbers_in_place_of_secret_texts_are_taken_as_their_texts() -> None:
     config = config_of({"password": 1234, "pin": 12.0, "token": 2**70, "secret": 0.5})
 

@@ -20,6 +20,7 @@ from svc_trial_runner.fleet.adapters.openpai.api import (
 )
 from svc_trial_runner.fleet.adapters.openpai.job_protocol import job_of
 from svc_trial_runner.fleet.adapters.openpai.options import (
+    PROTOCOL,
     TOKEN,
     option_problems,
     parse_options,
@@ -34,6 +35,7 @@ from svc_trial_runner.fleet.domain.agents import (
     parse_agent_name,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
+from svc_trial_runner.fleet.domain.section_secrets import with_secrets
 from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
 
 PLATFORM: Final = "openpai"
@@ -65,8 +67,11 @@ class OpenpaiAdapter:
 
     def __init__(self, context: AdapterContext) -> None:
         self._context = context
-        self._options = parse_options(context.section.options)
-        self._api = OpenpaiApi(self._options, context.section.secrets.get(TOKEN, ""))
+        section = context.section
+        job = with_secrets(section.options.get(PROTOCOL), PROTOCOL, section.secrets)
+        self._given = {**section.options, PROTOCOL: job}
+        self._options = parse_options(self._given)
+        self._api = OpenpaiApi(self._options, section.secrets.get(TOKEN, ""))
         self._version = environment.text(environment.NNI_VERSION, "unknown")
         self._front: FrontEndpoint | None = None
         self._forgotten: set[AgentName] = set()
@@ -89,8 +94,7 @@ class OpenpaiAdapter:
             ]
 
     def _own_problems(self) -> list[PlatformProblem]:
-        section = self._context.section
-        return option_problems(section.options, section.secrets)
+        return option_problems(self._given, self._context.section.secrets)
 
     def _cluster_problems(self) -> Iterator[PlatformProblem]:
         self._api.jobs(self._context.installation)

@@ -67,9 +67,15 @@ class OpenpaiApi:
         query = {"username": self._options.username, "keyword": prefix}
         answer = self._request("GET", f"/jobs?{urlencode(query)}")
         found = answer.get("data") if isinstance(answer, dict) else answer
+        if not isinstance(found, list):
+            # An empty list would mean that all agents have ended.
+            raise PlatformError(
+                f"{self._options.host} answered with something else than a list of jobs",
+                "is host the address of OpenPAI's portal, with no login page before it?",
+            )
         return [
             one
-            for one in (found if isinstance(found, list) else ())
+            for one in found
             if isinstance(one, dict)
             and str(one.get("name", "")).startswith(prefix)
             and one.get("username") in {None, self._options.username}
@@ -162,7 +168,7 @@ class OpenpaiApi:
 def _parsed(content: bytes) -> object:
     try:
         answer: object = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer
 

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any, Final
 
-from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
+from svc_trial_runner.fleet.adapters.openpai.options import PLUGINS, OpenpaiOptions
 from svc_trial_runner.fleet.domain.agents import AgentOrder
 
 IMAGE: Final = "nni/trial-runner"
 SETTINGS_SECRET: Final = "nni_settings"  # noqa: S105 - the name of a field
 ROLE: Final = "agent"
 _IMAGE_NAME: Final = "nni_image"
-_PLUGINS: Final = "com.microsoft.pai.runtimeplugin"
 _STORAGE_PLUGIN: Final = "teamwise_storage"
 _FOLDER: Final = '"$HOME/.nni-agent"'
 
@@ -99,8 +98,8 @@ def _commands(options: OpenpaiOptions) -> list[str]:
 def _extras(options: OpenpaiOptions) -> dict[str, Any]:
     extras = dict(options.protocol.get("extras") or {})
     if options.storage:
-        given = extras.get(_PLUGINS)
+        given = extras.get(PLUGINS)
         plugins = [one for one in given or () if one.get("plugin") != _STORAGE_PLUGIN]
         parameters = {"storageConfigNames": [options.storage]}
-        extras[_PLUGINS] = [*plugins, {"plugin": _STORAGE_PLUGIN, "parameters": parameters}]
+        extras[PLUGINS] = [*plugins, {"plugin": _STORAGE_PLUGIN, "parameters": parameters}]
     return {**extras, "submitFrom": "nni"}

@@ -11,8 +11,13 @@ from svc_trial_runner.fleet.domain.agents import PlatformProblem
 POLL_S: Final = 10.0
 LEAST_POLL_S: Final = 0.05
 TOKEN: Final = "token"  # noqa: S105 - the name of a field
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]b)\Z", re.IGNORECASE)
+PROTOCOL: Final = "openpaiConfig"
+PLUGINS: Final = "com.microsoft.pai.runtimeplugin"
+_RESOURCES: Final = "resourcePerInstance"
+_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)\Z", re.IGNORECASE)
 _MEGABYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
+_MOST: Final = 1e15
+"""Larger numbers are mistakes."""
 _PREDECESSOR: Final = re.compile(r"(docker\.io/)?(msranni|nnimsra)/nni(:|@|\Z)")
 """Image of NNI 3.0 and earlier, which has another agent."""
 
@@ -45,7 +50,7 @@ def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
     """Return the options of a section; `option_problems` reports what is wrong with them."""
     poll = _number(section.get("pollIntervalSeconds"))
     lines = section.get("setupLines")
-    protocol = section.get("openpaiConfig")
+    protocol = section.get(PROTOCOL)
     return OpenpaiOptions(
         host=_host(_text(section.get("host"))),
         username=_text(section.get("username")),
@@ -117,14 +122,22 @@ def _protocol_problems(options: OpenpaiOptions) -> Iterator[PlatformProblem]:
         yield PlatformProblem("openpaiConfig.taskRoles", "must be given")
         return
     for name, role in roles.items():
+        place = f"openpaiConfig.taskRoles.{name}"
         if not isinstance(role, Mapping):
-            yield PlatformProblem(f"openpaiConfig.taskRoles.{name}", "must be a mapping")
+            yield PlatformProblem(place, "must be a mapping")
+        elif not isinstance(role.get(_RESOURCES, {}), Mapping):
+            yield PlatformProblem(f"{place}.{_RESOURCES}", "must be a mapping")
     images = protocol.get("prerequisites", [])
     if not isinstance(images, list) or not all(isinstance(one, Mapping) for one in images):
         yield PlatformProblem("openpaiConfig.prerequisites", "must be a list of mappings")
     for part in ("secrets", "extras", "defaults"):
         if not isinstance(protocol.get(part, {}), Mapping):
             yield PlatformProblem(f"openpaiConfig.{part}", "must be a mapping")
+            return
+    plugins = protocol.get("extras", {}).get(PLUGINS, [])
+    if not isinstance(plugins, list) or not all(isinstance(one, Mapping) for one in plugins):
+        rule = "must be a list of mappings"
+        yield PlatformProblem(f"openpaiConfig.extras.{PLUGINS}", rule)
 
 
 def _host(text: str) -> str:
@@ -145,7 +158,7 @@ def _text(value: object) -> str:
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    return float(value) if abs(value) <= _MOST else None  # NaN is not, either
 
 
 def _count(value: object) -> int | None:

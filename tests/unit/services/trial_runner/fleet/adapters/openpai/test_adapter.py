@@ -29,7 +29,7 @@ def server() -> Iterator[OpenpaiServer]:
 def adapter_of(
     server: OpenpaiServer, folder: Path, token: str = "token-of-ann", **options: object
 ) -> OpenpaiAdapter:
-    return openpai_adapter(server, folder, POOL, INSTALLATION, token, **options)
+    return openpai_adapter(server, folder, POOL, INSTALLATION, token, None, **options)
 
 
 async def launched(adapter: OpenpaiAdapter) -> None:
@@ -45,6 +45,27 @@ async def test_settings_of_an_agent_lead_to_the_front(
     settings = json.loads(base64.b64decode(server.jobs[str(NAME)]["secrets"]["nni_settings"]))
     assert settings["connection"]["bus"] == "tls://192.0.2.1:8081"
     assert (settings["slots"], settings["max_trials"]) == (1, 1)
+
+
+async def test_secrets_that_were_taken_out_of_a_given_job_are_in_the_submitted_one(
+    server: OpenpaiServer, tmp_path: Path
+) -> None:
+    image = {"name": "own", "type": "dockerimage", "uri": "i", "auth": {"username": "ann"}}
+    resources = {"cpu": 1, "memoryMB": 1024, "gpu": 0}
+    role = {"dockerImage": "own", "resourcePerInstance": resources}
+    job = {"prerequisites": [image], "secrets": {}, "taskRoles": {"worker": role}}
+    secrets = {
+        "openpaiConfig.secrets.data": "one",
+        "openpaiConfig.prerequisites[0].auth.password": "<% $secrets.data %>",
+    }
+    adapter = openpai_adapter(
+        server, tmp_path, POOL, INSTALLATION, secrets=secrets, openpaiConfig=job
+    )
+    await launched(adapter)
+
+    submitted = server.jobs[str(NAME)]
+    assert submitted["secrets"]["data"] == "one"
+    assert submitted["prerequisites"][0]["auth"]["password"] == "<% $secrets.data %>"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -10,6 +11,17 @@ from svc_trial_runner.fleet.adapters.openpai.api import OpenpaiApi, OpenpaiRefus
 from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.openpai_server import TOKEN, USER, openpai_server
+
+
+class _LoginPage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"<html>")
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
 
 
 class _Redirector(BaseHTTPRequestHandler):
@@ -25,7 +37,14 @@ class _Redirector(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def redirector() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _Redirector)
+    with served(_Redirector) as address:
+        yield address
+
+
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve a handler in a thread; yield the address."""
+    server = HTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -41,6 +60,16 @@ def test_redirection_is_refused_and_gets_no_token(redirector: str) -> None:
         api.jobs("0123abcd")
 
     assert caught.value.permanent
+
+
+def test_login_page_is_no_empty_list_of_jobs() -> None:
+    with served(_LoginPage) as address:
+        api = OpenpaiApi(OpenpaiOptions(host=address, username=USER), TOKEN)
+
+        with pytest.raises(PlatformError, match="something else than a list of jobs") as caught:
+            api.jobs("0123abcd")
+
+    assert not caught.value.permanent
 
 
 def test_address_where_nothing_listens_is_named() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.openpai.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.openpai.options import PLUGINS, option_problems, parse_options
 
 SECTION: dict[str, Any] = {
     "host": "pai.example.org",
@@ -54,6 +54,16 @@ def test_usable_section_has_no_problem() -> None:
             "openpaiConfig.prerequisites",
         ),
         ({"openpaiConfig": {"taskRoles": {"a": {}}, "extras": 1}}, "openpaiConfig.extras"),
+        (
+            {"openpaiConfig": {"taskRoles": {"a": {"resourcePerInstance": 1}}}},
+            "openpaiConfig.taskRoles.a.resourcePerInstance",
+        ),
+        (
+            {"openpaiConfig": {"taskRoles": {"a": {}}, "extras": {PLUGINS: [1]}}},
+            f"openpaiConfig.extras.{PLUGINS}",
+        ),
+        ({"trialCpuNumber": float("inf")}, "trialCpuNumber"),
+        ({"trialMemorySize": f"{10**400}tb"}, "trialMemorySize"),
     ],
 )
 def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:
