@@ -68,7 +68,7 @@ class DlcAdapter:
         self._context = context
         self._options = parse_options(context.section.options)
         self._api = DlcApi(self._options, context.section.secrets.get(SECRET, ""))
-        self._settings = SettingsFolder(self._options.local_folder)
+        self._settings = SettingsFolder(self._options.local_folder, context.installation)
         self._version = environment.text(environment.NNI_VERSION, "unknown")
         self._changed = asyncio.Event()
 
@@ -118,12 +118,13 @@ class DlcAdapter:
             if order.name in known:
                 continue
             name = str(order.name)
+            job = job_of(self._options, order.name)
             content = write_agent_settings(
                 agent_settings(self._options, order, front, self._version)
             )
             await asyncio.to_thread(self._settings.write, name, content)
             try:
-                await asyncio.to_thread(self._api.submit, job_of(self._options, name))
+                await asyncio.to_thread(self._api.submit, job)
             except DlcRefusalError as error:
                 await asyncio.to_thread(self._settings.remove, name)
                 if not error.permanent:
@@ -206,14 +207,15 @@ class DlcAdapter:
         return (name.installation, name.pool) == (self._context.installation, self._context.pool)
 
 
-def job_of(options: DlcOptions, name: str) -> dict[str, Any]:
+def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
     """Return the job of an agent.
 
     Args:
         options: of the section.
-        name: of the agent, the display name of the job.
+        agent: its name is the display name of the job.
     """
-    settings = path_in_container(options.container_folder, name)
+    name = str(agent)
+    settings = path_in_container(options.container_folder, agent.installation, name)
     job: dict[str, Any] = {
         "DisplayName": name,
         "JobType": options.job_type,

@@ -67,7 +67,7 @@ class DlcApi:
         Raises:
             PlatformError: the service cannot be reached, or refuses.
         """
-        found: list[dict[str, Any]] = []
+        found: dict[str, dict[str, Any]] = {}
         number = 1
         while True:
             query = {
@@ -79,12 +79,20 @@ class DlcApi:
             }
             if self._options.workspace:
                 query["WorkspaceId"] = self._options.workspace
-            page = self._request("ListJobs", "GET", "/api/v1/jobs", query).get("Jobs") or []
-            found += page
-            if len(page) < PAGE:
+            answer = self._request("ListJobs", "GET", "/api/v1/jobs", query)
+            if not answer:
+                # An empty list would mean that all agents have ended.
+                raise PlatformError(
+                    f"{self._options.address} answered with something else than a list of jobs",
+                    "is endpoint that of PAI-DLC, with no login page before it?",
+                )
+            page = answer.get("Jobs") or []
+            new = {str(job["JobId"]): job for job in page if str(job["JobId"]) not in found}
+            found |= new
+            if len(page) < PAGE or not new:
                 break
             number += 1
-        return [job for job in found if str(job.get("DisplayName", "")).startswith(prefix)]
+        return [job for job in found.values() if str(job.get("DisplayName", "")).startswith(prefix)]
 
     def submit(self, job: Mapping[str, Any]) -> None:
         """Submit a job.
@@ -164,7 +172,7 @@ class DlcApi:
         text = data.decode("utf-8", "replace")
         try:
             answer = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = {}
         return response.status, answer if isinstance(answer, dict) else {}, text
 

@@ -11,6 +11,7 @@ JOB_TYPES: Final = ("TFJob", "PyTorchJob")
 SECRET: Final = "accessKeySecret"  # noqa: S105 - the name of a field
 POLL_S: Final = 10.0
 LEAST_POLL_S: Final = 0.05
+_MOST_POLL_S: Final = 1e6
 LOCAL_FOLDER: Final = "/home/admin/workspace/"
 CONTAINER_FOLDER: Final = "/root/data/"
 _REGION: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
@@ -68,7 +69,7 @@ def parse_options(section: Mapping[str, object]) -> DlcOptions:
         python=_text(section, "python") or "python3",
         python_path=_text(section, "pythonPath"),
         setup_lines=tuple(map(str, lines)) if isinstance(lines, list | tuple) else (),
-        poll_interval_s=float(poll) if isinstance(poll, int | float) else POLL_S,
+        poll_interval_s=_interval(poll),
         reuse_mode=section.get("reuseMode") is not False,
     )
 
@@ -112,6 +113,13 @@ def option_problems(
         if not folder.startswith("/") or "\0" in folder:
             problems.append(PlatformProblem(name, "must be an absolute path", folder[:80]))
     return problems
+
+
+def _interval(value: object) -> float:
+    """Return seconds; the default one if the value is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return POLL_S
+    return float(value) if abs(value) <= _MOST_POLL_S else POLL_S  # NaN is not, either
 
 
 def _text(section: Mapping[str, object], name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from svc_common.durable_files import write_private
 from svc_trial_runner.fleet.ports import PlatformError
 
-FOLDER: Final = "nni-agents"
+_FOLDER: Final = "nni-agents-{installation}"
 SETTINGS: Final = "settings.json"
 
 
@@ -20,10 +20,11 @@ class SettingsFolder:
 
     Args:
         mount: folder at which this machine mounts the NAS.
+        installation: whose folder it is; that of another user of the NAS has another name.
     """
 
-    def __init__(self, mount: str) -> None:
-        self._folder = Path(mount) / FOLDER
+    def __init__(self, mount: str, installation: str) -> None:
+        self._folder = Path(mount) / _FOLDER.format(installation=installation)
 
     def problem(self) -> str:
         """Return why settings cannot be written; empty: they can."""
@@ -42,7 +43,9 @@ class SettingsFolder:
         """
         folder = self._folder / name
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Without parents: where the NAS is not mounted, no folder is made in its place.
+            for one in (self._folder, folder):
+                one.mkdir(mode=0o700, exist_ok=True)
             write_private(folder / SETTINGS, content.decode())
         except OSError as error:
             raise PlatformError(f"settings of agents cannot be written: {error}") from error
@@ -61,11 +64,13 @@ class SettingsFolder:
             self._folder.rmdir()
 
 
-def path_in_container(mount: str, name: str) -> str:
+def path_in_container(mount: str, installation: str, name: str) -> str:
     """Return the path of an agent's settings in its container.
 
     Args:
         mount: folder at which containers mount the NAS.
+        installation: see `SettingsFolder`.
         name: of the agent.
     """
-    return f"{mount.rstrip('/')}/{FOLDER}/{name}/{SETTINGS}"
+    folder = _FOLDER.format(installation=installation)
+    return f"{mount.rstrip('/')}/{folder}/{name}/{SETTINGS}"

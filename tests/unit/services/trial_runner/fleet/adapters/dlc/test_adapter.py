@@ -51,7 +51,7 @@ async def test_job_has_the_documented_fields_and_no_secret(
         }
     ]
     assert job["DataSources"] == [{"DataSourceId": "datat56by9n1xt0a", "MountPath": "/root/data/"}]
-    assert f"/root/data/nni-agents/{NAME}/settings.json" in job["UserCommand"]
+    assert f"/root/data/nni-agents-{INSTALLATION}/{NAME}/settings.json" in job["UserCommand"]
     assert "password" not in str(job)
 
 
@@ -60,7 +60,7 @@ async def test_settings_of_an_agent_are_on_the_nas_until_it_is_forgotten(
 ) -> None:
     adapter = adapter_of(server, tmp_path, reuseMode=False)
     await launched(adapter)
-    file = tmp_path / "nas" / "nni-agents" / str(NAME) / "settings.json"
+    file = tmp_path / "nas" / f"nni-agents-{INSTALLATION}" / str(NAME) / "settings.json"
 
     settings = json.loads(file.read_text())
     await adapter.terminate([NAME])

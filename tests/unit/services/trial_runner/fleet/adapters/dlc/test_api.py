@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
 import pytest
 
 from svc_trial_runner.fleet.adapters.dlc.api import PAGE, DlcApi, DlcRefusalError
 from svc_trial_runner.fleet.adapters.dlc.options import DlcOptions
+from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.dlc_server import KEY, dlc_server
 
 JOB = {
@@ -21,6 +27,44 @@ def test_jobs_of_all_pages_are_listed() -> None:
         api.submit({**JOB, "DisplayName": "other-nni-a-1"})
 
         assert len(api.jobs("nni-a-")) == PAGE + 1
+
+
+class _SamePage(BaseHTTPRequestHandler):
+    """Service that answers each page with the first one, and another address with HTML."""
+
+    def do_GET(self) -> None:
+        jobs = [{"JobId": str(number), "DisplayName": "nni-a-1"} for number in range(PAGE)]
+        content = json.dumps({"Jobs": jobs}).encode()
+        if "DisplayName=login" in self.path:
+            content = b"<html>"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def same_page() -> Iterator[DlcApi]:
+    server = HTTPServer(("127.0.0.1", 0), _SamePage)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    yield DlcApi(DlcOptions(endpoint=address, key_id=KEY.id), KEY.secret)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_service_that_repeats_a_page_is_asked_no_further(same_page: DlcApi) -> None:
+    assert len(same_page.jobs("nni-a-")) == PAGE
+
+
+def test_login_page_is_no_empty_list_of_jobs(same_page: DlcApi) -> None:
+    with pytest.raises(PlatformError, match="something else than a list of jobs"):
+        same_page.jobs("login")
 
 
 def test_job_that_is_gone_may_be_ended() -> None:

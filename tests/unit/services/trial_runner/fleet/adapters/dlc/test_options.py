@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.dlc.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.dlc.options import POLL_S, option_problems, parse_options
 
 SECTION: dict[str, Any] = {
     "image": "i",
@@ -25,6 +25,11 @@ def test_api_is_that_of_the_region_unless_another_one_is_given() -> None:
 
     assert parse_options(SECTION).address == "https://pai-dlc.cn-hangzhou.aliyuncs.com"
     assert parse_options(own).address == "https://pai-dlc-vpc.cn-hangzhou.aliyuncs.com"
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**400, True, "1"])
+def test_interval_that_is_no_number_is_the_default_one(given: object) -> None:
+    assert parse_options({**SECTION, "pollIntervalSeconds": given}).poll_interval_s == POLL_S
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from svc_trial_runner.fleet.adapters.dlc.settings_folder import SettingsFolder, path_in_container
+from svc_trial_runner.fleet.ports import PlatformError
 
 
 def test_settings_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
-    SettingsFolder(str(tmp_path)).write("a-1", b"{}")
+    SettingsFolder(str(tmp_path), "0123abcd").write("a-1", b"{}")
 
-    file = tmp_path / "nni-agents" / "a-1" / "settings.json"
+    file = tmp_path / "nni-agents-0123abcd" / "a-1" / "settings.json"
     assert file.read_bytes() == b"{}"
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_last_removed_folder_leaves_nothing(tmp_path: Path) -> None:
-    folder = SettingsFolder(str(tmp_path))
+    folder = SettingsFolder(str(tmp_path), "0123abcd")
     folder.write("a-1", b"{}")
     folder.write("a-2", b"{}")
 
@@ -26,9 +29,18 @@ def test_last_removed_folder_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_mount_that_is_missing_is_a_problem(tmp_path: Path) -> None:
-    assert SettingsFolder(str(tmp_path)).problem() == ""
-    assert "must be a folder" in SettingsFolder(str(tmp_path / "nas")).problem()
+    assert SettingsFolder(str(tmp_path), "0123abcd").problem() == ""
+    assert "must be a folder" in SettingsFolder(str(tmp_path / "nas"), "0123abcd").problem()
+
+
+def test_nothing_is_written_where_the_nas_is_not_mounted(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError, match="settings of agents cannot be written"):
+        SettingsFolder(str(tmp_path / "nas"), "0123abcd").write("a-1", b"{}")
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_containers_find_the_settings_below_their_mount() -> None:
-    assert path_in_container("/root/data/", "a-1") == "/root/data/nni-agents/a-1/settings.json"
+    path = path_in_container("/root/data/", "0123abcd", "a-1")
+
+    assert path == "/root/data/nni-agents-0123abcd/a-1/settings.json"
