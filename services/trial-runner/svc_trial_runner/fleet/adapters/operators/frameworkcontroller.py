@@ -9,7 +9,7 @@ in task 0 of its first role.
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from shlex import join
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
@@ -23,11 +23,7 @@ from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     object_metadata,
     role_template,
 )
-from svc_trial_runner.fleet.adapters.kubernetes.options import (
-    MARGIN_S,
-    KubernetesOptions,
-    parsed_problems,
-)
+from svc_trial_runner.fleet.adapters.kubernetes.options import MARGIN_S, KubernetesOptions
 from svc_trial_runner.fleet.adapters.kubernetes.workloads import (
     FAILED,
     Workload,
@@ -39,8 +35,10 @@ from svc_trial_runner.fleet.adapters.operators.sections import (
     base_options,
     base_problems,
     parse_role,
+    pod_problems,
     role_options,
     role_problems,
+    whole_number,
 )
 from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, PlatformProblem
 from svc_trial_runner.fleet.ports import AdapterContext, PlatformAdapter
@@ -100,12 +98,13 @@ class FrameworkWorkload(Workload):
         template = section.get("framework")
         self._template = template if isinstance(template, Mapping) else None
         self._base = base_options(self._section)
-        self.options = role_options(self._base, self._roles[0] if self._roles else _AGENT_ROLE)
+        self._first = self._roles[0] if self._roles else _AGENT_ROLE
+        self.options = role_options(self._base, self._first)
 
     def problems(self) -> list[PlatformProblem]:
         """Return which rules the section breaks; see `Workload`."""
         problems = [*base_problems(self._section), *self._own_problems()]
-        return problems or parsed_problems(self.options)
+        return problems or pod_problems(self.options, self._first)
 
     def _own_problems(self) -> Iterator[PlatformProblem]:
         if self._template is not None:
@@ -170,7 +169,7 @@ class FrameworkWorkload(Workload):
         pool_labels: Mapping[str, str],
         version: str,
     ) -> Iterator[dict[str, Any]]:
-        first = self._roles[0] if self._roles else _AGENT_ROLE
+        first = self._first
         if self.options.reuse_mode:
             yield _task_role(_role_name(first, 0), 1, {}, agent, self.options)
             return
@@ -248,8 +247,16 @@ def _policy(given: Mapping[str, Any]) -> dict[str, int]:
     policy = given.get("frameworkAttemptCompletionPolicy")
     if not isinstance(policy, Mapping):
         return {}
-    found = {name: policy.get(name, policy.get(_OTHER_SPELLING.get(name, ""))) for name in _LIMITS}
-    return {name: int(value) for name, value in found.items() if isinstance(value, int | float)}
+    given_counts = {
+        name: policy.get(name, policy.get(_OTHER_SPELLING.get(name, ""))) for name in _LIMITS
+    }
+    found = {name: _limit(value) for name, value in given_counts.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _limit(value: object) -> int | None:
+    """Return a number of tasks, or -1; None: it is neither."""
+    return -1 if value == -1 else whole_number(value)
 
 
 def _share_template(template: dict[str, Any], container: str, command: str) -> None:
@@ -294,18 +301,37 @@ def _command_of(pod: Mapping[str, Any]) -> str:
 
 
 def _template_problems(template: Mapping[str, Any]) -> Iterator[PlatformProblem]:
-    spec = template.get("spec")
-    roles = _mappings(spec.get("taskRoles")) if isinstance(spec, Mapping) else ()
-    if template.get("kind") not in {None, "Framework"}:
+    if template.get("kind") not in (None, "Framework"):
         yield PlatformProblem("configPath", "must be a Framework", repr(template["kind"])[:80])
-    if not roles:
-        yield PlatformProblem("configPath", "must have spec.taskRoles")
+    roles = _inner(template, "spec", "taskRoles")
+    if not _are_mappings(roles):
+        yield PlatformProblem("configPath", "must have spec.taskRoles, a list of mappings")
+        return
     for index, role in enumerate(roles):
-        pod = (role.get("task") or {}).get("pod") if isinstance(role.get("task"), Mapping) else None
-        containers = ((pod or {}).get("spec") or {}).get("containers")
-        if not isinstance(pod, Mapping) or not _mappings(containers):
-            place = f"spec.taskRoles[{index}].task.pod.spec.containers"
-            yield PlatformProblem("configPath", f"must have {place}")
+        place = f"spec.taskRoles[{index}]"
+        pod = f"{place}.task.pod.spec"
+        if not _are_mappings(_inner(role, "task", "pod", "spec", "containers")):
+            rule = f"must have {pod}.containers, a list of mappings"
+            yield PlatformProblem("configPath", rule)
+        elif not isinstance(_inner(role, "task", "pod", "spec", "initContainers"), list | None):
+            yield PlatformProblem("configPath", f"must have {pod}.initContainers as a list")
+        number = role.get("taskNumber")
+        if number is not None and not whole_number(number):
+            rule = f"must have {place}.taskNumber as a whole number of at least 1"
+            yield PlatformProblem("configPath", rule, repr(number)[:80])
+
+
+def _inner(value: object, *names: str) -> object:
+    """Return what mappings have at a path of names; None: nothing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _are_mappings(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(one, Mapping) for one in value)
 
 
 def _mappings(value: object) -> Sequence[Mapping[str, Any]]:

@@ -17,7 +17,6 @@ from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     object_metadata,
     role_template,
 )
-from svc_trial_runner.fleet.adapters.kubernetes.options import parsed_problems
 from svc_trial_runner.fleet.adapters.kubernetes.workloads import (
     SUCCEEDED,
     Workload,
@@ -30,6 +29,7 @@ from svc_trial_runner.fleet.adapters.operators.sections import (
     base_options,
     base_problems,
     parse_role,
+    pod_problems,
     role_options,
     role_problems,
 )
@@ -88,7 +88,7 @@ class KubeflowWorkload(Workload):
     def problems(self) -> list[PlatformProblem]:
         """Return which rules the section breaks; see `Workload`."""
         problems = [*base_problems(self._section), *self._own_problems()]
-        return problems or parsed_problems(self.options)
+        return problems or pod_problems(self.options, self._chief)
 
     def _own_problems(self) -> Iterator[PlatformProblem]:
         section = self._section

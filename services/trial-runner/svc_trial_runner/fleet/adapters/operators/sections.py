@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
     KubernetesOptions,
     option_problems,
     parse_options,
+    parsed_problems,
 )
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
 
@@ -20,7 +21,9 @@ ROLE_OPTIONS: Final = ("image", "cpus", "memory", "gpus")
 """Options of `kubernetes` that the roles of operators have instead."""
 _PREDECESSOR: Final = re.compile(r"(docker\.io/)?msranni/nni(:|@|\Z)")
 """Image of NNI 3.0 and earlier, which has another agent."""
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]b)?\Z", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]b)?\Z", re.IGNORECASE)
+_MOST: Final = 1e15
+"""Larger numbers are mistakes."""
 _MEBIBYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 1024}
 
 
@@ -48,16 +51,16 @@ def parse_role(field: str, given: Mapping[str, Any], count_field: str = "replica
         given: its fields.
         count_field: name of the field with the number of pods.
     """
-    gpus = given.get("gpuNumber")
+    cpus = _amount(given.get("cpuNumber"))
     return PodRole(
         field=field,
         name=_text(given.get("name")) or field,
         count=_count(given.get(count_field)) or 1,
         command=_text(given.get("command")),
         image=_text(given.get("dockerImage")),
-        cpus=_amount(given.get("cpuNumber")),
+        cpus="" if cpus == "0" else cpus,
         memory=_memory(given.get("memorySize")),
-        gpus=int(gpus) if isinstance(gpus, int | float) and not isinstance(gpus, bool) else None,
+        gpus=whole_number(given.get("gpuNumber")),
     )
 
 
@@ -73,11 +76,13 @@ def role_problems(
     if size is not None and not _memory(size):
         rule = "must be megabytes, or a number followed by kb, mb, gb or tb, such as 8gb"
         yield PlatformProblem(f"{field}.memorySize", rule, repr(size)[:80])
-    for name in ("cpuNumber", "gpuNumber"):
-        value = given.get(name)
-        if value is not None and not _amount(value):
-            rule = "must be a number of at least 0"
-            yield PlatformProblem(f"{field}.{name}", rule, repr(value)[:80])
+    cpus, gpus = given.get("cpuNumber"), given.get("gpuNumber")
+    if cpus is not None and not _amount(cpus):
+        rule = "must be a number of at least 0"
+        yield PlatformProblem(f"{field}.cpuNumber", rule, repr(cpus)[:80])
+    if gpus is not None and whole_number(gpus) is None:
+        rule = "must be a whole number of at least 0"
+        yield PlatformProblem(f"{field}.gpuNumber", rule, repr(gpus)[:80])
     if _PREDECESSOR.match(_text(given.get("dockerImage"))):
         yield image_problem(f"{field}.dockerImage", str(given["dockerImage"]))
 
@@ -103,6 +108,16 @@ def role_options(base: KubernetesOptions, role: PodRole) -> KubernetesOptions:
         memory=role.memory,
         gpus=role.gpus,
     )
+
+
+def pod_problems(options: KubernetesOptions, role: PodRole) -> list[PlatformProblem]:
+    """Return which rules the options of a role's pods break, by the names of the role's fields."""
+    names = {
+        "image": f"{role.field}.dockerImage",
+        "cpus": f"{role.field}.cpuNumber",
+        "memory": f"{role.field}.memorySize",
+    }
+    return [replace(one, field=names.get(one.field, one.field)) for one in parsed_problems(options)]
 
 
 def base_options(section: Mapping[str, object]) -> KubernetesOptions:
@@ -181,16 +196,23 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return int(value) if value >= 1 and value == int(value) else 0
+    return whole_number(value) or 0
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number of at least 0; None: it is none."""
+    return int(value) if _is_amount(value) and value == int(value) else None
 
 
 def _amount(value: object) -> str:
     """Return a number as a quantity of Kubernetes; empty: it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        return ""
-    return f"{value:g}"
+    return f"{value:g}" if _is_amount(value) else ""
+
+
+def _is_amount(value: object) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= _MOST  # NaN is not, either
 
 
 def _memory(value: object) -> str:

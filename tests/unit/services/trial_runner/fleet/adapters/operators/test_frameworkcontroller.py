@@ -144,6 +144,10 @@ def test_service_account_is_that_of_the_pods() -> None:
     assert role["task"]["pod"]["spec"]["serviceAccountName"] == "controller"
 
 
+def with_pod(spec: dict[str, Any], **role: Any) -> dict[str, Any]:
+    return {"spec": {"taskRoles": [{**role, "task": {"pod": {"spec": spec}}}]}}
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -154,6 +158,12 @@ def test_service_account_is_that_of_the_pods() -> None:
         ({"framework": {"spec": {}}}, "configPath"),
         ({"framework": {**TEMPLATE, "kind": "Job"}}, "configPath"),
         ({"framework": {"spec": {"taskRoles": [{"name": "a"}]}}}, "configPath"),
+        ({"framework": {"spec": {"taskRoles": ["a"]}}}, "configPath"),
+        ({"framework": {"spec": {"taskRoles": [{"task": {"pod": "a"}}]}}}, "configPath"),
+        ({"framework": with_pod({"containers": ["a"]})}, "configPath"),
+        ({"framework": with_pod({"containers": [{}], "initContainers": 1})}, "configPath"),
+        ({"framework": with_pod({"containers": [{}]}, taskNumber="two")}, "configPath"),
+        ({"taskRoles": [{**WORKER, "dockerImage": "Not An Image"}]}, "taskRoles[0].dockerImage"),
     ],
 )
 def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:

@@ -115,7 +115,7 @@ def test_queue_of_kueue_starts_the_job() -> None:
         ({"ps": {"command": " "}, "reuseMode": False}, "ps.command"),
         ({"podTemplate": {"spec": {"containers": [{"name": "tensorflow", "args": ["a"]}]}}},
          "podTemplate.spec.containers[0]"),
-        ({"worker": {"dockerImage": "Not An Image"}}, "image"),
+        ({"worker": {"dockerImage": "Not An Image"}}, "worker.dockerImage"),
     ],
 )  # fmt: skip
 def test_broken_rule_is_named(changes: dict[str, Any], field: str) -> None:

@@ -40,6 +40,11 @@ def test_numbers_of_a_message_are_floats() -> None:
         ({"memorySize": True}, "worker.memorySize"),
         ({"cpuNumber": -1}, "worker.cpuNumber"),
         ({"gpuNumber": "one"}, "worker.gpuNumber"),
+        ({"gpuNumber": 0.5}, "worker.gpuNumber"),
+        ({"gpuNumber": float("inf")}, "worker.gpuNumber"),
+        ({"cpuNumber": float("nan")}, "worker.cpuNumber"),
+        ({"replicas": float("inf")}, "worker.replicas"),
+        ({"memorySize": f"{10**400}tb"}, "worker.memorySize"),
         ({"dockerImage": "msranni/nni:latest"}, "worker.dockerImage"),
     ],
 )
@@ -47,6 +52,12 @@ def test_broken_field_of_a_role_is_named(given: dict[str, Any], field: str) -> N
     (problem,) = role_problems("worker", given)
 
     assert problem.field == field
+    assert parse_role("worker", given).field == "worker"
+
+
+def test_no_processor_is_as_if_none_was_given() -> None:
+    assert list(role_problems("worker", {"cpuNumber": 0})) == []
+    assert parse_role("worker", {"cpuNumber": 0}).cpus == ""
 
 
 def test_pods_of_a_role_have_its_image_and_resources() -> None:
