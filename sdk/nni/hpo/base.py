@@ -168,7 +168,7 @@ class Tuner(ABC):
         """
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Process results that were measured elsewhere.
+        """Process results measured elsewhere; the default ignores them with a warning.
 
         Args:
             data: samples `{"parameter": ..., "value": ...}`; a tuner may define another form.

@@ -11,7 +11,7 @@ OptimizeMode: TypeAlias = Literal["maximize", "minimize"]
 
 
 def checked_optimize_mode(mode: str) -> OptimizeMode:
-    """Return `mode` as an `OptimizeMode`.
+    """Return the mode; raise ValueError unless it is `maximize` or `minimize`.
 
     Raises:
         ValueError: the mode is neither `maximize` nor `minimize`.
@@ -87,7 +87,7 @@ class Objectives:
         return numbers if len(numbers) == len(self.items) else None
 
     def losses(self, value: JsonValue) -> tuple[float, ...] | None:
-        """Return one loss per objective of a report, to be minimised.
+        """Return a report's loss per objective, to be minimised; None if one is missing.
 
         Args:
             value: the report: a number for the metric `default`, or a dict by metric.
@@ -100,7 +100,7 @@ class Objectives:
         return known if len(known) == len(losses) else None
 
     def excess(self, value: JsonValue) -> float:
-        """Return the sum of a report's violations of the limits.
+        """Return the sum of a report's violations of the limits; infinite if one is missing.
 
         Args:
             value: the report: a number for the metric `default`, or a dict by metric.
@@ -194,7 +194,7 @@ _NUMERIC: Final = (float, int, SupportsFloat)
 
 
 def scalar_metric(value: object) -> float | None:
-    """Return the metric of a report as a finite float.
+    """Return the metric of a report as a finite float; None if it is not one.
 
     Args:
         value: a number, or a dict whose `default` is one.

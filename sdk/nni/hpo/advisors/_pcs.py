@@ -86,7 +86,7 @@ def read_pcs(path: Path) -> PcsFile:
 
 
 def parse_pcs(text: str, origin: str = "<text>") -> PcsFile:
-    """Return the content of a text; `origin` names it in errors.
+    """Parse a text in PCS format; `origin` names it in the PcsError of a wrong line.
 
     Raises:
         PcsError: a line is wrong.

@@ -62,7 +62,7 @@ class PcsProposals:
         return cls(read_pcs(path), str(path))
 
     def draw(self, rng: Random) -> dict[str, JsonValue]:
-        """Return a draw from the prior."""
+        """Return the first allowed draw from the prior; raise PcsError if none of many is."""
         for _ in range(_DRAWS):
             every: dict[str, Value] = {
                 p.name: rng.choice(p.options) if p.options else value_at(p, rng.random())

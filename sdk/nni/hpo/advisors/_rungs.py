@@ -95,7 +95,7 @@ class Rung:
         return None
 
     def goes_on(self, name: int) -> bool:
-        """Return whether a configuration is among the best `1 / eta` of this rung so far."""
+        """Return whether a configuration is in the best `1 / eta` so far; True below `eta`."""
         places = int(len(self._names) / self._eta + _GUARD)
         if places == 0:
             return True  # too few to compare with

@@ -76,7 +76,7 @@ class TunerSearcher:
         return answer.parameters[0][1] if answer.parameters else None
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Record the loss of a configuration at a budget; infinite without a result."""
+        """Record a finite loss; switch the tuner to a larger budget once it has enough results."""
         if not math.isfinite(loss):
             return
         sample = {"parameter": configuration, "value": loss}

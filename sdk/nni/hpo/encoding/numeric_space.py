@@ -26,7 +26,7 @@ def _is_finite(number: float) -> bool:
 
 
 def numeric_space(search_space: object, algorithm: str, types: tuple[str, ...]) -> Space:
-    """Return a flat space of numbers.
+    """Parse a flat space of numbers; raise ValueError for nested spaces or other options.
 
     Raises:
         ValueError: it is malformed, of another type, nested, or an option is no finite number.

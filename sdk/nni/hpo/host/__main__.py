@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def kill_with_parent(parent_pid: int) -> bool:
-    """Request SIGKILL from the kernel when the parent of this process ends.
+    """Request SIGKILL at the parent's end; return False if the parent has ended already.
 
     Args:
         parent_pid: process id of the parent.

@@ -68,7 +68,7 @@ class CheckpointFile:
         return self._path is not None
 
     def load(self, log_end: list[int] | None = None) -> tuple[list[int], dict[str, Any]] | None:
-        """Return position and state of the checkpoint; None if none fits.
+        """Return position and state of a fitting checkpoint, or None; discard one beyond the log.
 
         Args:
             log_end: position of the last event of the log; a checkpoint beyond it is discarded.

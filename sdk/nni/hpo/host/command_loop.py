@@ -125,7 +125,7 @@ class CommandLoop:
         """True until the log was seen up to the restored checkpoint, and agrees with it."""
 
     def run(self) -> None:
-        """Handle commands until there are no more."""
+        """Handle commands until the pipe is closed or the algorithm is not usable any more."""
         for command in self._pipe.commands():
             if not self.handle(command):
                 return
@@ -249,7 +249,7 @@ class CommandLoop:
         self._due.taken(began_s)
 
     def _generate(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> bool:
-        """Answer a request for parameters; return whether the algorithm is still usable."""
+        """Generate parameters, and send them unless replayed; return False if that raised."""
         try:
             past = self._position <= self._restored
             make = algorithm.repeat if past else algorithm.generate

@@ -126,7 +126,7 @@ class MetricAssessor(Assessor):
         self._metric = metric
 
     def assess_trial(self, trial_job_id: str, trial_history: list[Any]) -> AssessResult:
-        """Decide whether one running trial continues."""
+        """Return the wrapped assessor's decision on the one metric of the trial's reports."""
         from nni.hpo.objectives import part_of
 
         history = [part_of(value, self._metric) for value in trial_history]
@@ -152,7 +152,7 @@ class ResumableMetricAssessor(MetricAssessor):
 
 
 def _with_mode(config: dict[str, Any], mode: Any, *, always: bool) -> dict[str, Any]:  # noqa: ANN401 - a mode, or a dict of modes
-    """Return a configuration with a mode in its arguments.
+    """Return a configuration with a mode; one that is given is replaced only with ``always``.
 
     Args:
         config: configuration of an algorithm. A custom class gets a mode only if it has one.
@@ -214,7 +214,7 @@ _NUMPY_SEEDS: Final = 2**32
 def build(
     kind: Literal["tuner", "assessor", "advisor"], config: dict[str, Any], seed: int | None
 ) -> Any:  # noqa: ANN401 - a tuner, assessor or advisor
-    """Construct one algorithm.
+    """Construct an algorithm by its name, or a class of the user's own.
 
     Args:
         kind: kind of the algorithm.

@@ -84,7 +84,7 @@ class RandomForest:
 def grown_forest(
     points: Floats, targets: Floats, categories: Ints, trees: int, rng: np.random.Generator
 ) -> RandomForest:
-    """Return a forest for observations.
+    """Grow trees on bootstrap samples of the observations, and return the forest.
 
     Args:
         points: `(n, d)`; a categorical column holds codes 0, 1, ... .
@@ -101,7 +101,7 @@ def grown_forest(
 
 
 class _Grower:
-    """Grows one tree."""
+    """Builder of one regression tree that tries random columns first at each split."""
 
     def __init__(
         self, points: Floats, targets: Floats, categories: Ints, rng: np.random.Generator
@@ -152,7 +152,7 @@ class _Grower:
         )
 
     def _split(self, rows: Ints, targets: Floats) -> Split | None:
-        """Return the split that lowers the squared error most, None for a leaf."""
+        """Return the best split by random columns, else by the others; None for a leaf."""
         if len(rows) < _LEAST_SPLIT or targets.min() == targets.max():
             return None
         order = self._rng.permutation(self._points.shape[1])
@@ -207,7 +207,7 @@ def _category_ranks(codes: Floats, targets: Floats, count: int) -> Floats:
 
 
 def _best_cut(keys: Floats, targets: Floats) -> tuple[int, float, float] | None:
-    """Return the column of `(n, c)` keys to cut, and the keys on either side of the cut."""
+    """Return the column of `(n, c)` keys to cut and the keys on either side; None without a cut."""
     order = np.argsort(keys, axis=0, kind="stable")
     ordered = np.take_along_axis(keys, order, axis=0)
     sums = np.cumsum(targets[order], axis=0)

@@ -26,7 +26,7 @@ _RATE: Final = 0.5
 def negative_log_posterior(
     matrix: Floats, targets: Floats, penalty: float
 ) -> tuple[float, Floats] | None:
-    """Return the negative log posterior density of hyperparameters and its gradient.
+    """Return the negative log posterior and twice its gradient by the matrix; None if singular.
 
     Args:
         matrix: `(n, n)`, the correlations that follow from the hyperparameters, with their noise.

@@ -69,7 +69,7 @@ class HyperparameterFit(Protocol):
 
 
 class GPModel:
-    """Hyperparameters, and how many results they were fitted to.
+    """Gaussian process whose hyperparameters are fitted again as results come in.
 
     Args:
         kernel: of the process.

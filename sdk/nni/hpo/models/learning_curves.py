@@ -107,7 +107,7 @@ class LearningCurves:
 
 
 def estimated_final(shown: float, values: Floats, finals: Floats) -> float:
-    """Return the estimated final loss of a stopped trial.
+    """Return a stopped trial's final loss by quantiles of completed ones, at least their median.
 
     Args:
         shown: its loss at its last step; infinite if it had none.

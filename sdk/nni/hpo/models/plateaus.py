@@ -100,7 +100,7 @@ class PlateauModel:
     def update(
         self, vectors: Sequence[Floats], losses: Sequence[float], running: Sequence[Floats]
     ) -> KnownPlateaus | None:
-        """Return the plateaus of all results; None if there are none.
+        """Return the plateaus of the latest results and running trials; None if there are none.
 
         Args:
             vectors: `(d,)` each, of all results in their order.

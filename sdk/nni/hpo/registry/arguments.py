@@ -281,7 +281,7 @@ class DeclaredArguments(ClassArgsValidator):
         return hash(self.algorithm)
 
     def validate_class_args(self, **kwargs: object) -> None:
-        """See the base.
+        """Raise ValueError unless the arguments in a configuration keep all declared rules.
 
         Raises:
             ValueError: an argument is unknown, missing or out of its range.

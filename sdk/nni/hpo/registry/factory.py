@@ -361,7 +361,7 @@ def create_custom(
 def custom_class(
     kind: Kind, class_name: str, code_directory: str | Path | None = None
 ) -> type[Algorithm]:
-    """Return the user's own class, imported; arguments as `create_custom`.
+    """Import and return a class of the user's own; its code directory stays on `sys.path`.
 
     Raises:
         ValueError: `class_name` is not qualified, or its module has no such class.

@@ -64,7 +64,7 @@ def register(meta: object) -> AlgorithmEntry:
 
 
 def unregister(name: str) -> None:
-    """Remove a registration.
+    """Remove a registration of the user; raise ValueError for a built-in or unknown name.
 
     Raises:
         ValueError: it is one of NNI's, or none is registered under this name.

@@ -83,7 +83,7 @@ class AdvisorSearch:
             self._check()
 
     def ask(self) -> StudyTrial:
-        """Return the next trial to evaluate.
+        """Return the next trial; raise NoMoreTrialError at the end, or before awaited results.
 
         Raises:
             NoMoreTrialError: the advisor has none left, or none before results of open trials, or a

@@ -389,7 +389,7 @@ class DefineByRunStudy(ResultTable):
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
     ) -> None:
-        """Report the result of a trial.
+        """Report the result of an open trial; None for one that failed, or was `stopped` early.
 
         Args:
             trial: trial of `ask`, or its id.
@@ -538,7 +538,7 @@ class DefineByRunStudy(ResultTable):
 
 
 def _checked(name: str, values: SuggestedRange, value: Any) -> Any:  # noqa: ANN401 - a value of any type
-    """Return a given value of a hyperparameter.
+    """Return a given value as its range decodes it; raise ValueError outside the range.
 
     Raises:
         ValueError: its range does not have it.

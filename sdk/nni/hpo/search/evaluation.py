@@ -131,7 +131,7 @@ class AssessorStopper:
         self._lock = Lock()
 
     def should_stop(self, trial_id: int, history: list[JsonValue]) -> bool:
-        """Return whether to stop a trial, given its reports, oldest first."""
+        """Return the assessor's decision to stop a trial; False without one, or if it raises."""
         if self._assessor is None:
             return False
         with self._lock:
@@ -331,7 +331,7 @@ class EvaluationLoop:
         self._asked = 0
 
     def run_here(self) -> list[TrialRecord]:
-        """Run trials in the calling thread and return their records."""
+        """Run trials in the calling thread; return their records, after Ctrl-C those so far."""
         records: list[TrialRecord] = []
         try:
             while (trial := self._next()) is not None:
@@ -341,7 +341,7 @@ class EvaluationLoop:
         return records
 
     def run_threads(self, concurrency: int) -> list[TrialRecord]:
-        """Run trials in ``concurrency`` threads and return their records."""
+        """Run trials in ``concurrency`` threads; return the records, after Ctrl-C those so far."""
         records: list[TrialRecord] = []
         running: set[Future[TrialRecord]] = set()
         with ThreadPoolExecutor(concurrency, "nni-optimize") as pool:

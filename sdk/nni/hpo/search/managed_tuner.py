@@ -233,7 +233,7 @@ class ManagedTuner(Tuner):
                 self._import_results([result])
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Close an open trial; tell the tuner of its own ones, and if others fail.
+        """Close an open trial; report its end to the tuner, a failed foreign one as a sample.
 
         Args:
             parameter_id: of the trial.

@@ -91,7 +91,7 @@ class OptimizeResult:
         return data_frame(map(_row, self.trials))
 
     def _repr_html_(self) -> str:
-        """Return the best and the latest trials, for notebooks."""
+        """Return an HTML table of the best and the latest trials, for notebooks."""
         return html_table(
             [_row(record) for record in self.trials], {record.id for record in self.pareto_front}
         )

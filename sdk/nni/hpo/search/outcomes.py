@@ -61,7 +61,7 @@ class StudyTrial:
 
 
 def checked_attribute(key: str, value: JsonValue) -> JsonValue:
-    """Return a value that a user attaches to a trial or study.
+    """Return the value of a user attribute; raise TypeError unless JSON can hold it.
 
     Raises:
         TypeError: the value cannot be written as JSON.
@@ -133,7 +133,7 @@ class Outcomes:
         """All trials with a result, and the result."""
 
     def add(self, trial: StudyTrial, value: JsonValue) -> None:
-        """Add the result of a trial, which is checked to be numeric."""
+        """Add a numeric result; a feasible one that is better becomes the incumbent."""
         self.results.append((trial, value))
         losses = self._objectives.losses(value)
         feasible = losses is not None and self._objectives.excess(value) == 0

@@ -189,7 +189,7 @@ class Study(ResultTable):
         stopped: bool = False,
         intermediate: Sequence[JsonValue] = (),
     ) -> None:
-        """Report the result of a trial.
+        """Report the result of an open trial; None for one that failed, or was `stopped` early.
 
         Args:
             trial: trial of `ask`, or its id.

@@ -66,7 +66,7 @@ class ContinuousRange:
         return min(max(float(code), self.low), self.high)
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return the value as a float; raise ValueError outside the range."""
         if not _is_number(value) or not self.low <= value <= self.high:
             raise _outside(value, self)
         return float(value)
@@ -98,14 +98,14 @@ class SteppedRange:
         return {"_type": "choice", "_value": [self.decode(code) for code in range(self.count)]}
 
     def decode(self, code: Any) -> float:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return the number at a step, counted from `low`."""
         if self.integral:
             return int(self.low) + int(code) * int(self.step)
         # In decimals: 0.1 + 2 * 0.1 is 0.3.
         return float(Decimal(repr(self.low)) + int(code) * Decimal(repr(self.step)))
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return the step at which a value stands; raise ValueError if it is at none."""
         if not _is_number(value) or not math.isfinite(value):
             raise _outside(value, self)
         code = round((value - self.low) / self.step) if self.step else 0
@@ -143,7 +143,7 @@ class LogIntegerRange:
         return min(max(round(float(code)), self.low), self.high)
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - see SuggestedRange
-        """See `SuggestedRange`."""
+        """Return an integer as a float; raise ValueError outside the range."""
         if not _is_number(value) or not self.low <= value <= self.high or value != int(value):
             raise _outside(value, self)
         return float(value)
@@ -174,7 +174,7 @@ class Options:
         return self.values[int(code)]
 
     def encode(self, value: Any) -> JsonValue:  # noqa: ANN401 - an option
-        """See `SuggestedRange`."""
+        """Return the position of the option of equal type and value; raise ValueError if none."""
         for code, option in enumerate(self.values):
             if type(option) is type(value) and option == value:
                 return code

@@ -54,7 +54,7 @@ class ResultTable(ABC):
         ]
 
     def _repr_html_(self) -> str:
-        """Return the best and the latest trials, for notebooks."""
+        """Return an HTML table of the best and the latest trials, for notebooks."""
         return html_table(self._rows(), {point.trial.id for point in self.pareto_front})
 
 
@@ -85,7 +85,7 @@ def data_frame(rows: Iterable[Row]) -> Any:  # noqa: ANN401 - of pandas
 
 
 def html_table(rows: Sequence[Row], best: Collection[object]) -> str:
-    """Return a table of the best trials and the latest others, newest first.
+    """Return an HTML table of the best trials, then the latest others, up to a number of rows.
 
     Args:
         rows: all trials.

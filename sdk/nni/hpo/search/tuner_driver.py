@@ -197,7 +197,7 @@ class TunerDriver:
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return space, states, configurations and histories as JSON; None if incomplete."""
+        """Return space, states, configurations and histories as JSON; None if a part has none."""
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         if self._has_deferred or not all(map(_is_resumable, parts.values())):
             return None
@@ -214,7 +214,7 @@ class TunerDriver:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a snapshot of an algorithm with the same arguments and search space."""
+        """Restore a snapshot of an equal algorithm, and send its advised stops again."""
         if state["search_space"] != self._search_space:
             self.initialize(state["search_space"])
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}

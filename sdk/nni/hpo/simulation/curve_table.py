@@ -42,7 +42,7 @@ class GridAxis:
     """Measured values; numbers in ascending order."""
 
     def index(self, value: object) -> int:
-        """Return the index of the measured value nearest to a value.
+        """Return the index of the nearest measured number, or of the equal option of a choice.
 
         Raises:
             ValueError: the value is none of the options, or no number.

@@ -90,14 +90,14 @@ class ExpressionConstraint:
         return frozenset(reference.keys[0] for reference in self.references)
 
     def holds(self, configuration: JsonValue) -> bool:
-        """Return whether the expression is true; False where it cannot be evaluated."""
+        """Return whether the expression is true or names an inactive parameter; False on errors."""
         try:
             return self.judge(configuration)
         except (ExpressionError, ArithmeticError):
             return False
 
     def judge(self, configuration: JsonValue) -> bool:
-        """Return whether a configuration is feasible.
+        """Return the same as `holds`, but raise ExpressionError for operands of a wrong type.
 
         Raises:
             ExpressionError: an operand has a wrong type.

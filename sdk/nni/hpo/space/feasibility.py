@@ -54,7 +54,7 @@ def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
 
 
 def read_parameters(search_space: JsonValue) -> Space:
-    """Return the parsed space of a tuner's configurations.
+    """Parse a space; raise ValueError for a list of configurations under `combine_params`.
 
     A choice of dicts under another key than `combine_params` is a parameter, except for
     `BatchTuner`.

@@ -124,7 +124,7 @@ class _StepAxis:
 
 
 class _ChoiceAxis:
-    """An option listed twice has one place; a branch has as many as its own combinations."""
+    """Axis of a choice: equal options have one place, a branch one for each combination in it."""
 
     def __init__(self, domain: ChoiceDomain, level: int) -> None:
         self._domain = domain

@@ -175,7 +175,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
                 self._learn_report(sample.parameter, sample.value)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
-        """Learn the estimated losses of earlier trials that were stopped."""
+        """Record curves of completed trials, and learn the estimated losses of stopped ones."""
         for curve in curves:
             losses = self._intermediate_losses(curve["intermediate"])
             if curve["value"] is None:

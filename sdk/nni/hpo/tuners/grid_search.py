@@ -90,7 +90,7 @@ class GridSearchTuner(Tuner):
         """See the base; ignored."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Skip the imported configurations."""
+        """Mark imported configurations to be skipped; warn of those outside the grid."""
         imported = [sample.parameter for sample in samples(data)]
         marked = self._mark(imported)
         self._elsewhere += imported

@@ -175,7 +175,7 @@ class SMACTuner(ModelBasedTuner[float]):
     def _local_search(
         self, starts: Floats, value_of: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats]:
-        """Move from each start to better neighbours until there is none.
+        """Climb from each start to better neighbours; return all vectors visited and their values.
 
         Returns:
             All vectors visited `(m, d)` and their values `(m,)`.

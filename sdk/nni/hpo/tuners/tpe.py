@@ -238,7 +238,7 @@ class TPETuner(Tuner):
                 self._learn(sample.parameter, outcome)
 
     def import_curves(self, curves: list[dict[str, JsonValue]]) -> None:
-        """Learn the estimated losses of earlier trials that were stopped."""
+        """Record curves of completed trials, and learn the estimated losses of stopped ones."""
         for curve in curves:
             losses = self._intermediate_losses(curve["intermediate"])
             outcome = self._outcome(curve["value"])
@@ -413,7 +413,7 @@ class TPETuner(Tuner):
         self._extent.add(outcome)
 
     def _pending(self) -> dict[int, Pending]:
-        """Return the running trials by level."""
+        """Return the running trials by level, with the made-up outcome of the liar if it is on."""
         rows: dict[int, list[Row]] = {}
         for trial in self._running.values():
             for row in trial.rows:

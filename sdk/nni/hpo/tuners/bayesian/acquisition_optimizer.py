@@ -66,7 +66,7 @@ class LossAcquisition:
         return values
 
     def value_and_gradient(self, features: Floats) -> tuple[float, Floats]:
-        """Return the acquisition at one point and its gradient, by the chain rule."""
+        """Return the acquisition at one point and its gradient; plateaus are not regarded."""
         mean, deviation, mean_gradient, deviation_gradient = self.posterior.predict_with_gradient(
             features
         )

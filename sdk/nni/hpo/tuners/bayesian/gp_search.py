@@ -64,7 +64,7 @@ the same basin."""
 
 
 class GPSearch(ModelBasedTuner[float]):
-    """Minimises one loss with a Gaussian process, and perhaps TPE beside it.
+    """Search that minimises one loss with a Gaussian process, and perhaps TPE beside it.
 
     Args:
         algorithm: name of the tuner, for messages.
@@ -165,7 +165,7 @@ class GPSearch(ModelBasedTuner[float]):
             self._region.record(size, improved=gain > 0)
 
     def trial_end(self, parameter_id: int, success: bool, **kwargs: object) -> None:  # noqa: FBT001 - documented signature
-        """Process the end of a trial; a stopped one has improved nothing."""
+        """Process the end of a trial; adapt the trust region if an estimated loss was learnt."""
         best, count = min(self._losses, default=np.inf), len(self._losses)
         super().trial_end(parameter_id, success, **kwargs)
         self._adapt(parameter_id, best, count)

@@ -52,7 +52,7 @@ class InitialDesign(Protocol):
 
 
 class RandomDesign:
-    """Draws of the prior.
+    """Initial design of draws from the prior.
 
     Args:
         size: number of results, >= 1.

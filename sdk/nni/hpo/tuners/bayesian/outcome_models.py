@@ -204,7 +204,7 @@ class OutcomeModels:
 
 
 def limit_targets(excess: Floats) -> tuple[Floats, float | None]:
-    """Return the targets of an outcome with a limit, and the limit on their scale.
+    """Return the targets of a limited outcome, and the limit on their scale; None if all equal.
 
     Distances beyond a limit are logarithmic. Outcomes of which only is known that they keep the
     limit are 0, and count as well within.

@@ -22,7 +22,7 @@ _GREATEST: Final = 1e300
 
 
 class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
-    """Minimises several losses, or one within limits; in spaces of any types.
+    """Search that minimises several losses, or one within limits, in spaces of any types.
 
     A result is a tuple: the losses, then by how much each limit is exceeded.
 

@@ -24,7 +24,7 @@ class GPSettings:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """How many candidates, ascents and evaluations one acquisition maximisation may use."""
+    """Limits on the candidates, ascents and evaluations of one acquisition maximisation."""
 
     samples: int
     """Candidates that are evaluated; >= 1."""
@@ -35,7 +35,7 @@ class SearchBudget:
 
 
 def search_budget(count: int, seconds: float, most_samples: int, most_climbs: int) -> SearchBudget:
-    """Return the work for one ask with a model of `count` results.
+    """Return the budget of one ask that fits a time limit, with a model of `count` results.
 
     Args:
         count: >= 1.

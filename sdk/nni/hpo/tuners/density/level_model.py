@@ -184,7 +184,7 @@ class LevelModel:
         *,
         crowded: bool = False,
     ) -> Row:
-        """Return the row to try next.
+        """Return the candidate of greatest ratio of good to rest density, an allowed one if any.
 
         Args:
             rng: of all draws.

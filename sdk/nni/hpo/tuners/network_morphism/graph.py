@@ -63,7 +63,7 @@ class Graph:
         )
 
     def document(self) -> dict[str, JsonValue]:
-        """Return the graph in the documented form, as JSON."""
+        """Return the graph as documented JSON; one that was read returns its original document."""
         if self._source is not None:
             return deepcopy(self._source)
         made: dict[str, list[list[int]]] = {str(node): [] for node in range(len(self.shapes))}

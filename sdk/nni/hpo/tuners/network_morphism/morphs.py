@@ -120,7 +120,7 @@ def deeper(graph: Graph, node: int, kernel: int) -> Graph:
 
 
 def connected(graph: Graph, start: int, end: int, merge: str) -> Graph | None:
-    """Return the graph with a skip connection from a node to a later one.
+    """Return the graph with a skip connection to a later node; None if the sizes cannot match.
 
     Args:
         graph: the parent.
@@ -159,7 +159,7 @@ def connected(graph: Graph, start: int, end: int, merge: str) -> Graph | None:
 
 
 def wider(graph: Graph, index: int, width: int) -> Graph | None:
-    """Return the graph with a wider layer; layers that are added to its output get as wide.
+    """Return the graph with a wider layer, and its addends as wide; None if they cannot be.
 
     Args:
         graph: the parent.

@@ -129,7 +129,7 @@ class BayesianOptimizer:
         self._outlines.append(outline)
 
     def generate(self, taken: Collection[Architecture], rng: Random) -> tuple[int, Graph] | None:
-        """Return an architecture that is not taken, with the id of the model it comes from.
+        """Return an untaken architecture and its root model's id; None if none was found.
 
         Args:
             taken: architectures that were proposed before.
