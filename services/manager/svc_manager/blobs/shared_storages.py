@@ -3,9 +3,9 @@
 import asyncio
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -197,19 +197,10 @@ class SharedStorages:
             records.remove(experiment_id)
 
     def _record(self, experiment_id: str, mark: str) -> None:
-        """Store an experiment's mark in a local file, as proof that this manager wrote it.
-
-        Raises:
-            FailedPreconditionError: it cannot be written.
-        """
-        try:
-            with self._records() as records:
-                name = check_id("experiment_id", experiment_id)
-                records.replace_file(name, mark.encode(), mode=0o600)
-        except OSError as error:
-            raise FailedPreconditionError(
-                f"a file cannot be written in {self._folder}: {error.strerror}; free space there"
-            ) from error
+        """Store an experiment's mark in a local file, as proof that this manager wrote it."""
+        with self._records() as records:
+            name = check_id("experiment_id", experiment_id)
+            records.replace_file(name, mark.encode(), mode=0o600)
 
     def _recorded(self, experiment_id: str) -> bytes:
         """Return the mark of an experiment that this manager has written; empty: none."""
@@ -222,9 +213,24 @@ class SharedStorages:
         except FileNotFoundError:
             return b""
 
-    def _records(self) -> SafeFolder:
-        private_folder(self._folder)
-        return SafeFolder.open(self._folder / _RECORDS_FOLDER, create=True)
+    @contextmanager
+    def _records(self) -> Iterator[SafeFolder]:
+        """Open the folder of the marks that this manager has written.
+
+        Raises:
+            FailedPreconditionError: it, or a file of it, cannot be read or written.
+        """
+        try:
+            private_folder(self._folder)
+            with SafeFolder.open(self._folder / _RECORDS_FOLDER, create=True) as records:
+                yield records
+        except FileNotFoundError:
+            raise  # of a mark that was not written here
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"the folder {self._folder / _RECORDS_FOLDER} of the manager cannot be used: "
+                f"{error.strerror}; mend it or free space there, then try again"
+            ) from error
 
     async def _run(self, storage: SharedStorage, limit: timedelta, access: Callable[[], _T]) -> _T:
         """Run an access to a storage in a thread; return its result; raise after a time limit.

@@ -213,6 +213,21 @@ async def test_deletion_of_a_copy_keeps_the_folder_of_the_original(
     assert not list((place / "nni").iterdir())
 
 
+async def test_folder_of_marks_that_cannot_be_used_is_named(
+    storages: SharedStorages, place: Path, tmp_path: Path
+) -> None:
+    storage = await begun(storages, place)
+    (tmp_path / "file").write_text("")
+    broken = SharedStorages(tmp_path / "broken", {})
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "marks").symlink_to(tmp_path / "file")
+
+    with pytest.raises(FailedPreconditionError, match="marks of the manager cannot be used"):
+        await broken.remove("e1", storage)
+    with pytest.raises(FailedPreconditionError, match="marks of the manager cannot be used"):
+        await begun(broken, place)
+
+
 async def test_storage_that_was_never_marked_here_is_not_touched(
     storages: SharedStorages, place: Path
 ) -> None:
