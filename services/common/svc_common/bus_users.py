@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) -> None:
-    """Write the NATS configuration of all users, and a file with the password for each.
+    """Write the NATS configuration and a password file for each user; keep stored passwords.
 
     Args:
         folder: created if missing.

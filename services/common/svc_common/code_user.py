@@ -95,7 +95,7 @@ class CodeUser:
             _LIBC.setfsgid(group)
 
     def share(self, folder: Path | str, *, sticky: bool = False) -> None:
-        """Let user code write to a folder; files in it get the group of user code.
+        """Let a separate user of code write to a folder of this process's user, by its group.
 
         Args:
             folder: of the service's user.
@@ -146,7 +146,7 @@ class CodeUser:
 
 
 def _open_to_group(descriptor: int, uid: int) -> None:
-    """Open the content of a folder to its group; closes the descriptor."""
+    """Give the group access to a folder's content, up to limits; close the descriptor."""
     pending = [(descriptor, _names(descriptor))]
     entries = 0
     try:
@@ -167,7 +167,7 @@ def _open_to_group(descriptor: int, uid: int) -> None:
 
 
 def _open_entry(folder: int, name: str, uid: int) -> int | None:
-    """Open one entry to its group; return its descriptor if it is a folder."""
+    """Give the group access to the user's own entry; return a folder's descriptor, else None."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         is_folder = stat.S_ISDIR(found.st_mode)
@@ -207,7 +207,7 @@ def parse_ids(name: str, text: str) -> tuple[int, int]:
 
 
 def read_code_user() -> CodeUser:
-    """Return the account of user code that the entry point has chosen.
+    """Return the account of user code; keep rights from children and set the umask.
 
     The rights of this process are not inherited by its children from now on; to be called before
     threads are started.

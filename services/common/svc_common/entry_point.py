@@ -106,7 +106,7 @@ def _become(uid: int, gid: int, code_user: str) -> None:
 
 
 def _protect_folders() -> None:
-    """Keep user code from replacing what is in folders of the container that all may write to.
+    """Set the sticky bit on shared folders; let others enter NNI's folders, but not write.
 
     Kubernetes creates the volumes of a pod so.
     """

@@ -15,7 +15,7 @@ _HOST_BITS: Final = 64
 
 
 def counted_address(client: str) -> str:
-    """Return the address by which the limits of a client are counted.
+    """Return the address to count a client by: its own, or its IPv6 network's prefix.
 
     A machine may use any address of its IPv6 network, so these count as one.
 
@@ -49,7 +49,7 @@ def came_through_front(address: str) -> bool:
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return an address, an IPv4 one also for how dual-stack sockets show it; None: it is none."""
+    """Parse an IP address, an IPv4-mapped IPv6 one as IPv4; None: it is none."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

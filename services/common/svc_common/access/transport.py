@@ -53,7 +53,7 @@ class Transport:
         return self.certificate is not None
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Raise if a server on ``host`` would accept plain text from other machines.
+        """Raise if ``host`` would get plain text from other machines, unless that is allowed.
 
         Args:
             setting: name of the variable that holds the address, for the message.
@@ -72,7 +72,7 @@ class Transport:
         )
 
     def check_peer(self, setting: str, host: str, *, encrypted: bool) -> None:
-        """Raise if a call to ``host`` would carry secrets in plain text to another machine.
+        """Raise if secrets would go to another machine in plain text, unless that is allowed.
 
         Raises:
             FailedPreconditionError: secrets would travel in plain text.

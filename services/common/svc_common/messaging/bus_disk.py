@@ -21,7 +21,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class HaltSign:
-    """Sign of the supervisor that the bus has halted and waits for its disk.
+    """Lock file by which the supervisor shows that the bus has halted and waits for its disk.
 
     A lock, since a full or read-only disk takes no file: it is on a file that exists from the start
     on, and ends with the process that holds it.
@@ -55,7 +55,7 @@ class HaltSign:
 
 
 def has_halted(folder: Path) -> bool:
-    """Return whether the sign of the bus with a folder is up."""
+    """Return whether the supervisor holds the lock that marks this folder's bus as halted."""
     try:
         descriptor = os.open(_sign_file(folder), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

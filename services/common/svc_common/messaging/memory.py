@@ -408,7 +408,7 @@ class InMemoryLastValues:
     async def publish(
         self, subject: str, payload: bytes, *, expected_sequence: int | None = None
     ) -> None:
-        """Replace the value of a subject and notify its followers."""
+        """Replace a subject's value, notify followers; raise AbortedError if it changed since."""
         subjects.pool_of_subject(subject)
         await self._bus.ready(payload)
         found = self._stream.matching(subject, 0)
@@ -432,7 +432,7 @@ class InMemoryLastValues:
                 yield LastValue(record.subject, record.payload, sequence)
 
     async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
-        """Delete the value of a subject; nothing happens if there is none."""
+        """Delete a subject's value, or only one up to `through_sequence`; do nothing if none."""
         subjects.pool_of_subject(subject)
         await self._bus.ready()
         self._stream.purge(subject, through_sequence + 1 if through_sequence else 0)

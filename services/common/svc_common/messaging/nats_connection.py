@@ -182,7 +182,7 @@ class Connection:
         await self._down.wait()
 
     async def wait_refused(self, limit_s: float) -> None:
-        """Wait until all tries of some time were refused for their credentials; one waiter only.
+        """Wait until the server has refused the credentials for `limit_s`; one waiter only.
 
         Args:
             limit_s: that time, in seconds. A server that is away in between starts it anew.

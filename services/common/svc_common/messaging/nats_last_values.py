@@ -29,7 +29,7 @@ class NatsLastValues:
     async def publish(
         self, subject: str, payload: bytes, *, expected_sequence: int | None = None
     ) -> None:
-        """Replace the value of a subject; return once the bus has it on disk."""
+        """Replace a subject's value, on disk at return; raise AbortedError if it changed since."""
         subjects.pool_of_subject(subject)
         # A value that is sent again after a lost connection must not replace a later one if the
         # server handles the first copy late: the id lets it drop that copy.
@@ -66,7 +66,7 @@ class NatsLastValues:
             return  # the bus was closed
 
     async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
-        """Delete the value of a subject; nothing happens if there is none."""
+        """Delete a subject's value, or only one up to `through_sequence`; do nothing if none."""
         subjects.pool_of_subject(subject)
         before = through_sequence + 1 if through_sequence else 0
         await self._js.purge(subjects.STREAM_POOLS, subject, before)

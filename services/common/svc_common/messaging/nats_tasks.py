@@ -274,7 +274,7 @@ class NatsTaskFeed:
             self._watchdog = self._loop.call_later(OVERDUE_S, self._watch)
 
     def _end_look(self, number: str) -> None:
-        """Let requests stand, now that no retried task is left, or no answer has come."""
+        """End the one-time request for retried tasks, then request standing pulls at both."""
         if self._look == number:
             self._look = ""
             self._looked = self._granted > 0

@@ -221,7 +221,7 @@ class S3BlobStore:
         return await self._url("PUT", key, lifetime, size_bytes)
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Copy a staged upload to a private key, check hash and size, copy it to its blob key."""
+        """Copy a staged upload to its blob key if size and hash match; delete the staged one."""
         check_key(key)
         # Its own copy, which no URL can overwrite: the staged object may change at any time, and
         # its ETag is an MD5, for which two contents can be made.

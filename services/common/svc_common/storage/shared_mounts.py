@@ -60,7 +60,7 @@ class SharedMount:
         self._made = False
 
     def ensure(self) -> None:
-        """Mount the storage, unless it is there; look each time.
+        """Mount the storage unless it is there; raise unless it has the experiment's mark then.
 
         Another agent of this machine may have made the mount that this one has found, and unmounts
         it at its end: files written then would stay on the disk of this machine, unseen.
@@ -81,7 +81,7 @@ class SharedMount:
                 )
 
     def mount(self) -> None:
-        """Mount the storage.
+        """Mount the storage on a new or empty folder; raise FailedPreconditionError otherwise.
 
         Raises:
             FailedPreconditionError: the folder cannot be made, or the command fails.

@@ -31,7 +31,7 @@ class StorageKind(StrEnum):
 
 
 class LocalMount(StrEnum):
-    """Who mounts the storage on the manager's machine."""
+    """Party that mounts the storage on the manager's machine: user, NNI or none."""
 
     USER = "usermount"
     """The user has mounted it."""
