@@ -42,7 +42,7 @@ from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     secret_manifest,
     selector,
 )
-from svc_trial_runner.fleet.adapters.kubernetes.options import MARGIN_S
+from svc_trial_runner.fleet.adapters.kubernetes.options import MARGIN_S, given_options
 from svc_trial_runner.fleet.adapters.kubernetes.workloads import JobWorkload, Workload
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
@@ -85,7 +85,7 @@ class KubernetesAdapter:
 
     def __init__(self, context: AdapterContext, workload: Workload | None = None) -> None:
         self._context = context
-        self._workload = workload or JobWorkload(context.section.options)
+        self._workload = workload or JobWorkload(given_options(context.section))
         self._options = self._workload.options
         self._jobs = self._workload.kind.path
         # How pods follow the deletion of their object.

@@ -175,9 +175,11 @@ def role_template(
     template = agent_template(options, order, pool_labels, version)
     template["metadata"]["labels"][ROLE_LABEL] = role.name
     spec = template["spec"]
-    spec["initContainers"] = [one for one in spec["initContainers"] if one["name"] != SETTINGS_NAME]
+    spec["initContainers"] = [
+        one for one in spec["initContainers"] if one.get("name") != SETTINGS_NAME
+    ]
     settings = {"nni-secret", "nni-settings"}
-    spec["volumes"] = [one for one in spec["volumes"] if one["name"] not in settings]
+    spec["volumes"] = [one for one in spec["volumes"] if one.get("name") not in settings]
     for container in spec["containers"]:
         if container["name"] == options.container:
             mounts = container["volumeMounts"]

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from svc_trial_runner.agent_settings import LEAST_GRACE_S
 from svc_trial_runner.fleet.adapters.kubernetes.quantities import parse_quantity
-from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSection
+from svc_trial_runner.fleet.domain.section_secrets import with_secrets
 
 IMAGE: Final = "nni/trial-runner"
 """Name of the image of the agent, as the chart and the Dockerfile have it; the tag is a version."""
@@ -34,6 +35,8 @@ SOURCES: Final = ("nfs", "persistentVolumeClaim", "hostPath", "emptyDir", "confi
 OWN_PATHS: Final = "/nni"
 """Folder of the agent in its container; no volume may be mounted there."""
 
+_PARTS_OF_OBJECTS: Final = ("annotations", "framework", "labels", "nodeSelector", "podTemplate")
+"""Options that become parts of objects of Kubernetes as they are written."""
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
 _IMAGE: Final = re.compile(
@@ -173,6 +176,19 @@ _READERS: Final[Mapping[str, tuple[str, _Reader]]] = {
     "reuseMode": ("reuse_mode", _flag),
 }
 """Field and reader by the name in a section; other names, those of all platforms, are ignored."""
+
+
+def given_options(section: PlatformSection) -> dict[str, object]:
+    """Return the options of a section, with parts of objects as they were written.
+
+    What has the name of a secret was taken out of them: a label `auth` would be missing.
+    """
+    parts = {
+        name: with_secrets(section.options[name], name, section.secrets)
+        for name in _PARTS_OF_OBJECTS
+        if name in section.options
+    }
+    return {**section.options, **parts}
 
 
 def parse_options(options: Mapping[str, object]) -> KubernetesOptions:

@@ -13,6 +13,7 @@ from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.adapters.kubernetes.manifests import agent_template, object_metadata
 from svc_trial_runner.fleet.adapters.kubernetes.options import (
     KubernetesOptions,
+    given_options,
     option_problems,
     parse_options,
     parsed_problems,
@@ -45,7 +46,7 @@ _ABSOLUTE: Final = re.compile(r"/[^\x00:]*\Z")
 
 def adl_adapter(context: AdapterContext) -> PlatformAdapter:
     """Return the adapter of the platform `adl`."""
-    return KubernetesAdapter(context, AdaptDlWorkload(context.section.options))
+    return KubernetesAdapter(context, AdaptDlWorkload(given_options(context.section)))
 
 
 class AdaptDlWorkload(Workload):

@@ -23,7 +23,11 @@ from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     object_metadata,
     role_template,
 )
-from svc_trial_runner.fleet.adapters.kubernetes.options import MARGIN_S, KubernetesOptions
+from svc_trial_runner.fleet.adapters.kubernetes.options import (
+    MARGIN_S,
+    KubernetesOptions,
+    given_options,
+)
 from svc_trial_runner.fleet.adapters.kubernetes.workloads import (
     FAILED,
     Workload,
@@ -71,7 +75,7 @@ _AGENT_ROLE: Final = PodRole("taskRoles[0]", "worker", 1, "", "", "", "", None)
 
 def frameworkcontroller_adapter(context: AdapterContext) -> PlatformAdapter:
     """Return the adapter of the platform `frameworkcontroller`."""
-    return KubernetesAdapter(context, FrameworkWorkload(context.section.options))
+    return KubernetesAdapter(context, FrameworkWorkload(given_options(context.section)))
 
 
 class FrameworkWorkload(Workload):
@@ -289,7 +293,7 @@ def _with_agent(pod: Mapping[str, Any], agent: Mapping[str, Any], container: str
     # The first container of the agent needs the image of the template, which has the agent.
     if given.get("image"):
         for one in found["spec"]["initContainers"]:
-            if one["name"] == SETTINGS_NAME:
+            if one.get("name") == SETTINGS_NAME:
                 one["image"] = given["image"]
     return found
 

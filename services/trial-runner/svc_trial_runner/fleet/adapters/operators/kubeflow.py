@@ -17,6 +17,7 @@ from svc_trial_runner.fleet.adapters.kubernetes.manifests import (
     object_metadata,
     role_template,
 )
+from svc_trial_runner.fleet.adapters.kubernetes.options import given_options
 from svc_trial_runner.fleet.adapters.kubernetes.workloads import (
     SUCCEEDED,
     Workload,
@@ -56,7 +57,7 @@ _ROLES: Final = {TF_OPERATOR: ("worker", "ps"), PYTORCH_OPERATOR: ("worker", "ma
 
 def kubeflow_adapter(context: AdapterContext) -> PlatformAdapter:
     """Return the adapter of the platform `kubeflow`."""
-    return KubernetesAdapter(context, KubeflowWorkload(context.section.options))
+    return KubernetesAdapter(context, KubeflowWorkload(given_options(context.section)))
 
 
 class KubeflowWorkload(Workload):

@@ -2,7 +2,12 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.kubernetes.options import option_problems, parse_options
+from svc_trial_runner.fleet.adapters.kubernetes.options import (
+    given_options,
+    option_problems,
+    parse_options,
+)
+from svc_trial_runner.fleet.domain.agents import PlatformSection
 
 NFS = {"nfs": {"server": "nas", "path": "/data"}, "mountPath": "/data"}
 
@@ -35,6 +40,26 @@ def test_complete_section_has_no_problem() -> None:
     }
 
     assert option_problems(options) == []
+
+
+def test_labels_with_the_name_of_a_secret_are_in_the_objects() -> None:
+    section = PlatformSection(
+        "kubernetes",
+        {"nodeSelector": {"zone": "a"}, "podTemplate": {"metadata": {"annotations": {}}}},
+        {
+            "nodeSelector.lab.org/auth": "yes",
+            "podTemplate.metadata.annotations.vault/secret": "trials",
+            "sharedStorage.accountKey": "hidden",
+        },
+    )
+
+    options = given_options(section)
+
+    assert options == {
+        "nodeSelector": {"zone": "a", "lab.org/auth": "yes"},
+        "podTemplate": {"metadata": {"annotations": {"vault/secret": "trials"}}},
+    }
+    assert parse_options(options).node_selector["lab.org/auth"] == "yes"
 
 
 def test_number_of_cpus_is_read_as_a_quantity() -> None:
