@@ -67,7 +67,7 @@ class ActorRegistry:
         self._closing = False
 
     async def open(self) -> None:
-        """Load all open experiments without an owner; read only the summaries of stopped ones."""
+        """Join the leases, restore lost logs and INBOX, load open experiments without an owner."""
         await self._ownership.join()
         await self._restorer.restore_missing()
         await continue_inbox(self._dependencies.bus.inbox, await self._largest_cursor())

@@ -59,7 +59,7 @@ def damage_of(folder: SafeFolder) -> str:
 
 
 def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield (stream sequence, batch) of every whole record of an event log file, each once.
+    """Yield (sequence, batch) of an event log's records up to the first damaged, each once.
 
     A manager that was suspended, and resumed after another had taken over, may have appended a
     record that the other one had written before.
@@ -81,7 +81,7 @@ def read_records(path: Path, within: SafeFolder | None = None) -> Iterator[tuple
 
 
 class EventFile:
-    """Event log file open for appending; batches are buffered until `flush`.
+    """Event log file, cut to its whole records and open for appending; buffered until `flush`.
 
     Args:
         path: the file; created if it is missing, else cut behind its last whole record.

@@ -209,7 +209,7 @@ class FolderJournals:
             return list(read_records(Path(EVENT_FILE), folder))
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of all whole records of a folder's `events.log`."""
+        """Return (sequence, batch) of the records of `events.log` up to the first damaged."""
         path = directory / EVENT_FILE
         try:
             return await asyncio.to_thread(self._records, directory)

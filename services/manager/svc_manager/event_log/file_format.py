@@ -47,7 +47,7 @@ def record_of(sequence: int, payload: bytes) -> bytes:
 
 
 def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Yield (sequence, payload, end offset) of each whole record of an event log file, in order.
+    """Yield (sequence, payload, end) of an event log's records up to the first damaged.
 
     Stops before the first torn or damaged record.
 

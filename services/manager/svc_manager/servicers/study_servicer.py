@@ -24,7 +24,7 @@ class StudyServicer(pb_grpc.StudyServiceServicer):
         self._studies = studies
 
     async def AskTrial(self, request: pb.AskTrialRequest, context: Context) -> pb.AskTrialResponse:
-        """Start the next trial for a caller; wait for its parameters."""
+        """Start the next trial for a caller and return it; wait for parameters without limit."""
         asked = await self._studies.ask(
             request.experiment_id,
             request.request_id,

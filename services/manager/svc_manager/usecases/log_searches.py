@@ -19,7 +19,7 @@ async def search_lines(
     limit: int,
     budget_bytes: int = BUDGET_BYTES,
 ) -> tuple[LineSearch, bool]:
-    """Search a log in threads; return the search, and whether it reached the end of the log.
+    """Search a log in threads, within limits; return the search, and if the end was reached.
 
     Args:
         pieces: the log from some offset on; it is closed.
