@@ -113,7 +113,7 @@ class PastCurve:
 
 @dataclass(frozen=True, slots=True)
 class ImportCurves:
-    """Command to a host: learn what trials of earlier generations showed before they ended."""
+    """Command to a host: learn from intermediate results of earlier generations' trials."""
 
     urgent: ClassVar[bool] = False
 

@@ -35,7 +35,7 @@ class PastCurves:
     def end(
         self, trial_id: str, parameters: Payload, state: str, final: tuple[Payload] | None
     ) -> None:
-        """Close the curve of a trial.
+        """Keep a trial's curve if it has a final result or was stopped early; else drop it.
 
         Args:
             trial_id: of the trial.
