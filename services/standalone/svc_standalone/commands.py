@@ -104,7 +104,7 @@ class Plan:
 
 
 def bus_command(plan: Plan, agents: Iterable[tuple[BusUser, str]] = ()) -> Command:
-    """Write the NATS configuration (0600) and return the command that starts nats-server.
+    """Write the NATS configuration, rename an old stream folder; return nats-server's command.
 
     Args:
         plan: of this run.
