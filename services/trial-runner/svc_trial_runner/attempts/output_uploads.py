@@ -58,7 +58,7 @@ class OutputUploads:
             self._wanted.set()
 
     async def begin(self, directory: str) -> None:
-        """Keep a trial's folder for an attempt: what an earlier one has left is not uploaded."""
+        """Mark a trial's folder as in use; cancel the queued upload of an earlier attempt."""
         async with self._removing:
             self._in_use.add(directory)
         for trial in [one for one in self._queue if one.directory == directory]:
@@ -99,7 +99,7 @@ class OutputUploads:
             get_logger().error("outputs of trials not stored", trials=len(self._queue))
 
     async def run(self) -> None:
-        """Upload queued trial folders one by one, with pauses if the store is full; for ever."""
+        """Upload queued folders one by one for ever; requeue if there is no room, drop failures."""
         while True:
             await self._wanted.wait()
             while self._queue:

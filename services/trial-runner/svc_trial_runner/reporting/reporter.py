@@ -155,7 +155,7 @@ class Reporter:
         self._tasks.start(self._send(experiment_id, outbox), f"reports {experiment_id}")
 
     async def _send(self, experiment_id: str, outbox: _Outbox) -> None:
-        """Spool and publish batches of an experiment's reports until its queue is empty."""
+        """Spool and publish a batch of an experiment's reports; go on while last reports wait."""
         while outbox.entries:
             self._append(experiment_id, outbox)
             batch = _next_batch(outbox)

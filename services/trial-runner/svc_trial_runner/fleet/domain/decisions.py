@@ -139,7 +139,7 @@ def _lost(pool: Pool, timers: Timers) -> Iterator[tuple[AgentName, str]]:
 
 
 def _drains(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[AgentName]:
-    """Yield idle agents that nothing is left for, those above the limit, and repeated orders."""
+    """Yield agents to drain: idle, above the limit, or all of a closed pool; repeat orders."""
     staying = [record for record in live(pool.agents.values()) if not record.leaves]
     by_hand = [record for record in staying if _is_by_hand(need, record)]
     for record in live(pool.agents.values()):
@@ -329,7 +329,7 @@ def _launches(pool: Pool, need: PoolNeed, timers: Timers) -> dict[str, LaunchAge
 
 
 def _slots_of(pool: Pool, need: PoolNeed, section: PoolPlatform) -> int:
-    """Return the trials at once of a new agent on a platform."""
+    """Return how many trials a new agent of a platform runs at once."""
     if not section.reuses:
         return 1
     return section.slots or default_slots(need.concurrency, _machines(pool))
@@ -352,7 +352,7 @@ def _slots(pool: Pool, need: PoolNeed, timers: Timers) -> Iterator[tuple[AgentNa
 
 
 def missing_slots(pool: Pool, need: PoolNeed, timers: Timers) -> float:
-    """Return the trials that the agents, present and ordered ones, have no slot for."""
+    """Return how many trials have no slot at present or ordered agents; negative: free slots."""
     missing: float = need.waiting + need.running
     for record in live(pool.agents.values()):
         if not record.leaves and _takes_demand(pool, record, timers):
@@ -438,7 +438,7 @@ def room_of(pool: Pool, platform: PlatformRecord) -> float:
 
 
 def _machines(pool: Pool) -> int | None:
-    """Return the agents that all platforms can have; None: unknown, or without a limit."""
+    """Return how many agents all platforms can have together; None: unknown, or no limit."""
     capacities = [
         platform.capacity if platform.listed_s is not None else 1
         for platform in pool.platforms.values()

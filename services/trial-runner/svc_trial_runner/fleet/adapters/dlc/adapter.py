@@ -97,7 +97,7 @@ class DlcAdapter:
         return option_problems(section.options, section.secrets)
 
     async def prepare(self) -> None:
-        """Open the front; see `PlatformAdapter`."""
+        """Raise for broken rules of the section, then open the front; see `PlatformAdapter`."""
         for broken in self._own_problems():
             words = f"{broken.field} {broken.rule}, got {broken.value!r}"
             raise PlatformError(words, broken.remedy, permanent=True)
@@ -108,7 +108,7 @@ class DlcAdapter:
         return None
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Submit a job for each order; see `PlatformAdapter`."""
+        """Submit a job for each order without one; return the refused; see `PlatformAdapter`."""
         if not orders:
             return []
         front = await self._context.front.open()
@@ -185,7 +185,7 @@ class DlcAdapter:
         """Do nothing: all jobs and folders are of a pool, and the image has the agent."""
 
     async def wait_changed(self) -> None:
-        """Wait for the interval of looks, or until agents were launched or ended."""
+        """Wait until the next poll is due, or until agents were launched or ended."""
         self._changed.clear()
         try:
             async with asyncio.timeout(self._options.poll_interval_s):

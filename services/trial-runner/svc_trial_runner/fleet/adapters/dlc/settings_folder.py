@@ -14,7 +14,7 @@ SETTINGS: Final = "settings.json"
 
 
 class SettingsFolder:
-    """Settings of agents on the NAS. All methods block.
+    """Store of agents' settings files on the NAS. All methods block.
 
     A file can be read by its owner only, and is removed by its agent when that has read it.
 

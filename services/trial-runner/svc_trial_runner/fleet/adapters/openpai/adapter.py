@@ -113,7 +113,7 @@ class OpenpaiAdapter:
             yield PlatformProblem("storageConfigName", rule, storage)
 
     async def prepare(self) -> None:
-        """Open the front; see `PlatformAdapter`."""
+        """Raise for broken rules of the section, then open the front; see `PlatformAdapter`."""
         for broken in self._own_problems():
             words = f"{broken.field} {broken.rule}, got {broken.value!r}"
             raise PlatformError(words, broken.remedy, permanent=True)
@@ -124,7 +124,7 @@ class OpenpaiAdapter:
         return None
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Submit a job for each order; see `PlatformAdapter`."""
+        """Submit a job for each order without one; return the refused; see `PlatformAdapter`."""
         if not orders:
             return []
         self._front = await self._context.front.open()
@@ -230,7 +230,7 @@ class OpenpaiAdapter:
         """Do nothing: all jobs are of a pool, and the image has the agent."""
 
     async def wait_changed(self) -> None:
-        """Wait for the interval of looks, or until agents were launched or ended."""
+        """Wait until the next poll is due, or until agents were launched or ended."""
         self._changed.clear()
         try:
             async with asyncio.timeout(self._options.poll_interval_s):

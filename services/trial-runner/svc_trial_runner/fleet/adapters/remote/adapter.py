@@ -243,7 +243,7 @@ class RemoteAdapter:
         return hashlib.sha256("|".join(words).encode()).hexdigest()[:8]
 
     async def _each(self, work: Callable[[MachineLink], Awaitable[_T]]) -> list[_T | PlatformError]:
-        """Return the results of work on all machines, or their errors."""
+        """Run work on all machines concurrently; return the result or error of each."""
 
         async def one(link: MachineLink) -> _T | PlatformError:
             async with self._at_once:
@@ -382,7 +382,7 @@ class RemoteAdapter:
 
     @staticmethod
     def _states_of(prefix: str) -> Callable[[MachineLink], Awaitable[list[dict[str, Any]]]]:
-        """Return work that asks a machine for the agents whose names begin with a prefix."""
+        """Return a function that lists a machine's agents whose names begin with a prefix."""
 
         async def states(link: MachineLink) -> list[dict[str, Any]]:
             session = await link.session()

@@ -41,7 +41,7 @@ async def run_command(
     content: Iterable[bytes],
     limit_s: float = CALL_LIMIT_S,
 ) -> CommandResult:
-    """Run a command by the user's shell and return what it printed.
+    """Run a command by the user's shell within a time limit; return output and exit status.
 
     Args:
         machine: for errors.
