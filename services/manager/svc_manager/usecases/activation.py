@@ -228,10 +228,11 @@ class Activations:
             await self._ports.listeners.open_listener(new.port, experiment_id, prefix)
         directory = root / experiment_id
         try:
-            digest = await self._ports.folders.create(directory, new.environment, interpreter)
-            await self._write_secrets(pool, secrets)
+            # First what most likely fails, so that a refusal leaves neither folder nor secrets.
             if storage is not None:
                 await self._ports.shared_storages.begin(experiment_id, storage, config)
+            digest = await self._ports.folders.create(directory, new.environment, interpreter)
+            await self._write_secrets(pool, secrets)
         except BaseException:
             await self._ports.listeners.close_listener(experiment_id)
             raise

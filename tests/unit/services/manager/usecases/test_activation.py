@@ -15,6 +15,8 @@ from nni_proto.experiment.v1 import config_pb2, event_pb2, experiment_pb2
 from nni_proto.runner.v1 import pool_pb2, task_pb2
 from nni_wire.values import to_value
 from svc_common import subjects
+from svc_common.access.current_call import serving
+from svc_common.access.roles import SERVICES_NAME, Caller, Role
 from svc_common.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -370,6 +372,24 @@ async def test_refused_creation_leaves_no_secrets(remote_world: World) -> None:
 
     assert SECRET not in str(raised.value)
     assert not (remote_world.folder / "nni" / POOL_SECRETS_FOLDER).exists()
+
+
+async def test_storage_that_cannot_be_used_leaves_neither_folder_nor_secrets(world: World) -> None:
+    section = {
+        "storageType": "NFS",
+        "localMountPoint": str(world.folder / "missing"),
+        "remoteMountPoint": "data",
+        "localMounted": "usermount",
+        "nfsServer": "10.0.0.9",
+        "exportedDirectory": "/data",
+    }
+    caller = Caller(SERVICES_NAME, Role.ADMIN, "token")
+
+    with serving(caller), pytest.raises(FailedPreconditionError, match="cannot be written"):
+        await world.create_on("remote", options={**MACHINES, "sharedStorage": section})
+
+    assert left_behind(world) == []
+    assert not (world.folder / "nni" / POOL_SECRETS_FOLDER).exists()
 
 
 async def test_experiment_uses_a_pool_of_the_installation_that_exists(tmp_path: Path) -> None:
