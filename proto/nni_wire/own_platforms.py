@@ -56,7 +56,7 @@ def load_own_platform(name: str) -> Any | None:  # noqa: ANN401 - an object of a
 
 
 def load_reference(reference: str) -> Any:  # noqa: ANN401 - as above
-    """Return the object of a reference `module:name`.
+    """Import the object of a reference `module:name`; raise ImportError if there is none.
 
     Raises:
         ImportError: there is no such module, or no such object in it.
