@@ -298,7 +298,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         *,
         follow: bool,
     ) -> Generator[Any]:
-        """Yield what a call streams; one that breaks is made again from where it broke.
+        """Yield the messages of a stream; repeat a broken call from where it broke.
 
         Args:
             method: returns the method; a restarted manager may have another address.
@@ -517,7 +517,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         self._call(lambda: self._bytes.CompleteUpload, request)
 
     def upload(self, messages: Callable[[], Iterator[byte_service_pb2.UploadRequest]]) -> None:
-        """Send bytes through the manager.
+        """Upload bytes through the manager; begin again if it is restarted.
 
         Args:
             messages: gives them from the beginning, each time it is called.
@@ -559,7 +559,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
             stream.cancel()
 
     def usage(self, experiment_id: str = "") -> byte_service_pb2.GetUsageResponse:
-        """Return how much is stored, for whom, and how much may be."""
+        """Return the stored bytes in all and by experiment, and their limits."""
         request = byte_service_pb2.GetUsageRequest(experiment_id=experiment_id)
         answer: byte_service_pb2.GetUsageResponse = self._call(
             lambda: self._bytes.GetUsage, request, SLOW_CALL_TIMEOUT_S

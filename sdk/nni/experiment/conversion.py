@@ -157,7 +157,7 @@ def platforms_to_proto(config: ExperimentConfig) -> list[pool_pb2.PoolPlatform]:
 
 
 def config_from_proto(message: config_pb2.ExperimentConfig) -> ExperimentConfig:
-    """Return the configuration that a message describes.
+    """Convert a message to a configuration; raise ConfigError for an unknown field.
 
     Raises:
         ConfigError: it was made by a newer version and this one does not know a field.
@@ -222,7 +222,7 @@ def _services_from(message: config_pb2.ExperimentConfig) -> object:
 
 
 def _shared_storage_from(message: config_pb2.ExperimentConfig) -> dict[str, Any] | None:
-    """Return the section of the shared storage, without what the manager has added."""
+    """Return the section of shared storage without the manager's mark; None if it is absent."""
     for item in message.training_services:
         section = (from_value(item.options) or {}).get(_SHARED_STORAGE)
         if section is not None:

@@ -57,7 +57,7 @@ def _short(value: object) -> str:
 
 
 class ExperimentError(NniError):
-    """Base of what managing experiments can raise.
+    """Base class of the errors that managing experiments raises.
 
     Attributes:
         facts: details for a program; plain strings.

@@ -59,7 +59,7 @@ class PoolCalls(Connection):
     def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
     ) -> pb.CleanPlatformsResponse:
-        """Remove from platforms what belongs to no pool of the installation; may be repeated."""
+        """Remove from platforms what no pool owns, or with ``dry_run`` only list it."""
         request = pb.CleanPlatformsRequest(platforms=platforms, dry_run=dry_run)
         answer: pb.CleanPlatformsResponse = self._call(
             lambda: self._pools.CleanPlatforms, request, PLATFORM_TIMEOUT_S

@@ -72,7 +72,7 @@ class ScriptOutline:
 
 
 def outline_of(text: str) -> ScriptOutline:
-    """Return what a script's text says about its hyperparameters and its result.
+    """Parse a script's text; return its possible hyperparameters, annotations and result.
 
     Args:
         text: Python source.

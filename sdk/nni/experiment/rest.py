@@ -42,7 +42,7 @@ def get_json(
     timeout_s: float = ANSWER_S,
     tls: ssl.SSLContext | None = None,
 ) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value at ``url``.
+    """Return the JSON that HTTP GET of ``url`` answers; raise an ExperimentError on failure.
 
     Args:
         url: `http://127.0.0.1:<port>/...`, or of the services that `NNI_ENDPOINT` names.

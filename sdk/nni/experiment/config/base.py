@@ -196,7 +196,7 @@ def unknown_field(name: str, model: type[ConfigModel], *, snake_case: bool = Fal
 def problems_of(
     error: ValidationError, model: type[ConfigModel], *, snake_case: bool = False
 ) -> list[Problem]:
-    """Translate what pydantic found into problems with the field's path in front."""
+    """Convert a ValidationError of pydantic to problems with the paths of the fields."""
     problems: list[Problem] = []
     for detail in error.errors(include_url=False):
         cause = detail.get("ctx", {}).get("error")

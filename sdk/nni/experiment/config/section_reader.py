@@ -112,7 +112,7 @@ class SectionReader:
         return str(self.findings.directory / value)
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        """Return one of several words."""
+        """Return the value if it is one of the options; else record a problem."""
         value = self.raw(name)
         if value is None or value in options:
             return None if value is None else str(value)
