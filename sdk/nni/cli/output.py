@@ -105,7 +105,7 @@ def _write(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Let the rest of stdout go nowhere, so that the interpreter's last flush cannot fail."""
+    """Redirect stdout to `/dev/null`, so that the interpreter's last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         target = os.open(os.devnull, os.O_WRONLY)
         os.dup2(target, sys.stdout.fileno())

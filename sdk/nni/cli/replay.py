@@ -128,7 +128,7 @@ def _cell(value: object) -> str:
 
 
 def value_at(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what stands at ``path`` (`model.C`, `layers[2]`) in a value; `None`: nothing."""
+    """Return the part of a value at a path (`model.C`, `layers[2]`); None if it is missing."""
     for part in filter(None, path.replace("[", ".[").split(".")):
         if part.startswith("[") and isinstance(value, list):
             place = int(part[1:-1])

@@ -165,7 +165,7 @@ def check_gpus(devices: Path = _GPU_DEVICES, load: Callable[[], Any] = _nvml) ->
 
 
 def _gpu_names(load: Callable[[], Any]) -> list[str]:
-    """Return the names of the GPUs.
+    """Return the names of the GPUs by NVML; raise ImportError or OSError without it.
 
     Raises:
         ImportError: the package that asks the driver is missing.
