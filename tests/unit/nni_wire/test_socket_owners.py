@@ -40,8 +40,8 @@ def test_free_port_has_no_owner() -> None:
 
 
 def test_number_is_that_of_the_socket_which_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()  # reserved: it is bound twice
+    with socket.create_server(("127.0.0.1", port)) as server:
         first = listening_socket(port)
         number = server.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8)
     with socket.create_server(("127.0.0.1", port)):
