@@ -92,7 +92,7 @@ def connect(port: CommandPort | None) -> None:
 
 
 def send(command: CommandType, data: JsonValue) -> None:
-    """Send a command to the connected host.
+    """Send a command, with JSON text parsed, to the host; raise RuntimeError without one.
 
     Args:
         command: its kind.

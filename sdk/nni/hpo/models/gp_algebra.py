@@ -113,7 +113,7 @@ class GaussianPosterior:
 def condition(
     correlation: Floats, noise: float, targets: Floats, least_variance: float
 ) -> GaussianPosterior:
-    """Return the posterior after observations.
+    """Return the posterior after observations; more noise is added where rounding needs it.
 
     Args:
         correlation: `(n, n)`, of the observations.

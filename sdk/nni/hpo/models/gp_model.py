@@ -142,7 +142,7 @@ class GPModel:
         return [None if found is None else found.tolist(), self._fitted]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned.
+        """Restore hyperparameters from a state; drop those of another kernel.
 
         Hyperparameters of an older version, which had another kernel, are fitted again.
         """

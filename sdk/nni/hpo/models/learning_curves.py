@@ -100,7 +100,7 @@ class LearningCurves:
         return [list(self._finals.items()), list(self._completed)]
 
     def load_state(self, state: JsonValue) -> None:
-        """Restore what `state` returned."""
+        """Restore final losses and completed curves from a state."""
         finals, completed = state
         self._finals = dict(finals)
         self._completed = deque(((list(curve), final) for curve, final in completed), _NEWEST)

@@ -64,7 +64,7 @@ class Network:
 def trained_network(
     inputs: Floats, targets: Floats, epochs: int, rng: np.random.Generator
 ) -> Network:
-    """Return a network trained on observations.
+    """Train a network with random first weights on observations by Adam, and return it.
 
     Args:
         inputs: `(n, f)` in [0, 1].

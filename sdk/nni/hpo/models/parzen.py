@@ -78,7 +78,7 @@ class Mixture:
     """Weight of the prior, on the same scale as `weights`; > 0."""
 
     def log_density(self, points: Floats, options: Ints) -> Floats:
-        """Return the log density at points.
+        """Return the log density `(m,)` at points with options, the prior included.
 
         Args:
             points: `(m, d)`.

@@ -151,7 +151,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
 
 
 def declaration_of(cls: type) -> AlgorithmEntry:
-    """Return what `@algorithm` declared for a class.
+    """Return the entry that `@algorithm` declared for a class itself; raise TypeError without.
 
     Raises:
         TypeError: the class itself has no declaration; those of its bases do not count.

@@ -92,7 +92,7 @@ class AlgorithmEntry:
 
     @property
     def capabilities(self) -> dict[str, str]:
-        """Labels and values of what it supports, for a table."""
+        """Labels and values of the algorithm's capabilities, for a table."""
         if self.kind == "assessor":
             return {"Resumable": _yes(self.resumable)}
         return {
@@ -125,7 +125,7 @@ class AlgorithmEntry:
         ]
 
     def _default_text(self, argument: Argument) -> str:
-        """Return the default in a configuration."""
+        """Return an argument's default in a configuration as text, or `required`."""
         if argument.required:
             return "required"
         return str(self.defaults.get(argument.name, argument.default))

@@ -242,7 +242,7 @@ class AdvisorSearch:
         self._call(lambda: self._driver.metric(command))
 
     def _with_own_folders(self, parameters: JsonValue) -> JsonValue:
-        """Return a configuration whose checkpoint folders are private to this search."""
+        """Create checkpoint folders of this search; return the configuration with their paths."""
         if not isinstance(parameters, dict):
             return parameters
         folders = {

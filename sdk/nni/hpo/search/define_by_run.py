@@ -33,7 +33,7 @@ _SEED_BITS: Final = 31
 
 
 class _Suggestions(ABC):
-    """Suggest calls of an objective."""
+    """Base class of trials with the suggest methods that an objective calls."""
 
     __slots__ = ()
 
@@ -307,7 +307,7 @@ class DefineByRunStudy(ResultTable):
             self._queue.append(dict(parameters))
 
     def ask(self) -> DefineByRunTrial:
-        """Return the next trial.
+        """Return the next trial, to suggest values from; raise NoMoreTrialError at the end.
 
         Returns:
             A trial with the suggest methods, for `tell`.
@@ -429,7 +429,7 @@ class DefineByRunStudy(ResultTable):
         value: JsonValue,
         user_attrs: Mapping[str, JsonValue] | None = None,
     ) -> StudyTrial:
-        """Add a trial that was evaluated elsewhere.
+        """Add a trial that was evaluated elsewhere, as a result that the tuner learns.
 
         It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
         learns it unless a value lies outside of a range that a later trial suggests.

@@ -143,7 +143,7 @@ class AssessorStopper:
             return answer is AssessResult.Bad
 
     def end(self, trial_id: int, *, success: bool) -> None:
-        """Tell the assessor, if there is one, under the lock, that a trial has ended."""
+        """Notify the assessor, if there is one, of the end of a trial, under the lock."""
         if self._assessor is not None:
             with self._lock:
                 self._assessor.trial_end(str(trial_id), success)

@@ -156,7 +156,7 @@ class Study(ResultTable):
             self._tuner.enqueue(parameters)
 
     def ask(self) -> StudyTrial:
-        """Return the next configuration to evaluate.
+        """Return the next configuration to evaluate; raise NoMoreTrialError if there is none.
 
         Returns:
             A trial with an id, for `tell`.
@@ -220,7 +220,7 @@ class Study(ResultTable):
         value: JsonValue,
         user_attrs: Mapping[str, JsonValue] | None = None,
     ) -> StudyTrial:
-        """Add a trial that was evaluated elsewhere.
+        """Add a trial that was evaluated elsewhere, as a result that the tuner learns.
 
         It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
         learns it as one of `warm_start_from`.

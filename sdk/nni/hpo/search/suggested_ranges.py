@@ -201,7 +201,7 @@ class Options:
 def float_range(
     name: str, low: float, high: float, step: float | None, *, log: bool
 ) -> SuggestedRange:
-    """Return the range of `suggest_float`.
+    """Return the checked range of `suggest_float`; a single value for equal bounds.
 
     Raises:
         ValueError: the bounds are not finite or in the wrong order, `step` is not positive or used
@@ -218,7 +218,7 @@ def float_range(
 
 
 def int_range(name: str, low: int, high: int, step: int, *, log: bool) -> SuggestedRange:
-    """Return the range of `suggest_int`.
+    """Return the checked range of `suggest_int`: stepped, or log-uniform.
 
     Raises:
         ValueError: a bound or `step` is no integer, or see `float_range`.
@@ -233,7 +233,7 @@ def int_range(name: str, low: int, high: int, step: int, *, log: bool) -> Sugges
 
 
 def options_of(name: str, choices: Sequence[Any]) -> SuggestedRange:
-    """Return the options of `suggest_categorical`.
+    """Return the options of `suggest_categorical`; raise ValueError for none or duplicates.
 
     Raises:
         ValueError: there are none, or one comes twice.

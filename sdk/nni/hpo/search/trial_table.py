@@ -72,7 +72,7 @@ def prefixed(prefix: str, value: JsonValue) -> Row:
 
 
 def data_frame(rows: Iterable[Row]) -> Any:  # noqa: ANN401 - of pandas
-    """Return rows as a table of pandas.
+    """Return rows as a DataFrame of pandas; raise ImportError without pandas.
 
     Raises:
         ImportError: pandas is not installed.

@@ -89,7 +89,7 @@ class TunerDriver:
         )
 
     def prepare(self) -> None:
-        """Let the tuner compute its next proposal in advance, if a result came since.
+        """Compute the tuner's next proposal in advance if a result came since; pause if wasted.
 
         The time between the result of a trial and the request after its end, while the trial exits,
         is used. If results arrive faster than requests, preparation is wasted and pauses.
@@ -153,7 +153,7 @@ class TunerDriver:
             self._send({"stop": command.trial_id})
 
     def trial_end(self, command: TrialEndCommand) -> None:
-        """Tell tuner and assessor that a trial ended, and forget its metrics and configuration."""
+        """Notify tuner and assessor of a trial's end; forget its metrics and configuration."""
         history = self._histories.get(command.trial_id)
         shown = history is not None and getattr(self._tuner, "learns_stopped", False)
         if not command.customized:

@@ -185,7 +185,7 @@ class CurveTable:
 
     @classmethod
     def from_json(cls, text: str) -> CurveTable:
-        """Parse a table from JSON text.
+        """Parse a table from JSON text; raise ValueError for any other text.
 
         Args:
             text: what `to_json` returned.

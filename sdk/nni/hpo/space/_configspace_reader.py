@@ -118,7 +118,7 @@ class _Reader:
         return {"_name": str(value), **self.level(children)} if children else value
 
     def constraints(self) -> Iterator[JsonValue]:
-        """Yield the forbidden clauses as constraints."""
+        """Yield forbidden clauses as constraints: combinations of equal values, or expressions."""
         for clause in self._space.forbidden_clauses:
             kind = type(clause).__name__
             parts = list(clause.components) if kind == "ForbiddenAndConjunction" else [clause]

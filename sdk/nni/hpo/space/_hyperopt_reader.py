@@ -72,7 +72,7 @@ def _options(path: str, node: Any) -> Any:  # noqa: ANN401 - ships no types
 
 
 def _constant(path: str, node: Any) -> JsonValue:  # noqa: ANN401 - ships no types
-    """Return the plain value of an option."""
+    """Return the plain value of an option; raise ValueError for one with expressions."""
     if node.name == "literal":
         return node.obj
     if node.name == "pos_args":

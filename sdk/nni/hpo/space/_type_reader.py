@@ -258,7 +258,7 @@ def _numbers(base: object, sampling: Range, place: str) -> NumberContent:
 
 
 def _own_values(base: object, place: str) -> tuple[object, ...]:
-    """Return the values that a type enumerates."""
+    """Return the values that a type lists, such as Literal or Enum; raise TypeError for others."""
     values: list[object] = []
     for member in _members(base):
         if member is types.NoneType:

@@ -129,7 +129,7 @@ def _branches(space: Space) -> Iterator[tuple[Parameter, Branch]]:
 
 
 def _hyperparameter(parameter: Parameter, entry: JsonValue, allowed: Mapping[str, object]) -> Any:  # noqa: ANN401 - ships no types
-    """Return one hyperparameter of ConfigSpace.
+    """Convert a parameter to a hyperparameter of ConfigSpace; a single value to a constant.
 
     Args:
         parameter: the parameter.
@@ -232,7 +232,7 @@ def _value(parameter: Parameter, given: Any, configuration: Mapping[str, Any]) -
 
 
 def _clauses(made: Any, space: Space, constraint: JsonValue) -> list[Any]:  # noqa: ANN401 - ships no types
-    """Convert a constraint to forbidden clauses."""
+    """Convert a constraint to forbidden clauses; raise ValueError if ConfigSpace has no form."""
     import ConfigSpace
 
     by_path = {parameter.path: parameter for parameter in walk(space)}

@@ -164,7 +164,7 @@ def read_rules(
     references: Mapping[str, Reference],
     names: "Mapping[str, tuple[Reference, list[Parameter]]] | None" = None,
 ) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
-    """Parse the value of the key `_constraints`.
+    """Parse the value of the key `_constraints` to rules; raise ValueError if it is malformed.
 
     Args:
         declared: the value.
@@ -291,7 +291,7 @@ def _references(
 def _feasible_sample(
     space: Space, rules: Sequence[ExpressionConstraint | ForbiddenCombination]
 ) -> dict[str, JsonValue]:
-    """Return a feasible sample of a space.
+    """Return a feasible draw; raise InfeasibleSpaceError if none of many is.
 
     Raises:
         ValueError: a constraint has operands of a wrong type.

@@ -119,7 +119,7 @@ class Covariance:
         return len(self.mean) > 0 and (spread < _CONVERGED or self.sigma > _GREATEST_SIGMA)
 
     def draw(self, rng: np.random.Generator) -> Solution:
-        """Return one solution within the cube."""
+        """Draw one solution; clip it to the cube if all redraws lie outside."""
         numbers = self.mean
         for _ in range(_REDRAWS):
             away = self._axes @ (np.sqrt(self._values) * rng.standard_normal(len(self.mean)))

@@ -78,7 +78,7 @@ class Grid:
         return block
 
     def encode(self, configuration: object) -> int:
-        """Return the number of a combination.
+        """Return the number of a combination; raise ValueError if it is not in the grid.
 
         Raises:
             ValueError: `configuration` is none of them.

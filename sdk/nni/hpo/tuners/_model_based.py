@@ -45,7 +45,7 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Trial that ended without a number."""
+    """Failed trial, with the number of observations before it."""
 
     configuration: JsonValue
     vector: Floats

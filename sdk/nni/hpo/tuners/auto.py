@@ -138,7 +138,7 @@ def loss_search(objectives: Objectives, settings: GPSettings, seed: int | None) 
 
 
 def loss_explanation(search: GPSearch) -> str:
-    """Return how one loss is minimised in the space of a search, and what its results show."""
+    """Return text that explains the search for one loss: space, methods and findings."""
     kind = "with branches" if search.space.has_branches else "without branches"
     text = (
         f"{_counted(len(search.space))} {kind}: {search.design_size} points spread over the "

@@ -50,7 +50,7 @@ class Boxes:
 
 
 def non_dominated_boxes(front: Floats, reference: Floats) -> Boxes:
-    """Return the non-dominated region, cut into boxes.
+    """Return the non-dominated region cut into boxes, coarser for many objectives.
 
     Args:
         front: `(n, k)`, finite losses; dominated results may be among them.

@@ -45,7 +45,7 @@ class FrontRanking:
         """Count, last front that matters, positions and weights of the last `best`."""
 
     def add(self, position: int, outcome: Outcome) -> None:
-        """Add the result of a new position."""
+        """Add the result of a new position; move the results that it dominates to later fronts."""
         if outcome.excess > 0:
             insort(self._beyond, (outcome.excess, position))
             self._known = None

@@ -276,7 +276,7 @@ class LevelModel:
         )
 
     def _good(self, centres: Floats, options: Ints, weights: Floats, floor: float) -> Mixture:
-        """Return the density of the good rows."""
+        """Return the density of the good rows, with kernels as wide as gaps between neighbours."""
         count = len(centres)
         gaps = neighbour_gaps(centres) if count > 1 else np.full(centres.shape, LONELY_WIDTH)
         return Mixture(

@@ -33,7 +33,7 @@ class Outline:
 
 
 def outline_of(graph: Graph) -> Outline:
-    """Return the outline of an architecture."""
+    """Return kinds and widths of the layers on the main path, and the skip connections."""
     way = main_nodes(graph)
     passed, rank = {way[0]: 0}, 0
     dense, widths = [], []

@@ -36,7 +36,7 @@ class Graph:
     """The document that it was read from, and is written as."""
 
     def __post_init__(self) -> None:
-        """Infer the shapes of the nodes.
+        """Infer the shapes of the nodes; raise ValueError for a layer that does not fit.
 
         Raises:
             ValueError: a layer does not fit to its inputs.
