@@ -75,7 +75,7 @@ def extract_scalar_history(
 
 
 def merge_parameter(base_params: Base, override_params: Mapping[str, Any] | None) -> Base:
-    """Write overrides into parsed arguments, in place.
+    """Write overrides into parsed arguments, in place; raise ValueError at an unknown name.
 
     Args:
         base_params: the defaults: a namespace of `argparse`, or a dict.

@@ -47,7 +47,7 @@ def reduction(instance: object, protocol: int, restore: Callable[..., object]) -
 
 
 def _maker(function: Callable[..., Any], args: Reduced) -> tuple[Any, Reduced]:
-    """Return what makes the object: None and arguments of `__new__`, or a function and its own."""
+    """Return the function that makes the object, None for `__new__`, and its arguments."""
     if function is copyreg.__newobj__:  # type: ignore[attr-defined]  # pickle itself uses it
         return None, (args[1:], {})
     if function is copyreg.__newobj_ex__:  # type: ignore[attr-defined]
@@ -56,6 +56,6 @@ def _maker(function: Callable[..., Any], args: Reduced) -> tuple[Any, Reduced]:
 
 
 def _reference(marker: TraceMarker, wrapper: type) -> Reduced:
-    """Return what finds the wrapper again: what stands under its name, and how to wrap it."""
+    """Return the wrapper if it can be imported, else its symbol, and the options to wrap it."""
     decorated = importable_symbol(wrapper) is wrapper
     return (wrapper if decorated else marker.symbol, marker.kw_only, marker.inheritable)

@@ -54,7 +54,7 @@ def decode(text: str, *, preserve_order: bool = False, ignore_comments: bool = T
 
 
 def object_of(form: dict[str, Any]) -> Any:  # noqa: ANN401 - any object
-    """Return what an object of a document describes; the object itself if it describes nothing.
+    """Return the value that a JSON object describes; the object itself if it describes none.
 
     Args:
         form: the object, its members decoded.

@@ -37,7 +37,7 @@ class Encoder:
     """Identities of the objects that enclose the present one."""
 
     def encode(self, value: Any, path: str = "") -> Any:  # noqa: ANN401 - any object
-        """Return the JSON form of an object.
+        """Return the JSON form of an object; raise ValueError if it contains itself.
 
         Args:
             value: any object.

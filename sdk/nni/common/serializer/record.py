@@ -124,7 +124,7 @@ def is_wrapped_with_trace(cls_or_func: object) -> bool:
 
 
 def unwrapped_symbol(cls_or_func: Any) -> Any:  # noqa: ANN401 - any class or function
-    """Return what a wrapper wraps; other objects unchanged.
+    """Return the symbol that a wrapper wraps; other objects unchanged.
 
     Args:
         cls_or_func: any object.
