@@ -113,7 +113,7 @@ def _run_alone(settings: Settings, resources: ExitStack) -> int:
 
 
 def prepare_home(settings: Settings) -> None:
-    """Create the installation's private folders; rename aside what stands in place of its files.
+    """Create the installation's private folders; rename non-files at the paths of its files.
 
     Raises:
         OSError: a folder cannot be created.

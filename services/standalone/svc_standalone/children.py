@@ -150,7 +150,7 @@ class Child:
             await self.wait()
 
     async def look_for_greeting(self, limit_s: float) -> None:
-        """Connect to the child that greets its clients; note a sign if it does within `limit_s`."""
+        """Connect to the child's greeting port, if any; note a sign if it greets in `limit_s`."""
         port = self.command.greeting_port
         if not port:
             return

@@ -106,7 +106,7 @@ class Supervisor:
         self._halted.close()
 
     def reload_bus(self) -> None:
-        """Have the first child read its configuration again, if it runs."""
+        """Make the first child read its configuration again, if it runs."""
         bus = self._children.get(self._first)
         if bus is not None:
             bus.reload()
