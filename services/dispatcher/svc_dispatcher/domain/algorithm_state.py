@@ -119,7 +119,7 @@ class AlgorithmState:
                 self.setup = self.setup.moved(event.directory, event.trial_code_directory)
 
     def go_live(self) -> None:
-        """End the replay of the log: drop what is answered, so that the rest goes to the host."""
+        """End the replay of the log: mark answered requests as replayed; free past results."""
         if self._live:
             return
         self._live = True

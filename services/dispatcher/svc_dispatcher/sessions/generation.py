@@ -226,7 +226,7 @@ class GenerationRun:
     # --- HostSink
 
     def on_outputs(self, outputs: Sequence[answers.Output]) -> None:
-        """Turn the host's outputs into reports; note progress, failures; send what follows."""
+        """Report the host's outputs; count progress, handle failures, send further commands."""
         if self._dependencies.telemetry is not None:
             self._dependencies.telemetry.outputs_received(self._experiment.id, outputs)
         for output in outputs:
