@@ -97,7 +97,7 @@ class JobChecker(Protocol):
     """Interface by which a service validates its jobs, and is started for them."""
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Have the compressor validate a job, or the NAS service an exploration.
+        """Make the compressor validate a job, or the NAS service an exploration; raise if invalid.
 
         Args:
             config: a configuration with `compression` or `nas`.
@@ -327,7 +327,7 @@ class PlatformChecker(Protocol):
         secrets: Sequence[Mapping[str, str]],
         field: str,
     ) -> list[str]:
-        """Ask platforms whether they accept their sections; return warnings.
+        """Make platforms check their sections; raise for a refused one; return warnings.
 
         Args:
             sections: one per platform, without secret values.
@@ -346,7 +346,7 @@ class PlatformChecker(Protocol):
         *,
         dry_run: bool,
     ) -> pool_service_pb2.CleanPlatformsResponse:
-        """Remove from platforms what belongs to no pool of the installation; may be repeated.
+        """Remove leftovers of no pool from platforms, or list them (`dry_run`); may be repeated.
 
         Args:
             sections: one per platform, without secret values.

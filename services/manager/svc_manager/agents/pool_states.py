@@ -110,7 +110,7 @@ class PoolStates:
         return self._platforms.get(runner_id, "")
 
     def facts(self, pool: str) -> PoolFacts | None:
-        """Return why a pool does not grow, and what is started; None: the fleet is silent on it."""
+        """Return why a pool does not grow, and how many agents are starting; None: unknown."""
         if not self._exists(pool):
             return PoolFacts(
                 "this installation has no such pool",

@@ -48,7 +48,7 @@ class PresenceCache:
                 self._agents.handle_presence(presence)
 
     async def listen(self) -> None:
-        """Collect agents' newest presences, and who left, for the next write; until cancelled."""
+        """Collect agents' newest and last presences for the next write; until cancelled."""
         feed = await self._signals.subscribe(subjects.ALL_PRESENCES)
         async with aclosing(feed):
             async for signal in feed:

@@ -103,7 +103,7 @@ def _duration_s(text: str) -> float:
 
 
 def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
-    """Parse the state of a pool, with the words of platforms cut to what is shown of them.
+    """Parse a pool's state, with the texts of platforms truncated to a limit.
 
     Raises:
         google.protobuf.message.DecodeError: it is no state.
@@ -118,7 +118,7 @@ def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
 
 
 def complete_limits(definition: pool_pb2.PoolDefinition) -> None:
-    """Take limits that a definition of a pool leaves out from the sections of its platforms."""
+    """Fill limits that a pool's definition lacks from its platforms' sections, in place."""
     limits = pool_pb2.PoolLimits()
     write_limits(limits, definition.platforms)
     limits.MergeFrom(definition.limits)

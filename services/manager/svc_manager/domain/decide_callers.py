@@ -27,7 +27,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def ask_trial(round_: Round, ask: inputs.AskTrial) -> None:
-    """Answer a repeated ask at once; queue a new one, which the end of the round decides on.
+    """Answer a repeated ask with its trial; queue a new one until the end of the round.
 
     Raises:
         FailedPreconditionError: agents run the trials of this experiment.
@@ -119,7 +119,7 @@ def _refusal(experiment: Experiment) -> FailedPreconditionError | None:
 
 
 def tell_trial(round_: Round, tell: inputs.TellTrial) -> None:
-    """End a trial that a caller runs; skip a repetition of what was told before.
+    """Record a caller's result and end the trial; skip a repetition; raise for another result.
 
     Raises:
         NotFoundError: the experiment has no such trial.

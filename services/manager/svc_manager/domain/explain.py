@@ -125,7 +125,7 @@ def _explain_stop(experiment: Experiment, trial: Trial) -> Explanation:
 
 
 def _end_of_stop(trial: Trial, end: EndReason) -> Reason:
-    """Return the reason of a stopped trial: who stopped it, or the exceeded time limit."""
+    """Return the reason of a stopped trial: the origin of the stop, or the time limit."""
     match end:
         case EndReason(cause=EndCause.STOPPED, stop=StopReason() as stop):
             return _stop_reason(trial, stop)

@@ -68,7 +68,7 @@ class LineSearch:
             self._search_part()
 
     def _search_part(self) -> None:
-        """Search the part of a line that is here; keep its end, where the word may begin."""
+        """Search the buffered part of an overlong line; keep an end in which a match may begin."""
         part, start = self._rest, self._rest_at
         end = _character_start(part, len(part) - 1)
         self._search(part[:end], start)

@@ -130,7 +130,7 @@ def free_slots(experiment: Experiment) -> int:
 
 
 def _free_slots(round_: Round) -> int:
-    """Return how many more trials may be live now; of callers: how many asks wait for one."""
+    """Return how many more trials may be live; for a shared study, the number of waiting asks."""
     if round_.experiment.settings.has_callers:
         return unanswered_count(round_)
     return free_slots(round_.experiment)

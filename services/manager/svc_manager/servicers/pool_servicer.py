@@ -47,18 +47,18 @@ class PoolServicer(pb_grpc.PoolServiceServicer):
     async def DrainPool(
         self, request: pb.DrainPoolRequest, context: Context
     ) -> pb.DrainPoolResponse:
-        """Let the agents of a pool take no more trials and end, or undo that."""
+        """Drain a pool, so that its agents take no more trials and end, or undo that."""
         return pb.DrainPoolResponse(pool=await self._pools.drain(request.pool, undo=request.undo))
 
     async def RemovePool(
         self, request: pb.RemovePoolRequest, context: Context
     ) -> pb.RemovePoolResponse:
-        """Remove a pool once nothing of it is left on its platforms."""
+        """Mark a pool as removed, wait until its platforms are clean, delete it; raise if late."""
         await self._pools.remove(request.pool, force=request.force)
         return pb.RemovePoolResponse()
 
     async def CleanPlatforms(
         self, request: pb.CleanPlatformsRequest, context: Context
     ) -> pb.CleanPlatformsResponse:
-        """Remove from platforms what belongs to no pool of the installation."""
+        """Remove leftovers of no pool from platforms, or list them in a dry run."""
         return await self._pools.clean_platforms(request.platforms, dry_run=request.dry_run)

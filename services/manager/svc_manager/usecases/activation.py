@@ -116,7 +116,7 @@ class ActivatedExperiment:
 
 @dataclass(frozen=True, slots=True)
 class ActivationDependencies:
-    """Log, folders, listeners, checkers, ids, clock, secrets and pools: what activations need."""
+    """Log, folders, listeners, checkers, ids, clock, secrets and pools for activations."""
 
     events: EventLog
     journals: Journals
@@ -264,7 +264,7 @@ class Activations:
     async def _check_platforms(
         self, config: config_pb2.ExperimentConfig, secrets: Sequence[Mapping[str, str]]
     ) -> list[str]:
-        """Have the platforms checked; return warnings."""
+        """Make the platforms check their sections; raise for a refused one; return warnings."""
         services = platforms_of(config)
         padded = [*secrets, *({} for _ in services[len(secrets) :])]
         return await self._ports.platform_checker.check(services, padded, "trainingService")
@@ -272,7 +272,7 @@ class Activations:
     async def _check_algorithm(
         self, config: config_pb2.ExperimentConfig, interpreter: str
     ) -> tuple[list[str], str]:
-        """Have the algorithm or the job checked; return warnings and optimize mode."""
+        """Validate the algorithm, or the job by its service; return warnings and optimize mode."""
         if config.HasField("compression") or config.HasField("nas"):
             await self._ports.jobs.check(config)
             return [], "maximize"

@@ -73,7 +73,7 @@ def _named(runner_id: str, pool: str) -> experiment_service_pb2.RunnerSummary:
 
 
 def _add_platform(summary: experiment_service_pb2.RunnerSummary, agent: pool_pb2.PoolAgent) -> None:
-    """Write into an agent's summary what its platform says of it."""
+    """Write platform, state, slots, reason and machine of a platform's agent into its summary."""
     summary.platform = agent.platform
     summary.state = agent.state
     summary.slots = agent.slots

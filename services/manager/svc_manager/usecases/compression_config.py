@@ -15,7 +15,7 @@ JOB_LIMIT_BYTES: Final = INLINE_VALUE_LIMIT_BYTES // _SHARE
 
 
 def complete_job(config: config_pb2.ExperimentConfig) -> None:
-    """Set command, concurrency and search space of a compression job; refuse what contradicts it.
+    """Set command, concurrency and search space of a compression job; raise if fields contradict.
 
     Args:
         config: a configuration with `compression`; changed in place.

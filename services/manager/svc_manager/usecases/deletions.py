@@ -59,7 +59,7 @@ class ExperimentRemover:
     async def delete(
         self, experiment_id: str, directory: str, last_sequence: int, code_directory: str = ""
     ) -> None:
-        """Delete all data of an experiment; may be repeated after a failure half-way.
+        """Delete an experiment's data; keep a folder without its log; may be repeated.
 
         A folder is removed only if it holds the experiment's log, or has its name and no log: its
         path came from outside. Its disk is given back in the background.

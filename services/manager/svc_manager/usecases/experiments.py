@@ -134,7 +134,7 @@ class Experiments:
         return await self._activations.create(new)
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume a stopped experiment: its trials stay, and its algorithm replays them.
+        """Resume a stopped experiment; its trials are kept and imported into a new algorithm.
 
         Raises:
             FailedPreconditionError: it is running.

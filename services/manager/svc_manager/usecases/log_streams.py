@@ -143,7 +143,7 @@ class LogStreams:
     async def size(
         self, actor: ExperimentActor, source: service_pb2.LogSource.ValueType, trial_id: str
     ) -> int:
-        """Return the present length of a log in bytes; of one on the bus, the end of what it holds.
+        """Fetch a log if needed; return its length in bytes; for one on the bus, its end offset.
 
         Raises:
             InvalidArgumentError: there is no such log.

@@ -61,7 +61,7 @@ class PoolRemover:
         await self._secrets.remove_pool(pool)
 
     async def _wait_cleaned(self, pool: str, log_sequence: int) -> None:
-        """Wait until the fleet has removed the pool as a need says, or log that it has not."""
+        """Wait, within a limit, until the fleet has removed the pool; log if it has not."""
         state = pool_pb2.PoolState()
         try:
             async with (

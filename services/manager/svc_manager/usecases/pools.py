@@ -132,7 +132,7 @@ class Pools:
         return await self.get(definition.pool)
 
     async def drain(self, name: str, *, undo: bool = False) -> pool_service_pb2.Pool:
-        """Let a pool's agents take no more trials and end, or undo that; may be repeated.
+        """Drain a pool, so that its agents take no more trials and end, or undo that; return it.
 
         Raises:
             FailedPreconditionError: it is being removed.
@@ -151,7 +151,7 @@ class Pools:
         return await self.get(name)
 
     async def remove(self, name: str, *, force: bool = False) -> None:
-        """Remove a pool once the fleet has removed it from its platforms; may be repeated.
+        """Mark a pool as removed, wait until its platforms are clean, delete it; raise if late.
 
         Raises:
             FailedPreconditionError: experiments use it, or its platforms are not clean yet, and
@@ -195,7 +195,7 @@ class Pools:
     async def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
     ) -> pool_service_pb2.CleanPlatformsResponse:
-        """Remove from platforms what belongs to no pool of the installation; may be repeated.
+        """Remove leftovers of no pool from platforms, or list them in a dry run.
 
         Raises:
             InvalidArgumentError: no platform is named, or one that does not exist.
@@ -244,7 +244,7 @@ class Pools:
             )
 
     async def _change(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
-        """Change a pool; repeat the change on what another manager has published meanwhile."""
+        """Apply a change to a pool under its lock; repeat it if another manager was first."""
         subjects.check_id("pool", name)
         # The lock is there as long as a change uses it.
         async with self._changes.setdefault(name, asyncio.Lock()):
@@ -306,7 +306,7 @@ class Pools:
         secrets: Sequence[Mapping[str, str]],
         earlier: Sequence[str],
     ) -> None:
-        """Give new ids to secrets that have changed: the fleet opens a platform again by that.
+        """Set new ids for changed secrets, in place, so that the fleet opens the platforms again.
 
         An id is never used twice, so that no manager replaces the secrets of another one.
         """

@@ -22,7 +22,7 @@ _UNUSED: Final = (
 
 
 def complete_shared_study(config: config_pb2.ExperimentConfig) -> None:
-    """Set lease, concurrency and retries of a shared study; refuse what agents would need.
+    """Set lease, concurrency and retries of a shared study; raise for fields of agents' trials.
 
     Args:
         config: a configuration with `callers`; changed in place.

@@ -80,7 +80,7 @@ class RequestHead:
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Rules who may use a listener: hosts, origins, tokens, cookies and client certificates."""
+    """Access policy of a listener: hosts, origins, tokens, cookies, client certificates."""
 
     token: str = field(repr=False)
     """Secret of the installation; grants every role; never empty."""
