@@ -161,7 +161,7 @@ async def drain_after(agent: Agent, clock: Clock, lifetime_s: float | None) -> N
 
 
 def drain_on_interrupt(service: Service, agent: Agent, fleet: AgentSettings) -> None:
-    """Let Ctrl-C drain an agent that a person has started; a second one stops it."""
+    """Drain an agent of the platform `joined` at the first Ctrl-C; stop it at a second one."""
     if fleet.platform != JOINED:
         return
 

@@ -204,7 +204,7 @@ def _decode(line: bytes) -> JournalRecord | None:
 
 
 def _check_unknown(fields: object) -> None:
-    """Raise unless a journal line is a list with a kind that this version does not know.
+    """Raise unless a journal line is a list with a kind unknown to this version.
 
     Raises:
         ValueError: the line is no record.

@@ -121,7 +121,7 @@ class ManagerBlobExchange:
             raise storage_error(error) from error
 
     async def exists(self, key: str) -> bool:
-        """Ask the manager to prepare a download; return whether a blob of this key exists."""
+        """Return whether a blob exists, by a request to prepare its download."""
         try:
             await self._call("PrepareDownload", pb.PrepareDownloadRequest(key=check_key(key)))
         except NotFoundError:

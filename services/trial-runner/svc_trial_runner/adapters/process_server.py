@@ -288,7 +288,7 @@ class ProcessServer:
         self._process.wait()
 
     def quit(self) -> None:
-        """Ask the process server to end after its last trial; accept no more starts."""
+        """Order the process server to end after its last trial; accept no more starts."""
         self.retired_by_us = True
         self._retire()
         if self._control.fileno() >= 0:

@@ -263,7 +263,7 @@ class DiskTrialFolders:
 
 
 def _name_again(path: str, name: str) -> None:
-    """Give a file a second name by a hard link, or by a symbolic one if that is impossible."""
+    """Add a second name of a file by a hard link, else a symbolic one; leave an existing name."""
     try:
         os.link(path, name)
     except FileExistsError:

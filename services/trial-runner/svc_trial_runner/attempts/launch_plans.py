@@ -21,7 +21,7 @@ class SharedFolder(Protocol):
     """Interface of a shared storage that trials write to."""
 
     async def ensure(self) -> None:
-        """Mount it, unless it is there.
+        """Mount the storage unless it is mounted; raise LaunchError if that fails.
 
         Raises:
             LaunchError: it cannot be mounted; the text is for the user.

@@ -43,7 +43,7 @@ class OutputLimit:
         self.dropped_bytes = 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return what to write of the next chunk now; at the first drop it ends in a marker."""
+        """Return the part of the next chunk to write now; buffer the tail; mark the first drop."""
         size = len(chunk)
         if size <= self._left_bytes:
             self._left_bytes -= size
@@ -60,7 +60,7 @@ class OutputLimit:
         return kept + MARKER % self._limit_bytes if first_cut else kept
 
     def end(self) -> bytes:
-        """Return what to write at the end of the stream: its last bytes."""
+        """Return the buffered tail to write at the end, after a marker if bytes were dropped."""
         tail = bytes(self._tail)
         self._tail.clear()
         if not (tail and self.dropped_bytes):

@@ -106,14 +106,14 @@ class PlatformAdapter(Protocol):
 
 @runtime_checkable
 class PlatformCleaner(Protocol):
-    """Interface of an adapter that finds what its installation has left on the platform.
+    """Interface of an adapter that finds and removes leftovers of its installation.
 
     All adapters of this distribution have it. It is called on an adapter of a pool that does not
     exist; what is found is removed by `clean` of an adapter of its pool.
     """
 
     async def leftovers(self) -> list[Leftover]:
-        """Return what the installation has on the platform, of all its pools.
+        """Return the leftovers of all pools of the installation on the platform.
 
         Raises:
             PlatformError: the platform, or one of its machines, cannot be reached.
@@ -121,7 +121,7 @@ class PlatformCleaner(Protocol):
         ...
 
     async def clean_rest(self) -> None:
-        """Remove what belongs to no pool, such as bundles that no agent uses.
+        """Remove things of no pool, such as bundles that no agent uses.
 
         Raises:
             PlatformError: the platform, or one of its machines, cannot be reached.

@@ -100,7 +100,7 @@ class AgentPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlatformAgent:
-    """One agent as its platform knows it."""
+    """Agent as its platform lists it: phase, machine, reason, slots."""
 
     name: AgentName
     phase: AgentPhase

@@ -78,7 +78,7 @@ class Timers:
     wake_s: float | None = None
 
     def due(self, at_s: float | None) -> bool:
-        """Return whether an instant has come; if not, remember to wake then."""
+        """Return whether an instant has come; if not, record it as a time to wake."""
         if at_s is None or at_s <= self.now_s:
             return True
         self.wake_s = at_s if self.wake_s is None else min(self.wake_s, at_s)
@@ -86,7 +86,7 @@ class Timers:
 
 
 def decide(pool: Pool, now_s: float) -> FleetDecision:
-    """Return what a pool's platforms do next; nothing before the first need."""
+    """Return a pool's next actions, drains, losses and slots; empty before the first need."""
     need = pool.need
     if need is None:
         return FleetDecision()
@@ -261,7 +261,7 @@ def _should_list(pool: Pool, platform: PlatformRecord, timers: Timers) -> bool:
 def _to_terminate(
     pool: Pool, need: PoolNeed, platform: PlatformRecord, timers: Timers
 ) -> tuple[AgentName, ...]:
-    """Return the agents of a platform that are over, or have nothing to wait for."""
+    """Return a platform's agents that have ended, overstayed, or wait without demand."""
     return tuple(
         record.name
         for record in pool.on_platform(platform.key)
@@ -301,7 +301,7 @@ def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers
 
 
 def _launches(pool: Pool, need: PoolNeed, timers: Timers) -> dict[str, LaunchAgents]:
-    """Return what each platform that is ready launches."""
+    """Plan new agents for the missing slots; return the launch of each ready platform."""
     missing = missing_slots(pool, need, timers)
     count, most = len(pool.agents), most_agents(need)
     launches: dict[str, LaunchAgents] = {}

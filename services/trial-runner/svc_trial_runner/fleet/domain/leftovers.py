@@ -52,7 +52,7 @@ def leftovers_of(
 
 
 def well_named(leftovers: Iterable[Leftover]) -> list[Leftover]:
-    """Return what is of a pool and a section with names that these can have.
+    """Return the leftovers whose pool and section have valid names; drop others.
 
     Both are parts of paths on the fleet's machine, and on a platform that others use as well they
     may have been chosen by others.
@@ -69,7 +69,7 @@ def _is_pool_name(text: str) -> bool:
 
 
 def unused(leftovers: Iterable[Leftover], living: Collection[str]) -> list[Leftover]:
-    """Return what belongs to no pool that exists, and may be removed.
+    """Return the leftovers of pools that do not exist, which may be removed.
 
     Args:
         leftovers: of a platform.

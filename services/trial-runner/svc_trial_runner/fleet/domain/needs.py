@@ -119,7 +119,7 @@ class PoolNeed:
 
 
 def default_slots(concurrency: int, machines: int | None) -> int:
-    """Return the trials at once of an agent whose platform does not say.
+    """Return the slots of an agent without configured ones: concurrency shared by all agents.
 
     Args:
         concurrency: most trials at once of the pool.

@@ -141,7 +141,7 @@ def _status(pool: Pool, record: AgentRecord, now_s: float) -> AgentStatus:
 
 
 def _failing(pool: Pool, now_s: float) -> Iterator["_Failure"]:
-    """Yield what failed last on each platform that launches nothing for now."""
+    """Yield the last failure of each platform that launches nothing for now."""
     for platform in pool.platforms.values():
         if not platform.retired and is_failing(platform, now_s):
             for kind in LAUNCH_STEPS:
@@ -236,7 +236,7 @@ def _is_full(pool: Pool, platform: PlatformRecord, now_s: float) -> bool:
 
 
 def _queues(pool: Pool) -> Iterator[tuple[str, str]]:
-    """Yield the words of platforms about the agents in their queues."""
+    """Yield how many agents of each platform are queued, with the platform's reasons."""
     for key in pool.platforms:
         pending = [one for one in live(pool.on_platform(key)) if one.phase is AgentPhase.PENDING]
         words = dict.fromkeys(record.reason for record in pending if record.reason)

@@ -101,7 +101,7 @@ class Enrolments:
     def attach(
         self, find: Callable[[str], JoinablePool | None], changed: Callable[[str], None]
     ) -> None:
-        """Set how the control of a pool is found, and what is called when invitations change."""
+        """Set the callbacks that find a pool's controller and handle changes of invitations."""
         self._find, self._changed = find, changed
 
     def is_joinable(self, pool: str) -> bool:
@@ -109,7 +109,7 @@ class Enrolments:
         return pool in self._invitations
 
     def forget(self, pool: str) -> None:
-        """Forget a pool that is closed and clean."""
+        """Drop invitations and locks of a pool that is closed and clean."""
         self._invitations.pop(pool, None)
         self._expired.pop(pool, None)
         self._locks.pop(pool, None)
@@ -223,7 +223,7 @@ class Enrolments:
         )
 
     async def note_expired(self) -> float | None:
-        """Write down which invitations have expired; return the seconds until the next one does.
+        """Store newly expired invitations; return the seconds until the next expiry; None: none.
 
         They stay expired in a fleet that starts again with a clock that was set back. None: no
         invitation is valid.

@@ -172,7 +172,7 @@ class Fleet:
             self._tasks.start(self._run(name), f"pool {name}")
 
     def _with_joined(self, name: str, need: PoolNeed) -> PoolNeed:
-        """Add the platform of agents that people bring, if machines are invited to the pool."""
+        """Return the need, with the platform `joined` added if machines are invited to the pool."""
         is_invited = self._enrolments is not None and self._enrolments.is_joinable(name)
         if not is_invited or any(one.by_hand for one in need.platforms):
             return need

@@ -24,7 +24,7 @@ LivingPools = Callable[[], Awaitable[Collection[str]]]
 
 
 class LeftoverRemoval:
-    """Use case that finds what belongs to no pool on a platform, and removes it.
+    """Use case that finds leftovers of no pool on a platform and removes them.
 
     The platform is asked before the pools: a pool that is made meanwhile has nothing in the list.
     The pools are asked again before each removal: a pool with the name of a removed one, or that of
@@ -46,7 +46,7 @@ class LeftoverRemoval:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def wait_removed(self, pool: str) -> None:
-        """Wait until no removal of what a pool has left is in progress.
+        """Wait without limit until no removal of a pool's leftovers is in progress.
 
         Args:
             pool: that `living_pools` returns from now on, so that no other removal begins.
@@ -57,7 +57,7 @@ class LeftoverRemoval:
     async def clean(
         self, pool: str, key: str, section: PoolPlatform, *, dry_run: bool
     ) -> list[Leftover]:
-        """Return what a platform has of the installation; remove what no pool owns.
+        """Return the installation's leftovers on a platform; remove those that no pool owns.
 
         May be repeated after a failure.
 
@@ -94,7 +94,7 @@ class LeftoverRemoval:
     async def _remove_all(
         self, leftovers: Sequence[Leftover], key: str, section: PoolPlatform
     ) -> list[Leftover]:
-        """Remove what still belongs to no pool when its turn comes; return it."""
+        """Remove leftovers that still belong to no pool, one by one; return the removed ones."""
         removed = []
         for one in leftovers:
             async with self._lock(one.pool):

@@ -27,7 +27,7 @@ _CLOSE_LIMIT_S: Final = 10.0
 
 
 class PlatformChecks:
-    """Service that asks platforms whether they accept sections, for managers.
+    """Service that checks sections at their platforms, or cleans platforms, for managers.
 
     Each request has a pool name of its own, so that no check shares a folder with a running pool.
 
@@ -73,7 +73,7 @@ class PlatformChecks:
             self._tasks.start(answer(name, request), f"check {name}")
 
     async def _answer(self, name: str, request: CheckRequest) -> None:
-        """Check all platforms of a request at the same time; publish what they find."""
+        """Check all platforms of a request concurrently; publish their problems."""
         checks = (
             self._check(name, f"{index}-{one.platform}", one)
             for index, one in enumerate(request.platforms)
@@ -84,7 +84,7 @@ class PlatformChecks:
         await self._last_values.publish(pool_problems_subject(name), payload)
 
     async def _clean(self, name: str, request: CheckRequest) -> None:
-        """Clean the platforms of a request, one after the other; publish what they had."""
+        """Clean the platforms of a request one by one; publish leftovers and problems."""
         found: list[tuple[int, Leftover]] = []
         problems: list[tuple[int, PlatformProblem]] = []
         sections = PoolNeed(name, platforms=request.platforms).sections

@@ -105,7 +105,7 @@ class PoolController:
                 await wait_first(self._woken.wait(), self._clock.sleep(delay_s))
 
     async def enrol(self, slots: int, machine: str, replaced: int | None) -> AgentName:
-        """Add an agent that has come by itself; return its name once it is on the bus's disk.
+        """Add an agent that the fleet did not launch; return its name once the bus has stored it.
 
         Args:
             slots: trials at once.

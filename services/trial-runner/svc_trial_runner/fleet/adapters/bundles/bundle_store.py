@@ -201,7 +201,7 @@ def pack_files(files: Mapping[str, Content], target: BinaryIO) -> None:
 
 
 def _key(target: WorkerTarget, distributions: Sequence[NeededDistribution]) -> str:
-    """Return a hash of what goes into a bundle, without reading all of it."""
+    """Return a hash of a bundle's target and inputs, from metadata instead of all content."""
     parts = [
         _FORMAT,
         target.python_tag,

@@ -118,7 +118,7 @@ def start(folders: WorkerFolders, name: str, digest: str, settings: bytes) -> di
 
 
 def state(folders: WorkerFolders, name: str) -> dict[str, Any]:
-    """Return what is known of an agent: state, host, bundle, times, exit code, reason."""
+    """Return an agent's recorded state: phase, host, bundle, times, exit code, reason."""
     folder = folders.agent(name)
     process = read_fields(folder / PROCESS)
     end = read_fields(folder / END)

@@ -127,7 +127,7 @@ def _parts(member: Member) -> list[str]:
 
 
 def _install_missing(content: Path) -> None:
-    """Install by pip what the fleet could not send; nothing is missing as a rule.
+    """Install by pip the distributions that the bundle lacks, if it names any.
 
     Raises:
         WorkerError: there is no pip, or it fails.

@@ -76,7 +76,7 @@ class WorkerFailure(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """Command line for the shell of a worker, and what it reads."""
+    """Command line for the shell of a worker, with its stdin: program, then payload."""
 
     line: str
     """One line without `!` and backslashes, so that any shell of a user can run it."""

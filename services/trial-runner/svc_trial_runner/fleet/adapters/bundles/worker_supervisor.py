@@ -60,7 +60,7 @@ class LimitedLog:
         self._file = path.open("ab", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """Append output; what a full disk refuses is lost."""
+        """Append output, rotating the file at its limit; drop what a full disk refuses."""
         with suppress(OSError):
             if self._file.tell() + len(data) > self._limit_bytes and self._file.tell():
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))

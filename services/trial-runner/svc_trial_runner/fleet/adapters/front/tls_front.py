@@ -107,7 +107,7 @@ class TlsFront:
             await self.close_for(user)
 
     async def open_for(self, user: str, host: str = "") -> FrontEndpoint:
-        """Note a user of the front; return the address of the front, opened if it is closed.
+        """Register a user of the front and open it if it is closed; return its address.
 
         Args:
             user: `<pool>/<key of a platform>`.
@@ -126,7 +126,7 @@ class TlsFront:
             return with_host(self._endpoint, host) if host else self._endpoint
 
     async def close_for(self, user: str) -> None:
-        """Forget a user of the front; close the front after its last one."""
+        """Remove a user of the front; close the front after its last one."""
         async with self._changing:
             self._users.discard(user)
             if not self._users:

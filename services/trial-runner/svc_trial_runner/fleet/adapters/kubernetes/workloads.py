@@ -59,7 +59,7 @@ JOBS: Final = WorkloadKind("batch", "v1", "Job", "jobs")
 
 
 class Workload(ABC):
-    """Strategy of one platform: which object starts the pod of an agent, and what it says.
+    """Strategy of one platform: manifest of an agent's object, and how its state is read.
 
     All of it is pure; `KubernetesAdapter` sends the requests.
 

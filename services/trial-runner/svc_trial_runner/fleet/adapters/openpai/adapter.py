@@ -256,7 +256,7 @@ def _is_over(job: Mapping[str, Any]) -> bool:
 
 
 def _end_words(details: Mapping[str, Any]) -> str:
-    """Return why a job has failed, as OpenPAI tells it."""
+    """Return why a job has failed, from the messages of OpenPAI, else its exit code."""
     status = details.get("jobStatus") or {}
     specification = status.get("appExitSpec") or {}
     words = [

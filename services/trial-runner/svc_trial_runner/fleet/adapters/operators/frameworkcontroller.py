@@ -264,7 +264,7 @@ def _limit(value: object) -> int | None:
 
 
 def _share_template(template: dict[str, Any], container: str, command: str) -> None:
-    """Let the tasks of the agent's role, but for the first one, run a command."""
+    """Make the role's tasks other than the first run a command, in place."""
     for one in template["spec"]["containers"]:
         if one["name"] == container:
             own = one["command"][one["command"].index("agent") + 1 :]

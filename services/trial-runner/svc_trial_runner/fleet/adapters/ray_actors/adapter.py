@@ -161,7 +161,7 @@ class RayAdapter:
         self._changed.set()
 
     async def clean(self) -> None:
-        """End all actors of the pool, and remove what lies on the nodes."""
+        """End all actors of the pool; remove its agents' folders and bundles from all nodes."""
         names = await self._cluster.names()
         agents = [name for name in map(parse_agent_name, names) if name and self._is_own(name)]
         await self.terminate([*agents, *self._seen])
@@ -185,7 +185,7 @@ class RayAdapter:
         await self._run("clean", "--bundles", "-", on_all_nodes=True)
 
     async def wait_changed(self) -> None:
-        """Look at the agents at an interval until they differ from those listed last."""
+        """Poll the agents until they differ from those listed last; wait without limit."""
         self._changed.clear()
         while not self._changed.is_set():
             await self._pause()

@@ -36,7 +36,7 @@ class NodeResources:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDemand:
-    """Nodes of a cluster, and what its autoscaler reports."""
+    """Nodes of a cluster, with launches and failures of its autoscaler."""
 
     nodes: tuple[NodeResources, ...]
     has_autoscaler: bool = False

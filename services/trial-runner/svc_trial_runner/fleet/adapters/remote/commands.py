@@ -149,7 +149,7 @@ def channel_line(python: str, *words: str) -> str:
 async def call_channel(
     machine: Machine, connection: asyncssh.SSHClientConnection, python: str, *words: str
 ) -> dict[str, Any]:
-    """Run a call of the program of the sockets and return what it reports.
+    """Run a call of the sockets' program on a machine; return its report; raise if it fails.
 
     Raises:
         MachineError: the connection is cut, or the call failed.

@@ -41,7 +41,7 @@ class MachineRecord:
         }
 
     async def add(self, places: Mapping[AgentName, int]) -> None:
-        """Write down machines of agents.
+        """Store the machines of agents.
 
         Raises:
             OSError: the file cannot be written.

@@ -77,7 +77,7 @@ class Session:
         return self._commands
 
     async def facts(self) -> WorkerFacts:
-        """Return what the machine reports of itself; asked once per connection.
+        """Probe the machine once per connection and return its facts; raise if no agent can run.
 
         Raises:
             MachineError: it cannot run agents.

@@ -159,7 +159,7 @@ class SlurmAdapter:
     # Agents
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Submit one job for all orders that ask for the same; see `PlatformAdapter`."""
+        """Submit jobs for orders without one, equal ones as an array; see `PlatformAdapter`."""
         known = {agent.name for agent in await self.agents()} | _live(self._jobs).keys()
         missing = [order for order in orders if order.name not in known]
         if not missing:
@@ -320,7 +320,7 @@ class SlurmAdapter:
     # Changes
 
     async def wait_changed(self) -> None:
-        """Look at the queue at an interval until the result of `agents` may differ."""
+        """Poll the queue until the result of `agents` may differ; wait without limit."""
         self._changed.clear()
         while True:
             await self._pause()
@@ -328,7 +328,7 @@ class SlurmAdapter:
                 return
 
     async def _pause(self) -> None:
-        """Wait until the next look at the queue, or until agents were launched or ended."""
+        """Wait until the next poll is due, or until agents were launched or ended."""
         interval_s: float | None = self._options.poll_interval_seconds
         if not self._failed and not self._ending:
             interval_s = look_interval_s(self._listed, self._options.poll_interval_seconds)
@@ -339,7 +339,7 @@ class SlurmAdapter:
             return
 
     async def _is_same(self) -> bool:
-        """Return whether nothing has changed since `agents` was called."""
+        """Query the queue; return False if it differs since `agents`, or at a first failure."""
         try:
             jobs = await self._queue()
             if jobs != self._jobs or self._failed:
@@ -378,7 +378,7 @@ def agent_grace_s(before_limit_s: float, kill_wait_s: float) -> float:
 
 
 def look_interval_s(agents: Iterable[PlatformAgent], interval_s: float) -> float | None:
-    """Return the time until the next look at the queue; None: no look is needed.
+    """Return the time until the next poll of the queue; None: no poll is needed.
 
     Args:
         agents: as they were listed last.

@@ -83,7 +83,7 @@ class LocalCommandRunner:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill what is left of a command; a child that holds its output open is not waited for."""
+    """Kill the process group of a command that runs; wait briefly for its end."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):

@@ -63,7 +63,7 @@ class SlurmCommands:
         self._configuration = options.slurm_conf
 
     async def missing_programs(self) -> list[str]:
-        """Return the names of commands of Slurm that are not there."""
+        """Return the names of Slurm's commands that the machine lacks."""
         paths = [self._path(name) for name in PROGRAMS]
         found = await self._runner.run(["sh", "-c", _FIND, "sh", *paths], limit_s=LIMIT_S)
         return found.output.decode("utf-8", "replace").split()
