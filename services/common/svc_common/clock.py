@@ -63,7 +63,7 @@ class SteadyClock:
         self._set(max(clock.now(), _EPOCH + timedelta(milliseconds=at_least_ms)))
 
     def _set(self, now: datetime) -> None:
-        """Let the time of day be `now`, and advance from it."""
+        """Set the time of day to `now`, from which the monotonic clock advances it."""
         self._began = now
         self._began_s = self._clock.monotonic_s()
         self._began_us = (now - _EPOCH) // timedelta(microseconds=1)

@@ -131,7 +131,7 @@ class CodeUser:
             os.chmod(place, mode)  # noqa: PTH101 - as its owner's group above
 
     def open_to_services(self, folder: Path | str) -> None:
-        """Let the services read and delete what user code has written to a folder.
+        """Give the services group access to user code's files in a folder; skip failures.
 
         User code may have made files for itself only. What cannot be opened stays as it is.
         """

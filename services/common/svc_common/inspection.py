@@ -58,7 +58,7 @@ def become_with_capabilities(uid: int, gid: int, groups: list[int]) -> None:
 
 
 def keep_capabilities_from_children() -> None:
-    """Let children of this process inherit none of its rights; it keeps them itself."""
+    """Clear ambient and inheritable capabilities, so that children get none; keep own ones."""
     _LIBC.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
     sets = (_Sets * 2)()
     _LIBC.capget(ctypes.byref(_Header(_CAPABILITY_VERSION, 0)), ctypes.byref(sets))

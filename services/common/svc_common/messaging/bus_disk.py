@@ -32,7 +32,7 @@ class HaltSign:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Return the sign of the bus with a folder, which is not up yet.
+        """Open the lock file of a bus's folder, not locked yet; create it if missing.
 
         Raises:
             OSError: its file cannot be made.
@@ -40,15 +40,15 @@ class HaltSign:
         return cls(os.open(_sign_file(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def put_up(self) -> None:
-        """Show that the bus has halted."""
+        """Lock the file: the bus has halted."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def take_down(self) -> None:
-        """Show that the bus works, or starts."""
+        """Unlock the file: the bus works, or starts."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close its file; the sign is down then. May be called twice."""
+        """Close the file, which unlocks it; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

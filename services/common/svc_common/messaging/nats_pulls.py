@@ -74,7 +74,7 @@ class StandingPulls:
         self._standing.pop(number, None)
 
     def end_overdue(self) -> None:
-        """Forget the requests that the server should have ended by now."""
+        """Remove the requests that the server should have ended by now."""
         now_s = self._loop.time()
         for number, (_, deadline_s) in list(self._standing.items()):
             if deadline_s <= now_s:

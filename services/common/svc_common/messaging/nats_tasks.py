@@ -255,7 +255,7 @@ class NatsTaskFeed:
             self._loop.call_soon(self._request)
 
     def _request(self) -> None:
-        """Ask for the retried tasks that are there; after the answer let requests stand at both."""
+        """Request stored retried tasks once; after the answer, the rest at both consumers."""
         self._requesting = False
         if self._closed or self._look:
             return

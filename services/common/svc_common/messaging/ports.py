@@ -413,7 +413,7 @@ class LastValues(Protocol):
         ...
 
     async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
-        """Delete the value of a subject; nothing happens if there is none.
+        """Delete a subject's value, or only one up to `through_sequence`; do nothing if none.
 
         Args:
             subject: see `publish`.
