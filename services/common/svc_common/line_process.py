@@ -13,6 +13,8 @@ from svc_common.errors import FailedPreconditionError
 from svc_common.process_log import ProcessLog
 
 _READ_BYTES: Final = 1 << 18
+LINE_LIMIT_BYTES: Final = 256 * 1024 * 1024
+"""Longest line: some times the largest message of gRPC, which a line may hold as text."""
 
 
 class LineSink(Protocol):
@@ -25,6 +27,7 @@ class LineSink(Protocol):
             ValueError: a line cannot be used; the process is killed, and no more are passed on.
             KeyError: as above.
             TypeError: as above.
+            RecursionError: as above.
         """
         ...
 
@@ -52,6 +55,8 @@ class ProcessPlan:
     """Gets what it writes to stdout and stderr."""
     shared: tuple[Path, ...] = ()
     """Folders whose files services read after its end, where it has an account of its own."""
+    line_limit_bytes: int = LINE_LIMIT_BYTES
+    """Longest line; a process with a longer one is killed, before it fills the memory."""
 
 
 class LineProcess:
@@ -81,6 +86,7 @@ class LineProcess:
         self._input, self._output = pipes
         self._unwritten = bytearray()
         self._unfinished: list[bytes] = []
+        self._unfinished_bytes = 0
         self._loop = asyncio.get_running_loop()
         for pipe in pipes:
             os.set_blocking(pipe, False)
@@ -137,21 +143,30 @@ class LineProcess:
         if not chunk:
             self._loop.remove_reader(self._output)
             return
-        self._unfinished.append(chunk)
-        if b"\n" not in chunk:
+        if self._protocol_error:
             return
-        *lines, rest = b"".join(self._unfinished).split(b"\n")
-        self._unfinished = [rest]
-        self._pass_on(lines)
+        self._unfinished.append(chunk)
+        self._unfinished_bytes += len(chunk)
+        if b"\n" in chunk:
+            *lines, rest = b"".join(self._unfinished).split(b"\n")
+            self._unfinished, self._unfinished_bytes = [rest], len(rest)
+            self._pass_on(lines)
+        elif self._unfinished_bytes > self._plan.line_limit_bytes:
+            self._unfinished = []
+            self._refuse(f"a line must have at most {self._plan.line_limit_bytes:,} bytes")
 
     def _pass_on(self, lines: list[bytes]) -> None:
         if self._sink is None or self._protocol_error:
             return  # output after an invalid line cannot be trusted
         try:
             self._sink.on_lines(lines)
-        except (ValueError, KeyError, TypeError) as error:
-            self._protocol_error = f"{self._plan.label}'s output cannot be used: {error}"
-            self._signal_group()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            self._refuse(str(error))
+
+    def _refuse(self, reason: str) -> None:
+        """Kill the process, whose output breaks a rule."""
+        self._protocol_error = f"{self._plan.label}'s output cannot be used: {reason}"
+        self._signal_group()
 
     async def _wait(self) -> None:
         """Wait for the process to exit; kill its group, pass on its last lines, report the end."""

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from svc_common.errors import FailedPreconditionError
-from svc_common.line_process import LineProcess, ProcessPlan, start_process
+from svc_common.line_process import (
+    LINE_LIMIT_BYTES,
+    LineProcess,
+    ProcessPlan,
+    start_process,
+)
 from svc_common.process_log import ProcessLog
 
 PRELUDE = """\
@@ -32,6 +37,8 @@ class Lines:
         for line in lines:
             if line == b"bad":
                 raise ValueError("bad line")
+            if line == b"deep":
+                raise RecursionError("nested too deeply")
             self.lines.append(line)
 
     def on_end(self, reason: str) -> None:
@@ -44,7 +51,13 @@ class Lines:
         return self.reasons[0]
 
 
-async def started(folder: Path, script: str, sink: Lines, program: str = "") -> LineProcess:
+async def started(
+    folder: Path,
+    script: str,
+    sink: Lines,
+    program: str = "",
+    line_limit_bytes: int = LINE_LIMIT_BYTES,
+) -> LineProcess:
     def command(child_in: int, child_out: int) -> list[str]:
         code = PRELUDE + script
         return [program or sys.executable, "-S", "-c", code, str(child_in), str(child_out)]
@@ -55,6 +68,7 @@ async def started(folder: Path, script: str, sink: Lines, program: str = "") -> 
         environment={"PATH": os.defpath},
         directory=folder,
         log=ProcessLog(folder, "script.log", "svc_test"),
+        line_limit_bytes=line_limit_bytes,
     )
     return await start_process(plan, sink)
 
@@ -84,6 +98,26 @@ async def test_line_that_the_sink_refuses_ends_the_process(tmp_path: Path) -> No
 
     assert sink.lines == [b"good"]
     assert reason == "the script's output cannot be used: bad line"
+    await process.aclose()
+
+
+async def test_line_that_is_nested_too_deeply_ends_the_process(tmp_path: Path) -> None:
+    sink = Lines()
+    process = await started(tmp_path, "os.write(target, b'deep\\n')\nsource.read()", sink)
+
+    assert await sink.end() == "the script's output cannot be used: nested too deeply"
+    await process.aclose()
+
+
+async def test_line_without_end_ends_the_process(tmp_path: Path) -> None:
+    sink = Lines()
+    script = "while True: os.write(target, b'x' * 1000)"
+    process = await started(tmp_path, script, sink, line_limit_bytes=100_000)
+
+    reason = await sink.end()
+
+    assert reason == "the script's output cannot be used: a line must have at most 100,000 bytes"
+    assert sink.lines == []
     await process.aclose()
 
 
