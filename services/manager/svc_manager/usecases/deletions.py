@@ -59,7 +59,7 @@ class ExperimentRemover:
     async def delete(
         self, experiment_id: str, directory: str, last_sequence: int, code_directory: str = ""
     ) -> None:
-        """Delete an experiment's data; keep a folder without its log; may be repeated.
+        """Delete an experiment's data; keep a folder of another experiment; may be repeated.
 
         A folder is removed only if it holds the experiment's log, or has its name and no log: its
         path came from outside. Its disk is given back in the background.
