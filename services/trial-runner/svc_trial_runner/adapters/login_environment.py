@@ -109,7 +109,7 @@ class LoginEnvironments:
             return dict(self._own)
 
     def _run(self) -> dict[str, str]:
-        """Run login scripts and lines; return the variables behind them. Blocks.
+        """Run login scripts and lines within a time limit; return the variables. Blocks.
 
         Files in memory take variables and messages: a pipe would have no end while a program that
         a login script has left in the background holds it open.

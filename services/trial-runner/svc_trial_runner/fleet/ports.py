@@ -106,7 +106,7 @@ class PlatformAdapter(Protocol):
 
 @runtime_checkable
 class PlatformCleaner(Protocol):
-    """Interface of an adapter that finds and removes leftovers of its installation.
+    """Interface of an adapter that finds its installation's leftovers on the platform.
 
     All adapters of this distribution have it. It is called on an adapter of a pool that does not
     exist; what is found is removed by `clean` of an adapter of its pool.

@@ -169,7 +169,7 @@ class IsolatedAdapter:
         return await self._limited_call(child, method, params)
 
     async def _running(self) -> ChildProcess:
-        """Return the running child, started if there is none.
+        """Return the running child; start one if there is none; raise during its back-off.
 
         Raises:
             PlatformError: it cannot be started, or not yet.

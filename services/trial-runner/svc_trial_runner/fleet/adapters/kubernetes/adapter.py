@@ -133,7 +133,7 @@ class KubernetesAdapter:
     # Agents
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Create a secret and a job for each order; see `PlatformAdapter`."""
+        """Create the secret and job of each order without a job; return the refused orders."""
         if not orders:
             return []
         self._front = await self._context.front.open()
@@ -282,7 +282,7 @@ class KubernetesAdapter:
     # Changes
 
     async def wait_changed(self) -> None:
-        """Wait until a pod of the pool has changed since `agents` was called, or an agent waits.
+        """Wait until a pod changes, agents are launched or ended, or a time limit is over.
 
         A watch begins at the version of the list, so it misses nothing; one that the server has
         forgotten (410 Gone) counts as a change.
