@@ -190,7 +190,7 @@ def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> 
 
 
 def _add_file(tar: tarfile.TarFile, source: SafeFolder, name: str) -> int:
-    """Add a file to a tar archive, a link as its target in the folder; return 1, or 0 if gone."""
+    """Add a file, or a link's target, to a tar archive; return 1; 0: gone, or a link out of it."""
     real = name
     for _ in range(_LINKS):
         status = source.status(real)
