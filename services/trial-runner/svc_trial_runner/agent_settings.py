@@ -124,7 +124,7 @@ def parse_agent_settings(content: bytes) -> AgentSettings:
     """
     try:
         fields: Any = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError("--settings", "must be JSON", str(error)[:200]) from error
     if not isinstance(fields, Mapping) or fields.get("format") != FORMAT:
         raise InvalidArgumentError(

@@ -23,7 +23,7 @@ class StoredLargeValues:
         """Load a JSON value from the blob store by its hash; raise LaunchError if it fails."""
         try:
             return json.loads(await self._blobs.get(f"{CONTENT_KIND}/{blob.sha256}"))
-        except (NotFoundError, ValueError) as error:
+        except (NotFoundError, ValueError, RecursionError) as error:
             raise UnfitTrialError(f"the value {blob.sha256} cannot be loaded: {error}") from error
         except ServiceError as error:
             raise LaunchError(f"the value {blob.sha256} cannot be loaded: {error}") from error

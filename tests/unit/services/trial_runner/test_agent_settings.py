@@ -45,6 +45,7 @@ def test_secrets_are_not_shown() -> None:
     ("content", "rule"),
     [
         (b"no JSON", "must be JSON"),
+        (b"[" * 100_000, "must be JSON"),
         (b"[]", "must have format 1"),
         (b'{"format": 2}', "must have format 1"),
         (b'{"format": 1}', "must have the fields"),

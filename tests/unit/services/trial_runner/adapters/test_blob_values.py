@@ -28,9 +28,10 @@ async def test_missing_value_is_an_error_with_its_hash() -> None:
         await StoredLargeValues(InMemoryBlobStore()).load(BlobKey("abc", 3))
 
 
-async def test_value_that_is_no_json_is_an_error() -> None:
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000])
+async def test_value_that_is_no_json_is_an_error(content: bytes) -> None:
     store = InMemoryBlobStore()
-    key = await store.put(b"{")
+    key = await store.put(content)
 
     with pytest.raises(LaunchError, match="cannot be loaded"):
         await StoredLargeValues(store).load(BlobKey(key.removeprefix("sha256/"), 1))

@@ -191,7 +191,7 @@ def read_fields(path: Path) -> dict[str, Any]:
     """Return the mapping in a file; empty if the file is missing or damaged."""
     try:
         fields = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
 

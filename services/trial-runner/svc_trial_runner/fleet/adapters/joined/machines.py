@@ -43,7 +43,7 @@ class MachineFile:
             return [JoinedMachine(**fields) for fields in content]
         except FileNotFoundError:
             return []
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise PlatformError(
                 f"the record of the machines that have joined is damaged: {error}",
                 f"revoke the invitations of this pool, remove {self._file} and let the machines "
@@ -87,7 +87,7 @@ class MachineFile:
             return set(map(str, content))
         except FileNotFoundError:
             return set()
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise PlatformError(f"the record {file} is damaged: {error}") from error
         except OSError as error:
             raise PlatformError(f"cannot read {file}: {error.strerror}") from error

@@ -282,7 +282,7 @@ def _login_error(error: Exception) -> PlatformError:
 def _parsed(text: str) -> object:
     try:
         answer: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer
 

@@ -32,11 +32,11 @@ class MachineRecord:
         indices = {machine.address: index for index, machine in enumerate(self._machines)}
         try:
             fields = json.loads((self._folder / FILE).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return {
             name: indices[address]
-            for text, address in fields.items()
+            for text, address in (fields.items() if isinstance(fields, dict) else ())
             if (name := parse_agent_name(text)) is not None and address in indices
         }
 

@@ -62,12 +62,13 @@ def test_file_is_private_and_replaced_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_damaged_file_counts_as_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b'{"pid"', b"[" * 100_000])
+def test_damaged_file_counts_as_missing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "process.json"
     write_fields(path, {"pid": 1})
 
     assert read_fields(path) == {"pid": 1}
-    path.write_bytes(b'{"pid"')
+    path.write_bytes(content)
     assert read_fields(path) == {}
 
 

@@ -47,10 +47,11 @@ def test_ended_machines_stay_in_the_file(tmp_path: Path) -> None:
     assert [(one.number, one.ended) for one in file.read()] == [(1, True), (2, False)]
 
 
-def test_damaged_file_is_an_error_and_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['[{"machine": 1}]', "[" * 100_000])
+def test_damaged_file_is_an_error_and_stays(tmp_path: Path, text: str) -> None:
     damaged = tmp_path / "joined/machines.json"
     damaged.parent.mkdir()
-    damaged.write_text('[{"machine": 1}]')
+    damaged.write_text(text)
     file = MachineFile(tmp_path / "joined")
 
     # Read as empty, it would grant each use of an invitation once more.
@@ -58,7 +59,7 @@ def test_damaged_file_is_an_error_and_stays(tmp_path: Path) -> None:
         with pytest.raises(PlatformError, match="is damaged") as caught:
             call()
         assert str(damaged) in caught.value.remedy
-    assert damaged.read_text() == '[{"machine": 1}]'
+    assert damaged.read_text() == text
 
 
 def test_folder_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:

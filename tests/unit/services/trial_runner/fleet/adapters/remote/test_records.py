@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from svc_trial_runner.fleet.adapters.remote.machines import Machine
 from svc_trial_runner.fleet.adapters.remote.records import FILE, MachineRecord
 from svc_trial_runner.fleet.testing import agent_name
@@ -24,7 +26,8 @@ def test_agents_follow_their_machine_in_a_changed_list(tmp_path: Path) -> None:
     assert MachineRecord(tmp_path, [MACHINES[1]]).places() == {agent_name(2): 0}
 
 
-def test_damaged_file_is_an_empty_record(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
+def test_damaged_file_is_an_empty_record(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
 
     assert MachineRecord(tmp_path, MACHINES).places() == {}
