@@ -123,7 +123,8 @@ def effects_of(  # noqa: C901 - one case per event
         case events.ListenerClosed():
             yield CloseListener()
         case events.ExperimentEnded():
-            yield ForgetExperiment()
+            if not before.settings.has_callers:
+                yield ForgetExperiment()
             yield WriteSummary()
         case _:
             pass

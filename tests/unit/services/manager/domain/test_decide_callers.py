@@ -6,7 +6,7 @@ from svc_common.errors import FailedPreconditionError, InvalidArgumentError, Not
 from svc_common.experiment_events.causes import EndCause, LossCause, LossReason
 from svc_manager.domain import events, inputs
 from svc_manager.domain.callers import Callers, Claim
-from svc_manager.domain.effects import outstanding_effects
+from svc_manager.domain.effects import WriteSummary, outstanding_effects
 from svc_manager.domain.experiment import Budget, ExperimentState
 from svc_manager.domain.explain import explain_next, explain_trial
 from svc_manager.domain.explanation import ExplanationContext
@@ -325,7 +325,11 @@ def test_no_agent_hears_of_the_trials_of_a_study() -> None:
     effects += [*lab.effects, *outstanding_effects(lab.experiment)]
     lab.command(inputs.KillTrial(first.trial_id))
     effects += lab.effects
+    asked(lab, "ask-2")
+    lab.command(inputs.Stop())
+    effects += [effect for effect in lab.effects if not isinstance(effect, WriteSummary)]
 
+    assert lab.experiment.state is ExperimentState.STOPPED
     assert effects == []
 
 
