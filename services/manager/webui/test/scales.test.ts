@@ -28,6 +28,12 @@ test.each([
   else expect(found).toEqual(range);
 });
 
+test("a range of great values has room for ticks that differ", () => {
+  const [low, high] = valueRange(1e16, 1e16 + 2);
+
+  expect(high - low).toBeGreaterThan(1e4);
+});
+
 test.each([
   [[1, 2, null], true, 0, ""],
   [[1, 0, -3, NaN], true, 2, "2 values ≤ 0 cannot be drawn on the logarithmic scale."],
@@ -48,6 +54,9 @@ test.each([
 ] as const)("ticks from %d to %d, whole %s", (low, high, whole, ticks) =>
   expect(niceTicks(low, high, 5, whole)).toEqual(ticks),
 );
+
+test("ticks between neighbouring great numbers end", () =>
+  expect(niceTicks(1e17, 1e17 + 32, 5, true).length).toBeLessThan(7));
 
 test.each([
   [1e-5, 0.1, [1e-5, 1e-4, 1e-3, 0.01, 0.1]],

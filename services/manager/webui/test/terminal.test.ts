@@ -63,6 +63,14 @@ test("of many styled spans the newest keep their style", () => {
   expect(limited([line, line, line], 2)).toEqual([[{ text: "a", style: null }], line, line]);
 });
 
+test("a sequence of many codes is read at once", () => {
+  // The time that a copy of the remaining codes for each colour takes would end the test.
+  expect(styleAfter(null, "38;5;1;".repeat(100_000) + "1")).toMatchObject({
+    colour: 1,
+    bold: true,
+  });
+});
+
 test("lines become few spans", () =>
   expect(joined(terminalLines(`a\nb\n${ESC}[31mc${ESC}[0m\nd`)).map((span) => span.text)).toEqual([
     "a\nb\n",

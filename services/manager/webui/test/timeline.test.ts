@@ -135,6 +135,28 @@ test("the picture has a name per agent and a bar per trial in the span", () => {
   expect(height).toBe(frame.height);
 });
 
+test("a bar far longer than the span is drawn a little beyond the chart only", () => {
+  const long = [run(0, "a", 1, 1e10, "FAILED"), run(1, "a", 9e9, 1e10, "FAILED")];
+  const span = { from: 5e9, to: 5e9 + 1 };
+  const frame = timelineFrame(timelineOf(long, 1e10), span, 1014, 600);
+  const colours = { ink: "i", muted: "m", grid: "g", state: (state: string) => state };
+  const clip = timelinePicture(frame, new Map(), colours, 0).shapes.find(
+    (one) => one.kind === "clip",
+  )!;
+
+  expect(clip.kind === "clip" && clip.shapes).toMatchObject([{ x: 182, width: 839 }]);
+  expect(barAt(frame, 500, 12)?.trial.number).toBe(0);
+  expect(barAt(frame, 500, 34)).toBeNull();
+});
+
+test("thousands of agents fit on a canvas", () => {
+  const many = Array.from({ length: 2_000 }, (_, i) => run(i, `agent-${i}`, 1, 1_000));
+  const frame = timelineFrame(timelineOf(many, 1_000), { from: 0, to: 1_000 }, 1014, 600);
+
+  expect(frame.timeline.rows).toHaveLength(2_000);
+  expect(frame.height).toBeLessThan(16_000);
+});
+
 test("a timeline is described in words", () =>
   expect(timelineText(timelineOf(RUNS, 50_000))).toBe(
     "5 trials on 3 agents: 3 succeeded, 1 failed, 1 running. 4 slots were used 44 % of the time.",

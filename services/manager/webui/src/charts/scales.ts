@@ -1,5 +1,8 @@
 // Ranges, ticks and units of axes: pure functions.
 
+/** Least margin as a share of the values: in a narrower range ticks would be equal numbers. */
+const LEAST_ROOM = 1e-12;
+
 /** Return the range of a value axis with a margin; `fromZero` keeps 0 at its edge, as bars need. */
 export function valueRange(
   low: number | null,
@@ -12,7 +15,8 @@ export function valueRange(
     const room = Math.max(Math.abs(low), Math.abs(high)) * 0.05 || 1;
     return [low < 0 ? low - room : 0, high > 0 ? high + room : 0];
   }
-  const room = high > low ? (high - low) * 0.08 : Math.abs(high) * 0.08 || 1;
+  const least = Math.max(Math.abs(low), Math.abs(high)) * LEAST_ROOM;
+  const room = high > low ? Math.max((high - low) * 0.08, least) : Math.abs(high) * 0.08 || 1;
   return [low - room, high + room];
 }
 
@@ -65,7 +69,9 @@ export function niceTicks(low: number, high: number, wanted = 5, whole = false):
   const factor = [1, 2, 2.5, 5, 10].find((one) => one * power >= rough * (1 - 1e-9))!;
   const step = whole ? Math.max(1, Math.ceil(factor * power)) : factor * power;
   const ticks: number[] = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1)
+  const first = Math.ceil(low / step - 1e-9);
+  // Of integers above 2⁵³, the next one is the same.
+  for (let i = first; i * step <= high + step * 1e-9 && ticks.length <= wanted; i += 1)
     ticks.push(Number((i * step).toPrecision(12)));
   return ticks;
 }

@@ -71,10 +71,13 @@ export function timelineOf(trials: Iterable<Trial>, now: number): Timeline {
   };
 }
 
+/** Made once: thousands of agents would need seconds with one for each comparison. */
+const NAMES = new Intl.Collator("en", { numeric: true });
+
 /** Compare names with the numbers in them; the unknown agent is last. */
 function byName(a: string, b: string): number {
   if (!a || !b) return Number(!a) - Number(!b);
-  return a.localeCompare(b, "en", { numeric: true });
+  return NAMES.compare(a, b);
 }
 
 const STEPS = [
@@ -156,6 +159,8 @@ export interface TimelineFrame {
   /** Width of the names at the left edge. */
   left: number;
   laneHeight: number;
+  /** Distance between two rows. */
+  rowGap: number;
 }
 
 const TOP = 8;
@@ -163,12 +168,15 @@ const BOTTOM = 34;
 const RIGHT = 14;
 const ROW_GAP = 6;
 const LANE_GAP = 2;
-/** Greatest height of all lanes: browsers have no larger canvas. */
+/** Greatest height of all lanes, and of all gaps between rows: browsers have no larger canvas. */
 const MOST_HEIGHT = 12_000;
+const MOST_GAPS = 3_000;
 const MIN_LANE = 6;
 const MAX_LANE = 22;
 /** Least width of a bar: a short trial stays visible. */
 const MIN_BAR = 2;
+/** How far a bar that goes on outside of the chart is drawn beyond it: its end is not seen. */
+const BEYOND = 8;
 const MAX_LEFT = 190;
 /** Distance of the names from the bars, and about the width of a letter. */
 const NAME_GAP = 10;
@@ -182,7 +190,8 @@ export function timelineFrame(
   height: number,
 ): TimelineFrame {
   const lanes = timeline.rows.reduce((sum, row) => sum + row.lanes, 0);
-  const gaps = timeline.rows.length * ROW_GAP;
+  const rowGap = Math.min(ROW_GAP, MOST_GAPS / Math.max(1, timeline.rows.length));
+  const gaps = timeline.rows.length * rowGap;
   const room = (height - TOP - BOTTOM - gaps) / Math.max(1, lanes);
   const wanted = Math.max(MIN_LANE, Math.min(MAX_LANE, room));
   const laneHeight = Math.min(wanted, MOST_HEIGHT / Math.max(1, lanes));
@@ -193,13 +202,18 @@ export function timelineFrame(
     height: TOP + BOTTOM + gaps + lanes * laneHeight,
     left: Math.min(MAX_LEFT, width * 0.28),
     laneHeight,
+    rowGap,
   };
 }
 
-/** Return the top of a row. */
-function rowTop({ timeline, laneHeight }: TimelineFrame, row: number): number {
-  const before = timeline.rows.slice(0, row).reduce((sum, one) => sum + one.lanes, 0);
-  return TOP + row * ROW_GAP + before * laneHeight;
+/** Return the top of each row. */
+function rowTops({ timeline, laneHeight, rowGap }: TimelineFrame): number[] {
+  let next = TOP;
+  return timeline.rows.map(({ lanes }) => {
+    const top = next;
+    next += lanes * laneHeight + rowGap;
+    return top;
+  });
 }
 
 /** Return the instant at a place. */
@@ -222,7 +236,9 @@ interface Rect {
 }
 
 function barRect(frame: TimelineFrame, bar: Bar, top: number): Rect {
-  const [from, to] = [placeOf(frame, bar.from), placeOf(frame, bar.to)];
+  // Of a bar that is far longer than the span, a pattern would be drawn over millions of px.
+  const from = Math.max(frame.left - BEYOND, placeOf(frame, bar.from));
+  const to = Math.min(frame.width + BEYOND, placeOf(frame, bar.to));
   return {
     x: from,
     y: top + bar.lane * frame.laneHeight,
@@ -233,7 +249,7 @@ function barRect(frame: TimelineFrame, bar: Bar, top: number): Rect {
 
 /** Return the bar at a place; null if there is none. */
 export function barAt(frame: TimelineFrame, x: number, y: number): Bar | null {
-  const tops = frame.timeline.rows.map((_, i) => rowTop(frame, i));
+  const tops = rowTops(frame);
   let found: Bar | null = null;
   for (const bar of frame.timeline.bars) {
     const rect = barRect(frame, bar, tops[bar.row]!);
@@ -262,7 +278,7 @@ export function timelinePicture(
   const { timeline, span, width, height, left } = frame;
   const bottom = height - BOTTOM;
   const ticks = timeTicks(span, Math.max(2, Math.floor((width - left) / 130)), offset);
-  const tops = timeline.rows.map((_, i) => rowTop(frame, i));
+  const tops = rowTops(frame);
   const inner = { x: left, y: 0, width: width - left - RIGHT, height: bottom };
   const shapes: Shape[] = [];
   for (const { at } of ticks) {

@@ -162,6 +162,7 @@ function Bars({ timeline, span, names, height, onSpan }: BarsProps) {
       ref={box}
       style={{ height: `${frame.height}px` }}
       onPointerDown={(event) => {
+        if (event.button !== 0) return;
         const { x } = at(event);
         setDrag({ from: x, to: x });
         event.currentTarget.setPointerCapture(event.pointerId);
@@ -173,6 +174,7 @@ function Bars({ timeline, span, names, height, onSpan }: BarsProps) {
         setHit(bar ? { bar, x, y } : null);
       }}
       onPointerUp={(event) => {
+        if (event.button !== 0) return;
         const { x, y } = at(event);
         if (drag && Math.abs(drag.from - x) >= DRAG_PX) select(drag.from, x);
         else {
@@ -181,6 +183,7 @@ function Bars({ timeline, span, names, height, onSpan }: BarsProps) {
         }
         setDrag(null);
       }}
+      onPointerCancel={() => setDrag(null)}
       onPointerLeave={() => setHit(null)}
     >
       <canvas

@@ -121,15 +121,15 @@ function sameStyle(a: TextStyle | null, b: TextStyle | null): boolean {
 /** Return the style after the codes of a sequence (SGR); null if nothing is special. */
 export function styleAfter(before: TextStyle | null, text: string): TextStyle | null {
   const codes = text.split(/[;:]/).map(Number);
-  let style: TextStyle = { ...(before ?? PLAIN) };
+  const style: TextStyle = { ...(before ?? PLAIN) };
   for (let i = 0; i < codes.length; i += 1) {
     const code = codes[i]!;
     if (code === 38 || code === 48) {
-      const { colour, length } = longColour(codes.slice(i + 1));
+      const { colour, length } = longColour(codes, i + 1);
       if (code === 38) style.colour = colour;
       else style.background = colour;
       i += length;
-    } else style = { ...style, ...changeOf(code) };
+    } else Object.assign(style, changeOf(code));
   }
   return sameStyle(style, PLAIN) ? null : style;
 }
@@ -166,11 +166,11 @@ function changeOf(code: number): Partial<TextStyle> {
   }
 }
 
-/** Return the nearest colour of a palette's or an RGB one, and how many codes name it. */
-function longColour(codes: number[]): { colour: number | null; length: number } {
-  if (codes[0] === 5) return { colour: paletteColour(codes[1] ?? 0), length: 2 };
-  if (codes[0] === 2) {
-    const [red = 0, green = 0, blue = 0] = codes.slice(1, 4);
+/** Return the nearest colour of a palette's or an RGB one from `at`, and how many codes name it. */
+function longColour(codes: number[], at: number): { colour: number | null; length: number } {
+  if (codes[at] === 5) return { colour: paletteColour(codes[at + 1] ?? 0), length: 2 };
+  if (codes[at] === 2) {
+    const [red = 0, green = 0, blue = 0] = codes.slice(at + 1, at + 4);
     return { colour: nearest(red, green, blue), length: 4 };
   }
   return { colour: null, length: codes.length };

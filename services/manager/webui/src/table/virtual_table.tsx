@@ -295,6 +295,9 @@ function Handle({ width, onWidth }: { width: number; onWidth: (width: number | n
       onPointerUp={() => {
         start.current = null;
       }}
+      onPointerCancel={() => {
+        start.current = null;
+      }}
       onDblClick={() => onWidth(null)}
     />
   );
