@@ -186,8 +186,8 @@ class Tuner(ABC):
 
         Args:
             curves: dicts with `parameter`, `value`, which is None for a trial that was stopped
-                early, and `intermediate`, a list of results, oldest first. Completed trials, whose
-                results `import_data` got, come first.
+                early, and `intermediate`, the first results of the trial, at most 200. Completed
+                trials, whose results `import_data` got, come first.
         """
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
