@@ -37,7 +37,7 @@ _FIELDS: Final = frozenset({"name", "role", "sha256", "common_name", "created", 
 
 @dataclass(frozen=True, slots=True)
 class AccessEntry:
-    """Caller of the services in an access file: name, role, and a token's hash or certificate."""
+    """Caller in an access file: name, role, expiry; hash of a token, or name in a certificate."""
 
     name: str
     """Unique in the file; name of the caller in the audit log."""

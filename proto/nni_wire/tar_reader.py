@@ -69,7 +69,7 @@ class _Stream(Protocol):
 
 
 class TarReader:
-    """Streaming reader of a tar archive's members; the caller must check their names and kinds.
+    """Reader of a seekable tar file, plain, gzip or xz; callers check names and kinds.
 
     Names, extended headers and memory of decompressors have limits.
 

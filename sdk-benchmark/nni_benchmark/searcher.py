@@ -63,7 +63,7 @@ class TunerSearcher:
             object.__setattr__(self, "name", f"{self.tuner}{several}")
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether NNI's tuner accepts a problem's space, objectives and limits."""
+        """Return whether NNI's tuner accepts a space, and several metrics or a limited one."""
         try:
             several = len(problem.metrics) > 1 or problem.excess is not None
             validate("tuner", self.tuner, self.tuner_args, problem.space, several_outcomes=several)

@@ -26,7 +26,7 @@ def parallel_coordinates(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw a line for each trial through an axis for each hyperparameter, and one for its result.
+    """Draw a line per trial through axes of hyperparameters and result, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.

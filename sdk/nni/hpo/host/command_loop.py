@@ -153,7 +153,7 @@ class CommandLoop:
         return alive
 
     def _verified(self) -> bool:
-        """Return whether the log agrees with the restored checkpoint; discard it if not.
+        """Return whether the log agrees with the restored checkpoint; delete its file if not.
 
         The host ends then: the dispatcher starts another one, which replays the log.
         """

@@ -55,7 +55,7 @@ def client_side(setup: ExperimentSetup, inherited: dict[str, str]) -> ClientSide
 def host_environment(
     setup: ExperimentSetup, client: ClientSide, log_directory: Path
 ) -> dict[str, str]:
-    """Build a host's environment: the client's, no secrets, one thread, fixed hash seed, GPUs."""
+    """Build a host's environment: the client's, no secrets, one thread, fixed seed, chosen GPUs."""
     made = client.without_secrets()
     made["NNI_LOG_DIRECTORY"] = str(log_directory)
     made["PYTHONHASHSEED"] = "0"

@@ -102,7 +102,7 @@ class MonitoredExperiment(Protocol):
 
 
 class ExperimentSource(Protocol):
-    """Interface of the actor registry as the agent monitor needs it: live and stopped."""
+    """Interface of the actor registry for the agent monitor: live actors, ends of stopped logs."""
 
     def actors(self) -> Iterable[MonitoredExperiment]:
         """Return the live experiments."""

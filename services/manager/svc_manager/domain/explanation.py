@@ -130,7 +130,7 @@ def trial_text(trial: Trial) -> str:
 
 
 def ago(duration_ms: float) -> str:
-    """Return a duration as text in its two largest units: `4 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return milliseconds as text: `4 s`, `3 min 20 s`, `2 h 5 min`, `50 h 0 min`."""
     seconds = max(0, int(duration_ms / 1000))
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

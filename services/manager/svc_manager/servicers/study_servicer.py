@@ -14,7 +14,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class StudyServicer(pb_grpc.StudyServiceServicer):
-    """gRPC servicer of shared studies: ask for trials, tell results, renew leases.
+    """gRPC servicer of shared studies: ask for a trial, tell its final result, renew leases.
 
     Args:
         studies: use cases.

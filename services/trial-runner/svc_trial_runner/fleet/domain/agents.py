@@ -127,7 +127,7 @@ class LaunchFailure:
 
 @dataclass(frozen=True, slots=True)
 class PlatformProblem:
-    """Rule that the section of a platform breaks, found before anything is started."""
+    """Finding of a check of a platform's section (no exception): field, broken rule, remedy."""
 
     field: str
     """Path within the section, camelCase: `machineList[0].host`."""

@@ -210,7 +210,7 @@ class RemoteAdapter:
         return leftovers_of(names, self._context.installation)
 
     async def clean_rest(self) -> None:
-        """Remove unpacked bundles that no agent uses from all machines; see `PlatformCleaner`."""
+        """Remove unpacked bundles that no agent uses from all machines; raise if one fails."""
 
         async def remove(link: MachineLink) -> None:
             session = await link.session()
