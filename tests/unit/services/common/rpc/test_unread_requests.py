@@ -153,7 +153,9 @@ async def test_stream_of_an_unknown_caller_is_not_read(address: str) -> None:
         with pytest.raises(grpc.aio.AioRpcError):
             await stub.Upload(pieces(), timeout=20)
 
-    assert taken < 3  # one is under way, and one waits for it
+    # A piece is under way, one waits in the client's buffer, one for room there; a busy server
+    # answers late. A stream that is read gives all twenty.
+    assert taken < 6
 
 
 @pytest.mark.parametrize("method", RULE_BY_METHOD)
