@@ -108,6 +108,12 @@ class LineProcess:
         if idle:
             self._write()
 
+    def kill(self, reason: str) -> None:
+        """Kill the process's group; the sink gets the reason as that of its end."""
+        self._protocol_error = self._protocol_error or reason
+        if self._process.returncode is None:
+            self._signal_group()
+
     async def aclose(self) -> None:
         """Kill the process's group and wait for its end, without a report of the end."""
         self._sink = None

@@ -1,5 +1,7 @@
 """Hosts as child processes: `python -m nni.hpo.host` under the client's interpreter."""
 
+import asyncio
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Final
 from svc_common.client_environment import ClientSide
 from svc_common.code_user import SAME_USER, CodeUser
 from svc_common.errors import FailedPreconditionError
+from svc_common.large_work import ON_LOOP_BYTES, off_loop
 from svc_common.line_process import LineProcess, ProcessPlan, start_process
 from svc_dispatcher.adapters.dispatcher_log import DispatcherLog
 from svc_dispatcher.adapters.host_environment import (
@@ -15,7 +18,7 @@ from svc_dispatcher.adapters.host_environment import (
     host_command,
     host_environment,
 )
-from svc_dispatcher.adapters.host_lines import line_of, output_of
+from svc_dispatcher.adapters.host_lines import line_of, output_of, payload_bytes
 from svc_dispatcher.domain import answers
 from svc_dispatcher.domain.commands import Command
 from svc_dispatcher.domain.values import ExperimentSetup
@@ -38,6 +41,8 @@ class ChildHost:
     def __init__(self, process: LineProcess, *, eager: bool) -> None:
         self._process = process
         self._eager = eager
+        self._unencoded: deque[tuple[int, Sequence[Command]]] = deque()
+        self._encoding: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -45,12 +50,46 @@ class ChildHost:
         return self._process.pid
 
     def send(self, commands: Sequence[Command]) -> None:
-        """Queue commands as JSON lines for the host's pipe, without waiting."""
-        self._process.send("".join(line_of(command, eager=self._eager) for command in commands))
+        """Queue commands as JSON lines for the host's pipe, without waiting.
+
+        Large ones are encoded away from the event loop; later ones then wait for them.
+        """
+        size_bytes = sum(map(payload_bytes, commands))
+        if size_bytes <= ON_LOOP_BYTES and self._encoding is None:
+            text = "".join(line_of(command, eager=self._eager) for command in commands)
+            self._process.send(text)
+            return
+        self._unencoded.append((size_bytes, commands))
+        if self._encoding is None:
+            self._encoding = asyncio.create_task(self._encode(), name=f"host lines {self.pid}")
+
+    async def _encode(self) -> None:
+        """Encode queued commands in their order; end the host if that fails."""
+        try:
+            while self._unencoded:
+                size_bytes, commands = self._unencoded.popleft()
+                text = await off_loop(size_bytes, _lines_of, commands, eager=self._eager)
+                self._process.send(text)
+        except Exception as error:  # noqa: BLE001 - a host without its commands would wait for ever
+            self._unencoded.clear()
+            self._process.kill(f"commands cannot be sent to the algorithm: {error!r:.200}")
+        finally:
+            self._encoding = None
 
     async def aclose(self) -> None:
         """Kill the host's process group and wait for its end, without a report of the end."""
+        self._unencoded.clear()
+        if self._encoding is not None:
+            self._encoding.cancel()
+            await asyncio.gather(self._encoding, return_exceptions=True)
         await self._process.aclose()
+
+
+def _lines_of(commands: Sequence[Command], *, eager: bool) -> str:
+    """Encode commands as lines, in a thread."""
+    return "".join(
+        line_of(command, eager=eager, size_bytes=payload_bytes(command)) for command in commands
+    )
 
 
 class _HostLines:

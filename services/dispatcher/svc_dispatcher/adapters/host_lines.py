@@ -1,12 +1,14 @@
 """Codec of the host protocol: commands to JSON lines, and JSON lines to outputs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Final, Literal
 
-from nni_proto.common.v1 import metric_pb2
+from nni_proto.common.v1 import metric_pb2, value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value
+from svc_common.large_work import AT_ONCE_BYTES
 from svc_dispatcher.converters.log_messages import as_value, payload_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, Payload, Position, Suggestion
@@ -15,15 +17,52 @@ CHECKPOINT_NAME: Final = "checkpoint/algorithm.json"
 """Checkpoint of the algorithm, in the experiment's folder."""
 
 
-def line_of(command: commands.Command, *, eager: bool) -> str:
+def line_of(command: commands.Command, *, eager: bool, size_bytes: int = 0) -> str:
     """Encode a command to an algorithm host as one JSON line, with its log position.
 
     Args:
         command: the command.
         eager: for `Initialize`: the host reports each handled command at once.
+        size_bytes: its `payload_bytes`; a large one is written in steps, for a thread.
     """
     body = {"position": command.position, **_body(command, eager=eager)}
-    return json.dumps(body, separators=(",", ":")) + "\n"
+    encoder = json.JSONEncoder(separators=(",", ":"))
+    if size_bytes <= AT_ONCE_BYTES:
+        return encoder.encode(body) + "\n"
+    return "".join(chain(encoder.iterencode(body), "\n"))
+
+
+def payload_bytes(command: commands.Command) -> int:
+    """Return the size of the users' values in a command; only a part of it if it is large."""
+    size_bytes = 0
+    for payload in _payloads(command):
+        if isinstance(payload, value_pb2.Value | config_pb2.ExperimentConfig):
+            size_bytes += payload.ByteSize()
+        if size_bytes > AT_ONCE_BYTES:
+            break
+    return size_bytes
+
+
+def _payloads(command: commands.Command) -> Iterable[Payload]:
+    match command:
+        case commands.Initialize(setup=setup):
+            return (command.search_space, setup.config)
+        case commands.Recorded(parameters=recorded):
+            return (item for _, item in recorded)
+        case commands.TellMetric():
+            return (command.value,)
+        case commands.ImportData():
+            return (command.data,)
+        case commands.ImportTrials(samples=samples):
+            return chain.from_iterable(samples)
+        case commands.ImportCurves(curves=curves):
+            return chain.from_iterable((curve.parameters, *curve.intermediates) for curve in curves)
+        case commands.UpdateSearchSpace():
+            return (command.search_space,)
+        case commands.AddCustomized():
+            return (command.parameters,)
+        case commands.Generate() | commands.TellEnd():
+            return ()
 
 
 def output_of(line: bytes) -> answers.Output:

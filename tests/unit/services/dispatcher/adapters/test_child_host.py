@@ -2,16 +2,19 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from nni_wire.values import to_value
 from svc_common.errors import FailedPreconditionError
+from svc_common.large_work import ON_LOOP_BYTES
 from svc_dispatcher.adapters.child_host import ChildHost, ChildHostLauncher
 from svc_dispatcher.domain import answers, commands
-from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position
+from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Payload, Position
 
 PRELUDE = """#!{python} -S
 import json, os, signal, sys
@@ -46,9 +49,9 @@ class Sink:
                 await self._changed.wait()
         return self.reasons[0]
 
-    async def until_output(self) -> None:
+    async def until_output(self, count: int = 1) -> None:
         async with asyncio.timeout(60):
-            while not self.outputs:
+            while len(self.outputs) < count:
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -157,6 +160,82 @@ async def test_large_commands_reach_a_host_that_reads_late(tmp_path: Path) -> No
     assert isinstance(done, answers.Done)
     assert done.position.place > 1_000_000
     await host.aclose()
+
+
+class Samples(tuple[tuple[Payload, Payload], ...]):
+    """Samples that remember in which threads they were read."""
+
+    threads: ClassVar[list[str]]
+
+    def __iter__(self) -> Iterator[tuple[Payload, Payload]]:
+        self.threads.append(threading.current_thread().name)
+        return super().__iter__()
+
+
+def threads_of(host: ChildHost, size_bytes: int) -> list[str]:
+    """Send samples of a size; return the threads in which they are read, now and later."""
+    threads: list[str] = []
+    Samples.threads = threads
+    samples = Samples([(to_value("x" * size_bytes), to_value(1.0))])
+    host.send([commands.ImportTrials(Position(2, 0), samples)])
+    return threads
+
+
+EACH_POSITION = """
+for line in source:
+    say('{"done": %s}\\n' % json.dumps(json.loads(line)["position"]))
+"""
+
+
+async def test_large_commands_are_encoded_off_the_loop_and_small_ones_at_once(
+    tmp_path: Path,
+) -> None:
+    sink = Sink()
+    host = await launched(tmp_path, EACH_POSITION, sink)
+
+    small = set(threads_of(host, ON_LOOP_BYTES // 2))
+    large = threads_of(host, 2 * ON_LOOP_BYTES)
+    await sink.until_output(2)
+
+    assert small == {threading.current_thread().name}
+    assert large[-1].startswith("large-work")
+    await host.aclose()
+
+
+async def test_commands_keep_their_order_behind_a_large_one(tmp_path: Path) -> None:
+    sink = Sink()
+    host = await launched(tmp_path, EACH_POSITION, sink)
+
+    for number in range(2, 7):
+        text = "x" * (2 * ON_LOOP_BYTES if number in {2, 5} else 1)
+        host.send([commands.ImportData(Position(number, 0), to_value(text))])
+    await sink.until_output(5)
+
+    assert sink.outputs == [answers.Done(Position(number, 0)) for number in range(2, 7)]
+    await host.aclose()
+
+
+async def test_host_is_ended_by_a_large_command_that_cannot_be_encoded(tmp_path: Path) -> None:
+    sink = Sink()
+    host = await launched(tmp_path, "signal.pause()", sink)
+    samples = ((to_value("x" * 2 * ON_LOOP_BYTES), "no message"),)
+
+    host.send([commands.ImportTrials(Position(2, 0), samples)])
+
+    assert (await sink.until_end()).startswith(
+        "commands cannot be sent to the algorithm: TypeError"
+    )
+    await host.aclose()
+
+
+async def test_host_closes_while_commands_are_encoded(tmp_path: Path) -> None:
+    sink = Sink()
+    host = await launched(tmp_path, "signal.pause()", sink)
+
+    threads_of(host, 2 * ON_LOOP_BYTES)
+    await host.aclose()
+
+    assert sink.reasons == []
 
 
 async def test_missing_interpreter_is_a_failed_precondition(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import to_value
-from svc_dispatcher.adapters.host_lines import line_of, output_of, plan_of
+from svc_common.large_work import AT_ONCE_BYTES
+from svc_dispatcher.adapters.host_lines import line_of, output_of, payload_bytes, plan_of
 from svc_dispatcher.domain import answers, commands
 from svc_dispatcher.domain.values import AlgorithmChoice, ExperimentSetup, Position, Suggestion
 
@@ -21,6 +22,36 @@ def decoded(command: commands.Command, *, eager: bool = False) -> dict[str, Any]
     message: dict[str, Any] = json.loads(line)
     assert message.pop("position") == [3, 1]
     return message
+
+
+def test_large_line_is_the_same_as_one_that_is_written_at_once() -> None:
+    data: dict[str, Any] = {"x": [1, 2.5, None, "ä"], "y": {"_type": "choice"}, "z": [[], {}]}
+    command = commands.UpdateSearchSpace(AT, to_value(data))
+
+    stepped = line_of(command, eager=False, size_bytes=AT_ONCE_BYTES + 1)
+
+    assert stepped == line_of(command, eager=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        commands.Recorded(AT, ((1, to_value(None)), (2, to_value("x" * 1000)))),
+        commands.TellMetric(AT, "a", 1, 0, True, 0, to_value("x" * 1000), False),
+        commands.ImportData(AT, to_value("x" * 1000)),
+        commands.ImportTrials(AT, ((to_value("x" * 1000), to_value(1.0)),)),
+        commands.ImportCurves(AT, (commands.PastCurve(to_value("x" * 1000), None, (None,)),)),
+        commands.UpdateSearchSpace(AT, to_value("x" * 1000)),
+        commands.AddCustomized(AT, 1, to_value("x" * 1000)),
+    ],
+)
+def test_size_of_a_command_is_that_of_its_values(command: commands.Command) -> None:
+    assert 1000 <= payload_bytes(command) < 1100
+
+
+def test_commands_without_values_have_no_size() -> None:
+    assert payload_bytes(commands.Generate(AT, "r", (1,))) == 0
+    assert payload_bytes(commands.TellEnd(AT, "a", 1, "SUCCEEDED", customized=False)) == 0
 
 
 def test_initialize_carries_all_that_a_host_needs() -> None:
