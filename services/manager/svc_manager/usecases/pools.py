@@ -181,6 +181,8 @@ class Pools:
                 return  # another manager has removed it meanwhile
             stored = published
         await self._wait_cleaned(name, stored.definition.revision, force=force)
+        # By id: another manager may have made the pool again. First: a repetition finds the ids.
+        await self._remove_secrets(_secrets_ids(stored.definition))
         subject = subjects.pool_definition_subject(name)
         await self._last_values.delete(subject, through_sequence=stored.sequence)
         if await self._find(name) is not None:
@@ -190,7 +192,6 @@ class Pools:
         await self._last_values.delete(subjects.pool_front_subject(name))
         if not users:
             await self._tasks.close_pool(name)
-        await self._secrets.remove_pool(name)
 
     async def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool

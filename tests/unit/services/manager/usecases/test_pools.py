@@ -1,7 +1,7 @@
 """Pools of the installation over the in-memory bus; the fleet's answers are published here."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from svc_common.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from svc_common.messaging.memory import InMemoryBus
+from svc_common.messaging.memory import InMemoryBus, InMemoryLastValues
 from svc_common.messaging.memory_broker import InMemoryBroker
 from svc_manager.adapters.pool_secret_files import PoolSecretFiles
 from svc_manager.converters.pools import Section
@@ -276,6 +276,41 @@ async def test_removal_by_one_manager_spares_the_pool_that_another_one_has_made_
         await removal
 
     assert (await other.get("gpus")).definition == made.definition
+
+
+class DeletesThen(InMemoryLastValues):
+    """Last values that let another manager act after the deletion of a subject."""
+
+    def __init__(
+        self, bus: InMemoryBus, subject: str, act: Callable[[], Awaitable[object]]
+    ) -> None:
+        super().__init__(bus)
+        self._subject = subject
+        self._act = act
+
+    async def delete(self, subject: str, *, through_sequence: int = 0) -> None:
+        await super().delete(subject, through_sequence=through_sequence)
+        if subject == self._subject:
+            await self._act()
+
+
+async def test_removal_spares_the_secrets_of_a_pool_that_is_made_again_at_its_end(
+    world: World,
+) -> None:
+    first = await world.pools.create(definition(password="one"))
+    other = world.use_cases(world.limit)
+    world.bus.last_values = DeletesThen(
+        world.bus,
+        subjects.pool_front_subject("gpus"),
+        lambda: other.create(definition(password="two")),
+    )
+
+    async with asyncio.timeout(LIMIT_S):
+        await asyncio.gather(world.use_cases(world.limit).remove("gpus"), world.clean())
+
+    (platform,) = (await other.get("gpus")).definition.platforms
+    assert await world.secrets.read(platform.secrets_id) == {"password": "two"}
+    assert await world.secrets.read(first.definition.platforms[0].secrets_id) == {}
 
 
 async def wait_removed(world: World) -> None:
