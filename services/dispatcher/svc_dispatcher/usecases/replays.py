@@ -67,7 +67,8 @@ class Replays:
         Close the generator (`contextlib.aclosing`) to stop early: that stops the host.
 
         Raises:
-            NotFoundError: no such experiment, or the blob store has lost one of its values.
+            NotFoundError: no such experiment, or the blob store has lost one of its
+                values other than metrics.
             FailedPreconditionError: the log cannot be read.
         """
         began_s = self._dependencies.clock.monotonic_s()
@@ -111,6 +112,7 @@ class Replays:
                         f"the log of experiment {experiment_id} cannot be read at "
                         f"{message.sequence}: {error}"
                     ) from error
+                await self._dependencies.blobs.resolve_metrics(batch, experiment_id)
                 await self._dependencies.blobs.resolve(log_messages.blobs_of(batch))
                 for position, event in log_messages.events_of(message.sequence, batch):
                     reader.feed(position, event)

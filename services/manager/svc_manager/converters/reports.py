@@ -1,7 +1,12 @@
 """Converters of agents' reports, checkpoints and suggestions."""
 
+import re
+from typing import Final
+
+from nni_proto.common.v1 import metric_pb2
 from nni_proto.experiment.v1 import event_pb2
 from nni_proto.trial.v1 import report_pb2
+from nni_wire.values import check_value
 from svc_common.experiment_events.causes import LossReason, WaitReason
 from svc_manager.converters.old_texts import old_loss_text, old_wait_text
 from svc_manager.converters.reasons import (
@@ -25,6 +30,9 @@ from svc_manager.domain.reports import (
 )
 from svc_manager.domain.values import Metric, Parameters
 
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_CHECKED_KINDS: Final = frozenset({"map_value", "list_value", "big_int_value"})
+"""Kinds of values that may be malformed; plain numbers, by far the most, are not checked."""
 _CAUSES = {int(member): member for member in ExitCause}
 
 
@@ -43,7 +51,7 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
         case "started":
             return _started(message.started)
         case "metric":
-            return metric_from(message.metric)
+            return metric_from(_readable(message.metric))
         case "exited":
             return _exited(message.exited)
         case "lost":
@@ -54,6 +62,25 @@ def _body_of(message: report_pb2.TrialReport) -> ReportBody | None:
             return CheckpointSaved(trial_checkpoint_from(message.checkpoint_saved.checkpoint))
         case _:
             return None
+
+
+def _readable(metric: metric_pb2.Metric) -> metric_pb2.Metric:
+    """Return a metric; replace a malformed value, which would stop the log's readers, by null.
+
+    Whether a named blob exists is not checked: the store may be unreachable now, and the blob gone
+    later. Readers of the log handle that.
+    """
+    value = metric.value
+    kind = value.WhichOneof("kind")
+    if kind == "blob_value":
+        if not _HASH.fullmatch(value.blob_value.sha256):
+            value.Clear()
+    elif kind in _CHECKED_KINDS:
+        try:
+            check_value(value)
+        except ValueError:
+            value.Clear()
+    return metric
 
 
 def _loss(message: report_pb2.AttemptLost) -> LossReason:

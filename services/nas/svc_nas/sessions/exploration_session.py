@@ -168,6 +168,7 @@ class _Run:
             return
         self._read_through = message.sequence
         batch = event_pb2.EventBatch.FromString(message.payload)
+        await self._session.values.resolve_metrics(batch, self._session.id)
         await self._session.values.resolve(log_messages.blobs_of(batch))
         for event in log_messages.events_of(batch):
             self._exploration.feed(event)

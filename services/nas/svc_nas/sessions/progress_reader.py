@@ -32,6 +32,7 @@ class ProgressReader:
         async with aclosing(self._events.read(experiment_id)) as history:
             async for message in history:
                 batch = event_pb2.EventBatch.FromString(message.payload)
+                await self._values.resolve_metrics(batch, experiment_id)
                 await self._values.resolve(log_messages.blobs_of(batch))
                 for event in log_messages.events_of(batch):
                     progress.feed(event)

@@ -180,6 +180,18 @@ async def test_commands_without_a_waiting_caller_are_sent_in_one_batch(
     await bench.run.aclose()
 
 
+async def test_result_whose_blob_is_missing_reaches_the_host_as_null(bench: Bench) -> None:
+    lost = metric(0, None)
+    lost.metric_reported.metric.value.blob_value.sha256 = "0" * 64
+    await bench.manager.append(scheduled(trial_of(0), 0, to_value({"x": 0.5})), lost)
+
+    await bench.launched()
+
+    (result,) = [one for one in bench.host.batches[0] if isinstance(one, commands.TellMetric)]
+    assert result.value == to_value(None)
+    await bench.run.aclose()
+
+
 async def test_request_is_sent_at_once_with_the_commands_before_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

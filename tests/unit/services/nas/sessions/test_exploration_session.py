@@ -34,7 +34,13 @@ from svc_nas.sessions.exploration_session import (
     exploration_sessions,
 )
 from svc_nas.telemetry import Telemetry
-from tests.support.scripted_manager import ScriptedManager, experiment_ended, requested
+from tests.support.scripted_manager import (
+    ScriptedManager,
+    ended,
+    experiment_ended,
+    metric,
+    requested,
+)
 
 DOCUMENT = '{"space": null}'
 WAIT_S = 30.0
@@ -190,6 +196,19 @@ async def test_candidates_answer_requests_and_their_results_come_back(bench: Ben
 
     assert parameters == {"sample": {"width": 8}}
     assert not any(isinstance(one, Added) for one in strategy.lines)
+
+
+async def test_result_whose_blob_is_missing_does_not_stop_the_exploration(bench: Bench) -> None:
+    strategy = await bench.running()
+    strategy.submit(8)
+    ((parameter_id, _),) = await bench.manager.generate()
+    lost = metric(parameter_id, None)
+    lost.metric_reported.metric.value.blob_value.sha256 = "0" * 64
+    await bench.manager.append(lost, ended(parameter_id))
+
+    await bench.launcher.until(lambda: any(isinstance(one, Ended) for one in strategy.lines))
+
+    assert not strategy.closed
 
 
 async def test_next_process_gets_the_log_after_what_was_reported_is_in_it(bench: Bench) -> None:
