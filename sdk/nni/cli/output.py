@@ -26,6 +26,7 @@ from nni.experiment.printable_text import printable, printable_json
 RULE: Final = "-" * 71
 """Line that sets a block apart."""
 _INDENT: Final = 2
+_DELETE: Final = "\x7f"
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 INTERRUPTED: Final = 130
@@ -121,6 +122,8 @@ def complain(text: str) -> None:
 def json_text(value: object, indent: int | None = _INDENT) -> str:
     """Return ``value`` as JSON that every parser reads: NaN and infinities become texts."""
     text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    if text.isascii() and _DELETE not in text:  # the encoder has escaped all other controls
+        return text
     return printable_json(text)
 
 

@@ -26,7 +26,6 @@ from nni.experiment.errors import (
     ServiceFailedError,
     UnreachableError,
 )
-from nni.experiment.rest import get_json
 
 SUPERVISOR_MODULE: Final = "svc_standalone"
 _START_TIMEOUT_S: Final = 90.0
@@ -94,6 +93,8 @@ def ensure_local_shape(
 
 def reading_needs_token(endpoint: Endpoint) -> bool:
     """Return whether the services, if they answer, refuse to be read without a token."""
+    from nni.experiment.rest import get_json  # most commands do without HTTP
+
     try:
         get_json(f"{endpoint.http}/api/v1/nni/version")
     except ServiceFailedError:

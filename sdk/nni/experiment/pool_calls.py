@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from nni.experiment.config.pool_file import PoolFile
-from nni.experiment.config.quantities import duration_seconds
 from nni.experiment.connection import CALL_TIMEOUT_S, Connection
-from nni.experiment.conversion import duration_message
 from nni.experiment.errors import NotFoundError
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2
 from nni_proto.runner.v1 import pool_service_pb2 as pb
 from nni_wire.values import to_value
+
+if TYPE_CHECKING:
+    from nni.experiment.config.pool_file import PoolFile
 
 PLATFORM_TIMEOUT_S: Final = 120.0
 """Time-out of calls in which platforms are asked, or cleaned."""
@@ -129,6 +129,10 @@ def _other_pools(name: str, known: Sequence[str]) -> str:
 
 def pool_to_proto(file: PoolFile) -> pool_pb2.PoolDefinition:
     """Return the checked file of a pool as a message, secret values included."""
+    # Few commands of `nnictl` need the configuration, and its modules take 150 ms.
+    from nni.experiment.config.quantities import duration_seconds
+    from nni.experiment.conversion import duration_message
+
     definition = pool_pb2.PoolDefinition(pool=file.name)
     for section in file.platforms():
         options = section.sent_fields()

@@ -84,6 +84,7 @@ def test_messages_send_no_control_characters(
 def test_cells_of_tables_and_json_have_no_control_characters() -> None:
     assert "\x1b" not in table(("Name",), [("a\x1b[2Jb",)])
     assert "\x9b" not in json_text({"name": "a\x9b2J"})
+    assert json_text("a\x1b[2J\x7f", indent=None) == r'"a\u001b[2J\u007f"'
 
 
 def test_only_this_module_writes_text_to_the_terminal() -> None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 from nni.experiment import (
@@ -56,3 +58,17 @@ def test_message_has_the_content_of_the_files_that_a_platform_names(tmp_path: Pa
     (platform,) = pool_to_proto(PoolFile(name="gpus", training_service=section)).platforms
 
     assert from_value(platform.options)["framework"] == {"kind": "Framework"}
+
+
+def test_client_is_imported_without_the_modules_of_the_configuration() -> None:
+    heavy = ("http.client", "nni.experiment.config", "nni.experiment.conversion", "nni.hpo", "yaml")
+    program = (
+        "import sys, nni.experiment.client;"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "[]\n"
