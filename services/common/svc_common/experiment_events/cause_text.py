@@ -19,8 +19,9 @@ from svc_common.experiment_events.causes import (
 
 _MS_PER_S: Final = 1000
 
+_SUCCEEDED: Final = EndCause.SUCCEEDED
+"""As an attribute of its class it takes longer."""
 _END_TEXTS: Final = {
-    EndCause.SUCCEEDED: "",
     EndCause.TIME_LIMIT: "it ran longer than maxTrialDuration",
     EndCause.CUT_OFF: "it was live when the experiment was cut off",
 }
@@ -48,6 +49,8 @@ _EXPERIMENT_TEXTS: Final = {
 
 def end_text(end: EndReason) -> str:
     """Return the cause of a trial's end as a phrase, such as `exit code 1: …`; empty: success."""
+    if end.cause == _SUCCEEDED:  # most trials
+        return ""
     match end.cause:
         case EndCause.EXIT_CODE:
             return _with_detail(f"exit code {end.exit_code}", end.stderr_tail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
@@ -100,6 +101,7 @@ def source_name(source: trial_pb2.ParameterSource.ValueType) -> str:
     return _enum_name(trial_pb2.ParameterSource, source, "PARAMETER_SOURCE_").lower()
 
 
+@lru_cache(maxsize=256)  # protobuf searches its list of members, for each trial and metric
 def _enum_name(enum: Any, number: int, prefix: str) -> str:  # noqa: ANN401 - wrappers of protobuf have no common type
     if number not in enum.values():  # written by a newer version
         return "UNKNOWN"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nni_proto.common.v1 import metric_pb2
@@ -55,11 +56,11 @@ def _add_details(out: dict[str, Any], message: trial_pb2.Trial) -> None:
     if message.reason:
         out["message"] = message.reason
     if message.end.cause:
-        out["endCause"] = _enum_value(cause_pb2.EndCause.Name(message.end.cause), "END_CAUSE_")
+        out["endCause"] = _enum_value(cause_pb2.EndCause, message.end.cause, "END_CAUSE_")
     if message.stop.cause:
-        out["stopCause"] = _enum_value(cause_pb2.StopCause.Name(message.stop.cause), "STOP_CAUSE_")
+        out["stopCause"] = _enum_value(cause_pb2.StopCause, message.stop.cause, "STOP_CAUSE_")
     if message.wait.cause:
-        out["waitCause"] = _enum_value(cause_pb2.WaitCause.Name(message.wait.cause), "WAIT_CAUSE_")
+        out["waitCause"] = _enum_value(cause_pb2.WaitCause, message.wait.cause, "WAIT_CAUSE_")
     if message.HasField("exit_code"):
         out["exitCode"] = message.exit_code
     if message.runner_id:
@@ -95,11 +96,11 @@ def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, An
     return {
         "trialJobId": message.trial_id or None,
         "status": trial_state_name(message.state) if exists else None,
-        "verdict": _enum_value(trial_service_pb2.Verdict.Name(message.verdict), "VERDICT_"),
+        "verdict": _enum_value(trial_service_pb2.Verdict, message.verdict, "VERDICT_"),
         "summary": message.summary,
         "reasons": [
             {
-                "kind": _enum_value(trial_service_pb2.ReasonKind.Name(reason.kind), "REASON_KIND_"),
+                "kind": _enum_value(trial_service_pb2.ReasonKind, reason.kind, "REASON_KIND_"),
                 "text": reason.text,
                 "remedy": reason.remedy,
             }
@@ -110,7 +111,7 @@ def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, An
                 "attempt": lost.attempt,
                 "runnerId": lost.runner_id,
                 "reason": lost.reason,
-                "cause": _enum_value(cause_pb2.LossCause.Name(lost.loss.cause), "LOSS_CAUSE_"),
+                "cause": _enum_value(cause_pb2.LossCause, lost.loss.cause, "LOSS_CAUSE_"),
                 "commandFailed": lost.command_failed,
             }
             for lost in message.lost_attempts
@@ -121,5 +122,6 @@ def explanation(message: trial_service_pb2.ExplainTrialResponse) -> dict[str, An
     }
 
 
-def _enum_value(name: str, prefix: str) -> str:
-    return name.removeprefix(prefix)
+@lru_cache(maxsize=256)  # protobuf takes longer, and each trial has causes
+def _enum_value(enum: Any, number: int, prefix: str) -> str:  # noqa: ANN401 - wrappers of protobuf have no common type
+    return str(enum.Name(number)).removeprefix(prefix)
