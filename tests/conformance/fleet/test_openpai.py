@@ -23,8 +23,9 @@ class OpenpaiStage(PlatformStage):
         return openpai_adapter(self.server, self.folder, pool, installation)
 
     def broken_adapter(self) -> OpenpaiAdapter:
-        options = {"virtualCluster": "no-such-one"}
-        return openpai_adapter(self.server, self.folder, POOL, INSTALLATION, **options)
+        return openpai_adapter(
+            self.server, self.folder, POOL, INSTALLATION, virtualCluster="no-such-one"
+        )
 
     async def end_agent(self, name: AgentName) -> None:
         self.server.summaries[str(name)]["state"] = "FAILED"
