@@ -189,7 +189,7 @@ def open_guard(service: Service, settings: Settings) -> Guard:
 
 
 async def open_bus(service: Service, settings: Settings) -> NatsBus:
-    """Connect to NATS, create the streams and the task queue of the pool `local`."""
+    """Connect to NATS; create the streams and the queue of the pool `local`; return the bus."""
     wanted = NatsSettings.of(
         settings.nats_url,
         settings.security,
@@ -361,7 +361,7 @@ async def take_over(
 
 
 async def release(manager: Manager, *, stop_first: bool) -> None:
-    """At shutdown, stop all experiments if asked; else release their leases to other managers.
+    """At shutdown, stop all experiments if asked; then release leases that managers share.
 
     Runs before the servers stop: clients that wait for an experiment go on at its next owner.
     """
@@ -453,7 +453,7 @@ async def serve(
     analyses: Analyses,
     forwarder: HttpForwarder,
 ) -> dict[str, str]:
-    """Start the gRPC and HTTP servers on the configured addresses; return both."""
+    """Start gRPC and HTTP servers and register their shutdown; return their addresses by name."""
     service.on_stopping(grpc_server.set_not_serving)
     host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
     grpc_port = await grpc_server.start(host, wanted_port)

@@ -46,7 +46,7 @@ def page_behind(
     size: int,
     read: Callable[[str], Key],
 ) -> Page[Item]:
-    """Return the next items of a list sorted by key, behind the key that ``token`` holds.
+    """Return the page of a key-sorted list behind the key that ``token`` holds; empty: the first.
 
     Args:
         items: the whole list, sorted by key.

@@ -100,7 +100,7 @@ class EffectRunner:
         self._tasks.start(work, name)
 
     def observe(self, event: events.Event) -> None:
-        """Before an event's effects run, update the runner's list of published and held tasks."""
+        """Update published and held tasks by an event; publish those held for an ended trial."""
         if isinstance(event, events.TrialStarted):
             self._discard_published(event.trial_id)
         elif isinstance(event, events.ExperimentMoved):
@@ -145,7 +145,7 @@ class EffectRunner:
                 raise AssertionError("closing is awaited")
 
     def _summarize(self) -> None:
-        """Store the experiment's summary in the background; writes never overlap or overtake."""
+        """Store the experiment's summary in the background, coalesced: writes never overlap."""
         self._summary_wanted = True
         if not self._summarizing:
             self._summarizing = True
@@ -160,7 +160,7 @@ class EffectRunner:
             self._summarizing = False
 
     def _publish_again(self, effect: effects.PublishAgain) -> None:
-        """Publish the task of an attempt a second time, unless an agent has claimed the trial."""
+        """Replace the task that this runner published for an unclaimed trial; else do nothing."""
         trial = self._experiment.trials[effect.trial_id]
         if trial.id in self._published and not trial.claim_id:
             self._publish(effects.PublishTask(trial.id, effect.attempt), effect.boot_id)
@@ -176,7 +176,7 @@ class EffectRunner:
         self._tasks.start(self._send(task, trial.pool, again), "publish task")
 
     def _add_checkpoint(self, task: task_pb2.TrialTask, effect: effects.PublishTask) -> bool:
-        """Put the checkpoint to load into a trial's task; hold a task whose checkpoint is unsaved.
+        """Put a saved checkpoint into a task; hold its effect and return False while it is unsaved.
 
         Return False while it is still being written.
         """
@@ -194,7 +194,7 @@ class EffectRunner:
         return True
 
     def _release_held(self, trial_id: str) -> None:
-        """Publish the tasks that waited for the checkpoint of an _release_held trial."""
+        """Publish the tasks that waited for the checkpoint of a trial that has ended."""
         for effect in self._held.pop(trial_id, ()):
             self._publish(effect)
 

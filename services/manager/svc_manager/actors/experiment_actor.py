@@ -190,7 +190,7 @@ class ExperimentActor:
         return view
 
     async def submit(self, recorded: inputs.RecordedCommand) -> None:
-        """Queue a user's command for the next round; return once its events are in the log.
+        """Queue a command for the next round; return once its events are logged; raise if refused.
 
         Raises:
             ServiceError: the command is refused, or another manager owns the experiment now.
@@ -540,7 +540,7 @@ class ExperimentActor:
                 done.set_result(None)
 
     def _resolve_asks(self, round_: Round) -> None:
-        """Answer the callers whose trials have started, or get none."""
+        """Set result or error of the waiting asks that the round has answered."""
         if not round_.answers:
             return
         for request_id, done in self._asks:

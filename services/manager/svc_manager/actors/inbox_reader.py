@@ -41,7 +41,7 @@ async def continue_inbox(inbox: Inbox, cursor: int) -> bool:
 
 
 class InboxReader:
-    """Buffer of an experiment's INBOX messages, filled by a background task until closed.
+    """Bounded buffer of an experiment's INBOX messages, filled in the background until closed.
 
     Args:
         inbox: source of the messages.

@@ -107,7 +107,7 @@ class Ownership:
             await self.refresh()
 
     async def take(self, experiment_id: str, above: int) -> int:
-        """Acquire an experiment's lease; assume it if the store is away; raise if another has it.
+        """Acquire a lease (assume it if the store is away); return its epoch; raise if it is taken.
 
         Args:
             experiment_id: the experiment.
@@ -188,7 +188,7 @@ class Ownership:
         on_ownerless: Callable[[str], None],
         on_doubt: Callable[[], None],
     ) -> None:
-        """Renew the leases periodically or when signaled; report lost and ownerless experiments.
+        """Renew leases until cancelled, periodically or on signals; call back on lost, ownerless.
 
         Args:
             on_lost: called with each experiment that another manager has taken.
@@ -215,7 +215,7 @@ class Ownership:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def refresh(self) -> tuple[list[str], list[str], bool]:
-        """Renew own leases and read all holders; return lost and ownerless experiments.
+        """Renew own leases, read all; return ids lost, ids to take over, doubt (store away: none).
 
         Returns:
             Experiments that are lost, experiments to take over, and whether managers may have come
@@ -248,7 +248,7 @@ class Ownership:
         return lost, self._takeovers.due(self._holders, now_s), doubt
 
     async def _renew(self) -> tuple[list[str], bool]:
-        """Extend all held leases; reacquire expired ones; return those that others have now.
+        """Extend held leases, reacquire expired ones; return ids lost, whether the store lost any.
 
         Return those that another owner has, and whether the store has lost leases.
         """

@@ -53,7 +53,7 @@ class NeedPublisher:
         self._tasks = TaskOwner(self._failed)
 
     def update(self, demand: ExperimentDemand) -> None:
-        """Have a demand published in the background, unless it is the last one."""
+        """Publish a demand in the background, coalesced, unless it equals the last one."""
         if demand == self._wanted:
             return
         self._wanted = demand
@@ -81,7 +81,7 @@ class NeedPublisher:
             self._publishing = False
 
     async def _publish_once(self, demand: ExperimentDemand) -> bool:
-        """Publish a demand; return whether the bus has it."""
+        """Publish a demand (at first open the pool's queue); return False, logged, on failure."""
         try:
             if self._published is None:
                 # The pool's agents have no right to make a queue.

@@ -166,7 +166,7 @@ class ActorRegistry:
         await self._release_experiment(actor.id)
 
     async def _release_experiment(self, experiment_id: str) -> None:
-        """Close the port and release the lease of an experiment that another manager owns now."""
+        """Close the port and release the lease of an experiment, unless it has an actor again."""
         async with self._loading.setdefault(experiment_id, asyncio.Lock()):
             if experiment_id not in self._actors:
                 await self._dependencies.listeners.close_listener(experiment_id)
@@ -200,7 +200,7 @@ class ActorRegistry:
         return None if experiment_id in self._actors else self._stopped_at.get(experiment_id)
 
     async def start(self, experiment_id: str, directory: str, *, debug: bool) -> ExperimentActor:
-        """Take the lease of an experiment to be created; start its actor with an empty log.
+        """Take a new experiment's lease; start and return its actor, with an empty log.
 
         Raises:
             OwnedElsewhereError: another manager is creating it.
@@ -226,7 +226,7 @@ class ActorRegistry:
         return views
 
     async def view(self, experiment_id: str) -> experiment_pb2.Experiment:
-        """Return an experiment's proto message: the cached summary of a stopped one, else live.
+        """Return an experiment's proto message by its cached summary or its actor, loaded if none.
 
         Raises:
             NotFoundError: there is no such experiment.

@@ -42,7 +42,7 @@ class LocalFolders:
     async def create(
         self, directory: Path, environment: Mapping[str, str], interpreter: str
     ) -> str:
-        """Create an experiment's folder tree, with `environment.json` (0600) for its trials."""
+        """Create a folder tree with `environment.json` (0600); return that file's SHA-256."""
         try:
             return await asyncio.to_thread(
                 self._create_or_undo, directory, environment, interpreter
@@ -60,11 +60,11 @@ class LocalFolders:
         await asyncio.to_thread(self._remove, directory)
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
-        """Rename the folder of this experiment, or delete it where that is not allowed."""
+        """Rename or delete a folder if it is this experiment's; return if it was, or is gone."""
         return await asyncio.to_thread(self._rename_of, directory, experiment_id, new)
 
     async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:
-        """Delete the folder of an experiment in a thread, a trial at a time."""
+        """Delete an experiment's folder in a thread, trial by trial; report how many remain."""
         stopped = threading.Event()
         try:
             await asyncio.to_thread(self._dispose, directory, on_remaining, stopped)

@@ -85,7 +85,7 @@ class FolderJournal:
         self._lines.clear()
 
     def _wait_for_room(self, error: OSError) -> None:
-        """Warn that the folder cannot be written; stop writing if too many bytes are pending."""
+        """Warn once that the folder cannot be written; stop writing if too much is pending."""
         if self._events is None or self._events.pending_bytes > _PENDING_LIMIT_BYTES:
             self._disable(error)
         elif not self._trouble:
@@ -167,7 +167,7 @@ class FolderJournals:
         return NoJournal()
 
     async def experiment_of(self, directory: Path) -> str | None:
-        """Return the id in the first event of a folder's `events.log`; None: no readable log."""
+        """Return the id in a folder's `events.log`, by its first event; empty: bad; None: none."""
 
         def found() -> str | None:
             with self._roots.open(directory) as folder:
@@ -179,7 +179,7 @@ class FolderJournals:
             return None
 
     async def damage_of(self, directory: Path) -> str:
-        """Return a text that says where a folder's `events.log` is damaged; empty: it is whole."""
+        """Return where a folder's `events.log` is damaged or why unreadable; empty: whole."""
 
         def found() -> str:
             with self._roots.open(directory) as folder:
@@ -209,7 +209,7 @@ class FolderJournals:
             return list(read_records(Path(EVENT_FILE), folder))
 
     async def read(self, directory: Path) -> list[tuple[int, bytes]]:
-        """Return (sequence, batch) of the records of `events.log` up to the first damaged."""
+        """Return (sequence, batch) of `events.log` up to the first damage; raise if unreadable."""
         path = directory / EVENT_FILE
         try:
             return await asyncio.to_thread(self._records, directory)

@@ -31,7 +31,7 @@ class GrpcAlgorithmChecker:
         *,
         replaces_space: bool = False,
     ) -> tuple[list[str], str]:
-        """Make the dispatcher validate algorithms and search space; return warnings and mode."""
+        """Validate algorithms and space by the dispatcher; return warnings and optimize mode."""
         request = algorithm_service_pb2.ValidateAlgorithmsRequest(
             search_space=config.search_space,
             interpreter=interpreter,

@@ -19,7 +19,7 @@ class InMemoryLeases:
         self._epochs: dict[str, int] = {}
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Return the lease with a new expiry and its epoch; None if another owner holds it."""
+        """Acquire or extend a lease; return it with its epoch; None if another owner holds it."""
         lease = await self.holder(name)
         if lease is not None and lease.owner != owner:
             return None

@@ -16,7 +16,7 @@ class RandomIds:
     """Generator of random experiment ids, trial ids and seeds."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
-        """Return 8 random letters and digits; derived from the request id if there is one."""
+        """Return 8 characters of [a-z0-9], random or derived from request id and draw."""
         if not request_id:
             return "".join(secrets.choice(_EXPERIMENT_LETTERS) for _ in range(_EXPERIMENT_LENGTH))
         digest = hashlib.blake2b(f"{draw} {request_id}".encode("utf-8", "surrogatepass")).digest()

@@ -121,7 +121,7 @@ class RedisLeases:
         return None if held is None else _lease(name, raw(held).decode())
 
     async def holders(self) -> dict[str, Lease]:
-        """Return all unexpired leases in Redis as {name: lease}."""
+        """Return all unexpired leases in Redis as {name: lease}; delete the expired ones."""
         with self._connection.errors():
             found = await self._holders(keys=[LEASES_KEY])
         texts = [raw(text).decode() for text in found]

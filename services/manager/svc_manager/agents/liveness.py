@@ -230,7 +230,7 @@ class AgentMonitor:
                     await asyncio.sleep(0)  # a thousand presences may arrive at once
 
     async def _open_pool(self, pool: str) -> bool:
-        """Create the bus queue of an agent's pool once, if name and number of pools are valid.
+        """Open the queue of an agent's pool once, if name and number are valid; return whether.
 
         Returns:
             Whether the pool exists now.

@@ -35,7 +35,7 @@ def saving_trial(experiment: Experiment, directory: str, besides: str) -> str:
 
 
 def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
-    """Return the checkpoint hashes that no queued or live trial of the experiment will load."""
+    """Return hashes of superseded or released checkpoints that no queued or live trial loads."""
     superseded = _superseded(experiment)
     if not experiment.released_checkpoints:
         return superseded
@@ -48,7 +48,7 @@ def dead_checkpoints(experiment: Experiment) -> frozenset[str]:
 
 
 def frees_blobs(experiment: Experiment, event: events.Event) -> bool:
-    """Return whether an event, folded already, lets blobs become garbage that is worth collecting.
+    """Return whether a folded event frees enough blobs: an end, or each 16th superseded checkpoint.
 
     Each collection lists the store, so a collection follows many superseded checkpoints.
 
@@ -65,7 +65,7 @@ def frees_blobs(experiment: Experiment, event: events.Event) -> bool:
 
 
 def _superseded(experiment: Experiment) -> frozenset[str]:
-    """Return hashes of trials' own checkpoints that nothing refers to any more."""
+    """Return hashes of superseded checkpoints that no folder or live trial refers to any more."""
     if not experiment.superseded_checkpoints:
         return frozenset()
     passed_on = {one.sha256 for one in experiment.checkpoints.values()}

@@ -28,7 +28,7 @@ _RETRY_AFTER: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """Deleted blobs, rest of the store and time until more is old enough: of one collection."""
+    """Result of a collection: deleted blobs, size of the rest, time until more is old enough."""
 
     deleted: tuple[StoredBlob, ...]
     kept_count: int
@@ -109,7 +109,7 @@ class GarbageCollector:
     async def collect(
         self, *, dry_run: bool = False, grace: timedelta | None = None
     ) -> CollectionResult:
-        """Delete blobs older than ``grace`` that no log or experiment names; return the result.
+        """Delete (``dry_run``: list) unreferenced blobs older than ``grace``; return the result.
 
         Args:
             dry_run: delete nothing.

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 class SharedStorages:
-    """Storage that users or NNI mount on this machine, and agents on theirs.
+    """Access to mounted shared storages in threads, with time limits: marks, outputs, removal.
 
     A thread that reads a network file system waits for its server, and nothing ends it: it is one
     of a few that nothing else uses, so that all other work of the manager goes on.
@@ -78,7 +78,7 @@ class SharedStorages:
     async def begin(
         self, experiment_id: str, storage: SharedStorage, config: config_pb2.ExperimentConfig
     ) -> None:
-        """Write an experiment's mark into its folder in the mounted storage, and into `config`.
+        """Mount a storage if NNI shall; write an experiment's random mark into it and `config`.
 
         Without a mount on this machine there is no mark.
 
@@ -260,7 +260,7 @@ class SharedStorages:
 
 
 class _Copy:
-    """Copy of regular files and folders within the limits of a trial; links are left out."""
+    """Copier of files and folders within a trial's limits; skips links and files that exist."""
 
     def __init__(self) -> None:
         self._files = 0

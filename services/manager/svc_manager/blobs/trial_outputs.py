@@ -54,7 +54,7 @@ class TrialOutputs:
         attempt: int,
         storage: SharedStorage | None = None,
     ) -> None:
-        """Download an ended trial's output into its folder, unless the folder has it already.
+        """Download an ended trial's output into its folder, unless that exists or none is stored.
 
         Args:
             directory: the experiment's folder.

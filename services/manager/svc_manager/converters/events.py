@@ -37,7 +37,7 @@ def batch_to_bytes(events: Sequence[events.Event], stamp: Stamp, inbox_sequence:
 def batches_to_bytes(
     events: Sequence[events.Event], stamp: Stamp, cursor: int, next_cursor: int, limit_bytes: int
 ) -> Iterator[bytes]:
-    """Encode a round's events; halve them into several appends if above the bus's size limit.
+    """Yield a round's events as batches, halved to the size limit; the last moves the INBOX cursor.
 
     Only the last append moves the INBOX cursor: a manager that dies in between reads the messages
     again and finds their reports applied. A single event above the limit stays whole.

@@ -13,7 +13,7 @@ from svc_manager.domain import events, inputs
 
 
 def notifications_from(payload: bytes, source: str | None = None) -> list[inputs.Notification]:
-    """Decode an INBOX message to the actor's notifications; check that its sender may send it.
+    """Decode an INBOX message to notifications (unknown kind: none); raise unless its sender may.
 
     Args:
         payload: the message.

@@ -23,7 +23,7 @@ _SECRET_SECTIONS: Final = ("openpaiConfig.secrets.",)
 
 
 def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
-    """Remove the secret values from a configuration's platform options and return them.
+    """Move secret values out of a configuration's platform options; return them by path.
 
     Secret are the texts at the paths that the client names, and those whose names tell so; a number
     such as `password: 1234` counts as its text. The paths of all of them stay in the configuration.
@@ -38,7 +38,7 @@ def take_secrets(config: config_pb2.ExperimentConfig) -> list[dict[str, str]]:
 
 
 def take_secrets_of(services: Iterable[Section]) -> list[dict[str, str]]:
-    """Remove the secret values from sections of platforms and return them; see `take_secrets`."""
+    """Move secret values out of platform sections, in place; return a map by path for each."""
     taken = []
     for service in services:
         found: dict[str, str] = {}
@@ -103,7 +103,7 @@ def required_secrets(config: config_pb2.ExperimentConfig, pool: str) -> Iterator
 def put_secrets(
     config: config_pb2.ExperimentConfig, pool: str, by_id: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Write secret values back to where `take_secrets` found them.
+    """Put secret values back into a configuration, in place, where `take_secrets` found them.
 
     Args:
         config: changed in place.

@@ -75,7 +75,7 @@ def _options(service: Section) -> Mapping[str, object]:
 
 
 def write_limits(limits: pool_pb2.PoolLimits, services: Iterable[Section]) -> None:
-    """Write the limits of a pool: the sums and the longest idle time of its platforms.
+    """Write a pool's limits: sums of the platforms' least and most agents, and longest idle time.
 
     A platform without a largest number of agents makes the sum unlimited.
 
@@ -103,7 +103,7 @@ def _duration_s(text: str) -> float:
 
 
 def state_from_bytes(payload: bytes) -> pool_pb2.PoolState:
-    """Parse a pool's state, with the texts of platforms truncated to a limit.
+    """Parse a pool's state, texts of platforms cut to a limit; raise DecodeError if invalid.
 
     Raises:
         google.protobuf.message.DecodeError: it is no state.
@@ -126,7 +126,7 @@ def complete_limits(definition: pool_pb2.PoolDefinition) -> None:
 
 
 def agent_time(state: pool_pb2.PoolState, now: datetime) -> timedelta:
-    """Return the time of all agents of a pool together, those that run counted until now.
+    """Return the summed running time of a pool's agents, ended and present (counted until now).
 
     Args:
         state: as the fleet published it last.

@@ -45,7 +45,7 @@ def set_ms(moment: Timestamp | Duration, ms: int) -> None:
 
 
 def numbers_of(value: value_pb2.Value) -> Numbers:
-    """Return a metric value's number, or the numbers of its dictionary by key."""
+    """Return a metric value's number (None: it has none), or those of its dictionary by key."""
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         return {

@@ -29,7 +29,7 @@ _COUNTS: Final = frozenset({"max", "min", "n", "new", "num", "number", "of", "to
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a field's name has a part such as `password`, `apikey` or `token`."""
+    """Return whether a name has a part such as `password`, `apikey`, `token`; not `max_tokens`."""
     words = _words(name)
     if words[-1:] == [_POLICY]:
         return False

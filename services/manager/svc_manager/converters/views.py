@@ -82,7 +82,7 @@ def write_remarks(message: remarks_pb2.Remarks, remarks: Remarks) -> None:
 
 
 def _unlearned_error(experiment: Experiment) -> list[str]:
-    """Return an error text if final results hold no number to learn from; empty list: none do."""
+    """Return a list of one error text if final results have no number to learn from, else empty."""
     count = experiment.unlearned_count
     if not count:
         return []
@@ -156,7 +156,7 @@ def mask_value(value: value_pb2.Value) -> None:
 
 
 def algorithm_name(config: config_pb2.ExperimentConfig) -> str:
-    """Return the advisor's or tuner's name: built-in name, custom class or server address.
+    """Return the algorithm's name: strategy, pruner, or advisor's or tuner's name, class, address.
 
     For a compression job it is that of the pruner, for an exploration the strategy's class.
     """

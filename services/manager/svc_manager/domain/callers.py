@@ -39,7 +39,7 @@ class Callers:
         self._trial_ids: dict[str, str] | None = None
 
     def claims(self, experiment: Experiment) -> dict[str, str]:
-        """Return the trial ids by claim; those of the log are read at the first call."""
+        """Return the live map {claim id: trial id}; read from the log's trials at first call."""
         if self._trial_ids is None:
             trials = experiment.trials.values()
             self._trial_ids = {trial.claim_id: trial.id for trial in trials if trial.claim_id}
@@ -73,7 +73,7 @@ class Callers:
         return lost
 
     def take_lapsed(self, now_ms: int) -> list[Claim]:
-        """Remove expired leases and return them; return none if renewals could not be taken.
+        """Remove expired leases; return them, or none if one is so late that this manager hung.
 
         If one of them has been over for longer than `LATE_MS`, this manager could not take renewals
         meanwhile: all leases that are over are removed, to be granted again, and none is returned.

@@ -17,7 +17,7 @@ class SavedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class TrialCheckpoint:
-    """Complete checkpoint of a trial, from which its next attempt goes on."""
+    """Step, attempt, number and archive of a trial's complete checkpoint, for its next attempt."""
 
     step: int
     """As the trial named it; grows as the trial makes progress."""

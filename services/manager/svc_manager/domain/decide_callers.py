@@ -72,7 +72,7 @@ def answer_asks(round_: Round) -> None:
 
 
 def _given_trial(round_: Round, ask: inputs.AskTrial) -> Trial | None:
-    """Create the trial with the parameters of an ask; None: a budget is used up."""
+    """Create and return a trial with the parameters of an ask; None: a budget is used up."""
     experiment = round_.experiment
     if used_up(experiment, round_.now_ms):
         return None
@@ -215,7 +215,7 @@ def _shown(result: Metric | None) -> str:
 
 
 def lose_lapsed(round_: Round) -> None:
-    """Lose the attempts whose leases are over."""
+    """Record attempts whose leases have lapsed as lost: their trials are retried, or fail."""
     experiment = round_.experiment
     for claim in round_.callers.take_lapsed(round_.now_ms):
         trial = experiment.trials[claim.trial_id]

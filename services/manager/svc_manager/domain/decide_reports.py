@@ -307,7 +307,7 @@ def decide_agent_seen(round_: Round, seen: inputs.AgentSeen) -> None:
 
 
 def is_affected(experiment: Experiment, seen: inputs.AgentSeen) -> bool:
-    """Return whether an agent's held trials include an unknown, stopped or UNKNOWN one.
+    """Return whether an agent holds a trial that is not its claim, is to be stopped, or UNKNOWN.
 
     A cheap test, since it seldom has.
     """

@@ -98,7 +98,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """Event: the algorithm returned parameters for a request, or none are left."""
+    """Event: the algorithm's parameters for a request; how many come later, if any are left."""
 
     request_id: str
     parameters: tuple[Parameters, ...]

@@ -11,7 +11,7 @@ DEFAULT_TRIAL_RETRIES = 2
 
 
 class ExperimentState(IntEnum):
-    """States of an experiment, INITIALIZED to STOPPED; numbers are those of the proto contract."""
+    """States of an experiment, INITIALIZED to STOPPED or VIEWED; numbers of the proto contract."""
 
     INITIALIZED = 1
     RUNNING = 2

@@ -53,7 +53,7 @@ class ManagerId:
 
 
 def first_choice(experiment_id: str, boot_ids: Collection[str]) -> str:
-    """Choose the manager to take an ownerless experiment: the highest hash of both ids.
+    """Return the boot id of the manager to take an ownerless experiment: highest hash of both ids.
 
     Each experiment ranks the managers anew, so the experiments of a dead one spread over the
     others.

@@ -24,7 +24,7 @@ class FoundLine:
 
 
 class LineSearch:
-    """State of a search for a word over the pieces of a text in order.
+    """Case-insensitive search for a word in lines of a text fed in pieces, up to a limit of finds.
 
     Args:
         word: text to find, in upper or lower case; at least one character.
@@ -48,7 +48,7 @@ class LineSearch:
         return len(self.found) >= self._limit
 
     def feed(self, data: bytes, offset: int) -> None:
-        """Search the complete lines of the next piece, with the rest of the pieces before.
+        """Search the complete lines of the buffered rest and the next piece; add them to ``found``.
 
         Args:
             data: the piece.

@@ -52,7 +52,7 @@ class Metric:
     """Whether the value lies in the byte store, so that its numbers are unknown."""
 
     def number(self, name: str) -> float | None:
-        """Return the metric's number with this key; a plain number has the key `default`."""
+        """Return the number with this key, None if missing; a plain one has the key `default`."""
         numbers = self.numbers
         if numbers is None or isinstance(numbers, float):
             return numbers if name == DEFAULT_METRIC else None

@@ -67,7 +67,7 @@ def _platform_text(platform: WaitReason) -> str:
 
 
 def hold_text(experiment: Experiment) -> str:
-    """Return that an experiment waits for its environment, with count and last failed start."""
+    """Return a text on the environment that trials wait for: count and detail of failed starts."""
     starts = experiment.failed_starts
     return (
         f"the environment to work again: {starts.count} starts of trials in a row have failed, "

@@ -22,7 +22,7 @@ def file_of(records: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def damaged_bytes(file: BinaryIO, end: int) -> int:
-    """Return the damaged bytes behind a log file's last whole record; 0 for a torn write.
+    """Return how many bytes behind a log file's last whole record are damaged; 0 for a torn write.
 
     Args:
         file: open file.
@@ -47,7 +47,7 @@ def record_of(sequence: int, payload: bytes) -> bytes:
 
 
 def whole_records(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
-    """Yield (sequence, payload, end) of an event log's records up to the first damaged.
+    """Yield (sequence, payload, end offset) of records up to the first damaged; raise if no log.
 
     Stops before the first torn or damaged record.
 

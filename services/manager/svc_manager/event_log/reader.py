@@ -68,7 +68,7 @@ def cursor_of(payload: bytes) -> int:
 async def load(
     events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
 ) -> FoldedExperiment:
-    """Build an experiment's state from its log, from a snapshot or the first event on.
+    """Return an experiment's state folded from its log, onto a snapshot (in place) if given.
 
     Args:
         events: the logs.

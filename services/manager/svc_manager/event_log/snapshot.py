@@ -274,7 +274,7 @@ def _dict_codec(arguments: tuple[Any, ...]) -> Codec:
 
 
 def _union_codec(kinds: tuple[Any, ...]) -> Codec:
-    """Return the JSON codec of a union: [index of the type, value], None as null."""
+    """Return a union's JSON codec: [type index, value]; bare for a single type; None as null."""
     some = [kind for kind in kinds if kind is not type(None)]
     codecs = [_codec(kind) for kind in some]
     if len(some) == 1:

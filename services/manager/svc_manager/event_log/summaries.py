@@ -73,7 +73,7 @@ class Summaries:
         }
 
     async def known(self) -> set[str]:
-        """Return the ids of all experiments with a summary or snapshot in the byte store."""
+        """Return ids of experiments with a summary or snapshot as a blob; empty on failure."""
         try:
             return {
                 key.split("/")[1]

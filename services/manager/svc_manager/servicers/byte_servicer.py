@@ -63,7 +63,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def Upload(
         self, request_iterator: AsyncIterator[pb.UploadRequest], context: Context
     ) -> pb.UploadResponse:
-        """Store the streamed content of a prepared upload, whose first message is its header."""
+        """Store a prepared upload's streamed content (first message: header); return its key."""
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgumentError("header", "must be in the first message")
@@ -127,7 +127,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
 
 
 def collection_message(collected: CollectionResult) -> pb.CollectGarbageResponse:
-    """Convert the result of a garbage collection to its gRPC response, with some keys."""
+    """Convert the result of a garbage collection to its gRPC response, with at most 1,000 keys."""
     return pb.CollectGarbageResponse(
         deleted_count=len(collected.deleted),
         deleted_bytes=collected.deleted_bytes,

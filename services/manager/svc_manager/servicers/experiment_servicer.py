@@ -39,7 +39,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def CreateExperiment(
         self, request: pb.CreateExperimentRequest, context: Context
     ) -> pb.CreateExperimentResponse:
-        """Validate the configuration, then create and start the experiment."""
+        """Validate a configuration, create and start the experiment; return it, URLs, warnings."""
         opened = await self._experiments.create(
             NewExperiment(
                 config=request.config,

@@ -12,7 +12,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class PoolServicer(pb_grpc.PoolServiceServicer):
-    """gRPC servicer that passes requests on pools to the use cases.
+    """gRPC servicer of pools: create, update, get, list, drain, remove; clean platforms.
 
     Args:
         pools: use cases.

@@ -38,7 +38,7 @@ class StudyServicer(pb_grpc.StudyServiceServicer):
     async def TellTrial(
         self, request: pb.TellTrialRequest, context: Context
     ) -> pb.TellTrialResponse:
-        """End a trial with its result, or as failed."""
+        """End a trial with its final result, as failed, or as stopped early."""
         failed = request.WhichOneof("outcome") == "failure"
         await self._studies.tell(
             request.experiment_id,
