@@ -79,7 +79,7 @@ def fingerprint(token: str) -> str:
 
 
 def dump_entries(entries: Iterable[AccessEntry]) -> str:
-    """Return the JSON text of an access file with these callers."""
+    """Return an access file's JSON text: version and callers, without their empty fields."""
     shown = [
         {
             name: value.isoformat() if isinstance(value, datetime) else value
@@ -92,7 +92,7 @@ def dump_entries(entries: Iterable[AccessEntry]) -> str:
 
 
 def load_entries(text: str) -> tuple[AccessEntry, ...]:
-    """Parse an access file to its callers; raise ValueError that names entry and mistake.
+    """Parse an access file's text strictly to its callers; raise ValueError saying what is wrong.
 
     Raises:
         ValueError: it is none; the message says what is wrong where.

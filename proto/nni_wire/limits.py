@@ -28,7 +28,7 @@ the batch, event and field around a value a few more.
 
 
 def grpc_channel_options() -> list[tuple[str, int]]:
-    """Return gRPC options for servers and channels: message size limit, no shared ports."""
+    """Return gRPC options for servers and channels: 64 MiB a message, no shared ports."""
     return [
         ("grpc.max_send_message_length", GRPC_MESSAGE_LIMIT_BYTES),
         ("grpc.max_receive_message_length", GRPC_MESSAGE_LIMIT_BYTES),

@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = ()) -> None:
-    """Raise ForeignOwnerError if another user than this one or root has a socket at a port.
+    """Raise ForeignOwnerError if a user but this one (or `uid`) and root has a socket at a port.
 
     Args:
         port: of a loopback address.

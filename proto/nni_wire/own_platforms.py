@@ -16,7 +16,7 @@ GROUP: Final = "nni.platforms"
 
 @dataclass(frozen=True, slots=True)
 class PlatformEntry:
-    """References to the configuration class and the adapter of another package's platform.
+    """References `module:name` of another package's platform: config, adapter; whether isolated.
 
     Examples:
         >>> entry = PlatformEntry("queues.config:QueueConfig", "queues.adapter:QueueAdapter")
@@ -40,7 +40,7 @@ def own_platform_names() -> tuple[str, ...]:
 
 
 def load_own_platform(name: str) -> Any | None:  # noqa: ANN401 - an object of another package
-    """Return the object of a platform's entry point; None: no package adds it.
+    """Import a platform's object by its entry point; None: there is none; ImportError if broken.
 
     Raises:
         ImportError: its module cannot be imported, or has no such object.

@@ -38,7 +38,7 @@ def check_pool(check_id: str) -> str:
 
 
 def broken_name_rule(name: str) -> str:
-    """Return the rule that the name of a pool of the installation breaks; empty: it is valid."""
+    """Return the rule, as text, that an installation's pool name breaks; empty: it is valid."""
     if name == LOCAL_POOL or name.startswith((_OF_EXPERIMENT, _OF_CHECK)):
         return f"must not be {LOCAL_POOL!r}, nor start with {_OF_EXPERIMENT!r} or {_OF_CHECK!r}"
     if len(name) > POOL_NAME_LIMIT_CHARACTERS or not _NAME.match(name):

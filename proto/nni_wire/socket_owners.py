@@ -39,7 +39,7 @@ Endpoint: TypeAlias = tuple[str, int]
 
 
 def owners_at(port: int) -> list[int]:
-    """Return the users who have a socket at a loopback port: listeners, and peers of this process.
+    """Return the uids of a loopback port's listeners and this process's peers; OSError if unknown.
 
     Args:
         port: the port.
@@ -58,7 +58,7 @@ def owners_at(port: int) -> list[int]:
 
 
 def listening_socket(port: int) -> str:
-    """Return the number of the socket that listens on a port of 127.0.0.1; empty if unknown.
+    """Return the boot-unique cookie (hex) of the listener at a port of 127.0.0.1; empty if unknown.
 
     No other socket has this number before the next boot.
 
@@ -79,7 +79,7 @@ def listening_socket(port: int) -> str:
 
 
 def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint) -> int | None:
-    """Return the user of the socket with these ends; None: no process has one.
+    """Return the uid of the socket with these ends; None: no socket, or no process has accepted it.
 
     Raises:
         OSError: the kernel does not offer the interface.
@@ -94,7 +94,7 @@ def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpo
 def _answer(
     diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint
 ) -> bytes | None:
-    """Return the kernel's description of the socket with these ends; None: there is none.
+    """Query the kernel for the TCP socket with these ends; return raw message; None: no socket.
 
     Raises:
         OSError: the kernel does not offer the interface.
@@ -120,7 +120,7 @@ def _ends(family: int, local: Endpoint, remote: Endpoint) -> bytes:
 
 
 def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
-    """Yield family, far end and near end of this process's own connections to a port."""
+    """Yield (family, far end, near end) of this process's sockets connected to a remote port."""
     for entry in Path("/proc/self/fd").iterdir():
         try:
             if not str(entry.readlink()).startswith("socket:"):
@@ -134,7 +134,7 @@ def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
 
 
 def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
-    """Return family, far end and near end of a socket that is connected to a port; close it."""
+    """Close a descriptor; return its socket's family, far and near end; None: not of the port."""
     try:
         connection = socket.socket(fileno=descriptor)
     except OSError:

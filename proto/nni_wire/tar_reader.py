@@ -50,7 +50,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Member of a tar archive: name, kind, size, executable bit and time."""
+    """Member of a tar archive: name, kind, size, executable bit, time, kind in words."""
 
     name: str
     """As written in the archive; bytes that are not UTF-8 are surrogates."""
@@ -69,7 +69,7 @@ class _Stream(Protocol):
 
 
 class TarReader:
-    """Reader of a seekable tar file, plain, gzip or xz; callers check names and kinds.
+    """Forward-only reader of a seekable tar file (plain, gzip, xz); callers check names and kinds.
 
     Names, extended headers and memory of decompressors have limits.
 
@@ -122,7 +122,7 @@ class TarReader:
             target.write(self._read(min(self._left, _CHUNK_BYTES), content=True))
 
     def _header(self, *, empty: bool) -> bytes | None:
-        """Skip the rest of the last member; return the next header block, checksum verified."""
+        """Skip to the next header block; return it, verified; None at the end; raise if damaged."""
         while self._left:
             self._read(min(self._left, _CHUNK_BYTES), content=True)
         if self._padding:
@@ -143,7 +143,7 @@ class TarReader:
         return header
 
     def _extension(self, size: int, total: int) -> bytes:
-        """Read an extended header's content; raise if a member's headers exceed the limit."""
+        """Read and return an extended header; raise if a member's headers exceed the limit."""
         if total > _EXTENSION_LIMIT_BYTES:
             raise TarError(f"extended headers must have at most {_EXTENSION_LIMIT_BYTES} bytes")
         content = self._read(size)
@@ -179,14 +179,14 @@ def _decompressed(file: BinaryIO) -> _Stream:
 
 
 class _XzStream:
-    """Reader that decompresses one xz stream with a limit of memory."""
+    """Reader that decompresses one xz stream with a limit of memory; what follows it is ignored."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT_BYTES)
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` decompressed bytes; raise EOFError if the input ends early."""
+        """Return up to ``size`` decompressed bytes, empty at the end; EOFError if cut off early."""
         data = b""
         while not data and not self._xz.eof:
             given = self._file.read(_CHUNK_BYTES) if self._xz.needs_input else b""
@@ -224,7 +224,7 @@ def _member(header: bytes, attributes: dict[str, bytes], size: int) -> Member:
 
 
 def _pax(content: bytes) -> dict[str, bytes]:
-    """Parse a PAX header's records `<length> <key>=<value>` to a dictionary; raise if damaged."""
+    """Parse PAX records `<length> <key>=<value>` to text keys and bytes; raise if damaged."""
     records: dict[str, bytes] = {}
     place = 0
     while place < len(content):
@@ -250,7 +250,7 @@ def _decimal(digits: bytes, what: str) -> int:
 
 
 def _number(field: bytes) -> int:
-    """Parse a number of a tar header: octal digits, or big-endian behind the byte 0x80."""
+    """Parse a tar header's number: octal, blank as 0, or big-endian after 0x80; raise if bad."""
     if field[0] == 0x80:  # noqa: PLR2004 - the mark of GNU tar
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ")

@@ -20,7 +20,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 def to_value(data: Any) -> value_pb2.Value:  # noqa: ANN401 - any JSON value
-    """Convert a JSON value to a proto `Value`; raise if it has no JSON form or is too deep.
+    """Convert a JSON-like value, NaN included, to a proto `Value`; raise for other types or depth.
 
     Args:
         data: `None`, bool, int, float, str, list, tuple or mapping with string keys, nested at
@@ -36,7 +36,7 @@ def to_value(data: Any) -> value_pb2.Value:  # noqa: ANN401 - any JSON value
 
 
 def write_value(message: value_pb2.Value, data: Any, depth: int = 0) -> None:  # noqa: ANN401 - any JSON value
-    """Write a JSON value into an empty proto `Value`, recursively to a depth limit."""
+    """Write a JSON-like value into an empty proto `Value`; raise for other types or depth."""
     if depth > VALUE_DEPTH_LIMIT:
         raise ValueError(f"a value must be nested at most {VALUE_DEPTH_LIMIT} levels deep")
     if data is None:
@@ -84,7 +84,7 @@ def _write_map(message: value_pb2.Value, data: Mapping[Any, Any], depth: int) ->
 
 
 def from_value(message: value_pb2.Value) -> Any:  # noqa: ANN401 - any JSON value
-    """Convert a proto `Value` to plain Python; raise LookupError for a part in the byte store.
+    """Convert a proto `Value` to plain Python; unset: None; LookupError: part in the byte store.
 
     Raises:
         LookupError: the value, or a part of it, lies in the byte store; load it there.

@@ -21,7 +21,7 @@ from svc_compressor.telemetry import Telemetry
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Compose and start the compressor from its settings; return its ready addresses."""
+    """Read settings, open and start the compressor's parts; return ready addresses by name."""
     settings = read_settings()
     bus = await _open_bus(service, settings)
     registry = process_registry("compressor", settings.version)

@@ -31,7 +31,7 @@ CODE_FOLDER: Final = Path("work", "code")
 
 
 async def build(service: Service) -> Mapping[str, str]:
-    """Compose and start the NAS service from its settings; return its ready addresses."""
+    """Read settings, open and start the NAS service's parts; return ready addresses by name."""
     settings = read_settings()
     bus = await _open_bus(service, settings)
     blobs = await service.adapters.enter_async_context(

@@ -40,7 +40,7 @@ class StrategyStart:
 
 
 class StrategyProcess(Protocol):
-    """Interface of a running strategy."""
+    """Interface of a running strategy: queue events, mark the end of old ones, stop at once."""
 
     def send(self, lines: Sequence[StrategyInput]) -> None:
         """Queue events for the strategy, without waiting."""
@@ -56,7 +56,7 @@ class StrategyProcess(Protocol):
 
 
 class StrategyLauncher(Protocol):
-    """Interface that starts strategies in processes of their own."""
+    """Interface that starts strategies in processes, whose outputs go to a `StrategySink`."""
 
     async def launch(self, start: StrategyStart, sink: StrategySink) -> StrategyProcess:
         """Start a strategy; what it sends goes to ``sink``.

@@ -11,7 +11,7 @@ from svc_common.storage.s3_settings import S3Settings, read_s3_settings
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one NAS process: bus, address, blobs, user code."""
+    """Settings of a NAS process: home, bus, token, gRPC address, security, blobs, code user."""
 
     home: Path
     """Folder of the installation's state."""

@@ -16,7 +16,7 @@ class StoredDocuments:
         self._blobs = blobs
 
     async def check(self, blob: value_pb2.BlobRef) -> None:
-        """Raise unless a document is stored, with the size that its reference names.
+        """Raise InvalidArgumentError unless a document is stored with the size in its reference.
 
         Raises:
             InvalidArgumentError: it is not stored, or has another size.

@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"nni-[a-z0-9]{8}-([a-z0-9-]+)-[0-9]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class AgentUser:
-    """Agent with credentials: pool, password at the bus, fingerprint of its token."""
+    """Agent with credentials: name, pool, password at the bus, fingerprint of its token."""
 
     name: str
     pool: str

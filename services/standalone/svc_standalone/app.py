@@ -62,7 +62,7 @@ LOG_FILE: Final = "supervisor.log"
 
 
 def run(settings: Settings) -> int:
-    """Run the supervisor of this installation until TERM; only report one that runs already.
+    """Run this installation's supervisor until TERM; only report a running one; return exit code.
 
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
@@ -81,7 +81,7 @@ def run(settings: Settings) -> int:
 
 
 def _run_alone(settings: Settings, resources: ExitStack) -> int:
-    """Take the lock of the supervisor and run until TERM; only report one that has it already.
+    """Lock and run the supervisor until TERM; only report another that runs; return exit code.
 
     Raises:
         OSError: the log or a lock cannot be opened.
@@ -209,7 +209,7 @@ class BusPort:
         self._redrawn: Callable[[str], None] = lambda _: None
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands that start bus and services, with the bus's current port."""
+        """Write the bus's configuration; return commands of bus and services by name."""
         services = {
             name: service_command(
                 self.plan,
@@ -232,7 +232,7 @@ class BusPort:
         write_bus_config(self.plan, self._agents())
 
     def bus_settings(self) -> "NatsSettings":
-        """Return how this process reaches the bus, without a user."""
+        """Return this process's settings for the bus: current address and owner, no user."""
         from svc_common.messaging.nats_settings import NatsSettings
 
         return NatsSettings(self.plan.nats_url, owner=os.geteuid())
@@ -247,7 +247,7 @@ class BusPort:
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the bus's port again; if another program took it, return commands for a new one."""
+        """Hold the bus's port again; if it was taken, draw another and return new commands."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)
@@ -258,7 +258,7 @@ class BusPort:
 
 
 def make_plan(settings: Settings, ports: Ports) -> Plan:
-    """Build the plan of one run: folder, ports, NNI's version and a new random token."""
+    """Build the plan of one run: folder, ports, version, durability and a new random token."""
     return Plan(
         home=settings.home,
         ports=ports,

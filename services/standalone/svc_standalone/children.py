@@ -165,7 +165,7 @@ class Child:
                 self._note_sign(greeting)
 
     def failure_reason(self) -> str:
-        """Return why the child failed: as it reported, else the last line that it logged."""
+        """Return why the child failed: its report, else its last log line, else empty text."""
         if self._reported_error:
             return self._reported_error
         try:
@@ -177,7 +177,7 @@ class Child:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _copied_output(self, log: IO[bytes]) -> int:
-        """Return the descriptor for the child's output: the log, or a pipe that is searched."""
+        """Return a descriptor for the output: the log, or a pipe searched and copied to it."""
         pattern = self.command.halts
         if pattern is None:
             return log.fileno()
@@ -198,7 +198,7 @@ class Child:
         self.last_sign_s = self._loop.time()
 
     def _read_later(self, descriptor: int, use: Callable[[bytes], None], *more: int) -> None:
-        """Pass a pipe's data to a callback; at its end close it and the other descriptors."""
+        """Pass a pipe's data to a callback on the loop; at its end close it and the others."""
         os.set_blocking(descriptor, False)
         is_open = True
 

@@ -84,7 +84,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Folder, ports, version, token and bus passwords of one run of the local installation."""
+    """Folder, ports, version, token, durability and bus passwords of one run of the supervisor."""
 
     home: Path
     ports: Ports

@@ -20,7 +20,7 @@ _LONGEST_VARINT: Final = 10
 
 
 def set_damaged_states_aside(store: Path) -> None:
-    """Rename the states of consumers that nats-server cannot read, and log it.
+    """Rename, and log, files of consumers' states that nats-server, now stopped, cannot read.
 
     Args:
         store: the folder that nats-server was given; it must not run.
@@ -35,7 +35,7 @@ def set_damaged_states_aside(store: Path) -> None:
 
 
 def is_readable(data: bytes) -> bool:
-    """Return whether nats-server can read the state of a consumer.
+    """Return whether bytes are a consumer's state that nats-server can read; empty ones are.
 
     Args:
         data: content of the file; an empty one is a new consumer.
@@ -62,7 +62,7 @@ def is_readable(data: bytes) -> bool:
 
 
 def _varints(data: bytes) -> list[int]:
-    """Return the numbers of a series of variable-length integers.
+    """Decode little-endian base-128 integers; raise ValueError if one is cut or too long.
 
     Raises:
         ValueError: the last one is incomplete, or one is longer than 64 bits.

@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def run(parent: int, arguments: list[str]) -> NoReturn:
-    """Replace this process by a command that the kernel kills when the parent ends."""
+    """Execute a command in place of this process, killed when the parent ends; else exit 127."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit(CANNOT_EXECUTE)

@@ -87,7 +87,7 @@ def parse_endpoint(fields: Mapping[str, object]) -> Endpoint:
 
 
 class Lock:
-    """Exclusive advisory lock on a file (`flock`), freed by the kernel when its process ends."""
+    """Exclusive advisory lock on a file (`flock`), held until `release` or the process's end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -118,7 +118,7 @@ class Lock:
 
 
 def _open_lock(path: Path) -> int:
-    """Return a descriptor of a lock's file; on a read-only disk that of an existing one."""
+    """Open or create a lock's file, return the descriptor; read-only on a read-only disk."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -56,7 +56,7 @@ class HeldPorts:
 
     @classmethod
     def draw(cls, http_port: int = 0) -> Self:
-        """Bind free ports for bus and services, and the given port for HTTP.
+        """Bind random free ports for bus and services, and the given or a free one for HTTP.
 
         Args:
             http_port: port of page and REST; 0: a free one.
@@ -100,7 +100,7 @@ class HeldPorts:
         self._nats = _bind_free()
 
     def close(self) -> None:
-        """Free all ports; may be called twice."""
+        """Close the sockets of all ports; may be called twice."""
         self.compressor.close()
         self.nas.close()
         for one in (self._nats, *self._others, self.http):
@@ -150,7 +150,7 @@ def _socket() -> socket.socket:
 
 
 def _shared_with(held: socket.socket) -> socket.socket:
-    """Bind another socket to the port of one that may be shared."""
+    """Return another socket bound to a held one's port (SO_REUSEPORT); it does not listen."""
     bound = _socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     bound.bind((LOOPBACK, _number(held)))
@@ -158,7 +158,7 @@ def _shared_with(held: socket.socket) -> socket.socket:
 
 
 def _bind_free() -> socket.socket:
-    """Bind a random loopback port that no other socket has; raise after some failures."""
+    """Return a socket bound to a random free loopback port, 20000 to 32767; raise if none."""
     for _ in range(_TRIES):
         # Without SO_REUSEADDR: then the kernel refuses a port that any other socket has.
         bound = _socket()

@@ -16,7 +16,7 @@ NNI_DURABILITY: Final = "NNI_DURABILITY"
 
 
 class Durability(StrEnum):
-    """Events after which the bus still has every message that it has acknowledged."""
+    """Failure that messages acknowledged by the bus survive: a killed process, or a power cut."""
 
     PROCESS = "process"
     """The kill of any process. The operating system writes to the disk when it likes, so that a cut
@@ -27,7 +27,7 @@ class Durability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the supervisor: folder, HTTP port and time limits of its children."""
+    """Settings of the supervisor: folder, HTTP port, durability, time limits of its children."""
 
     home: Path
     """Folder of the installation's state; created if missing, readable by this user only."""

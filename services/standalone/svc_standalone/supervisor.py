@@ -159,7 +159,7 @@ class Supervisor:
         return await child.wait()
 
     async def _check_health(self, name: str, child: Child) -> None:
-        """Kill a child that gives no sign; restart a halted one once the disk has room."""
+        """Poll a child: kill it if long silent; if it has halted, TERM it when there is room."""
         announced = False
         # Several looks in a row must find no sign.
         step_limit_s = self._settings.hung_after_s / 4
@@ -190,7 +190,7 @@ class Supervisor:
                 return
 
     def _change_commands(self, commands: Mapping[str, Command] | None) -> None:
-        """Store new commands and terminate all children but the first, to restart with them."""
+        """Store new commands and end all children but the first, to restart; None: do nothing."""
         if commands is None:
             return
         self._commands = commands

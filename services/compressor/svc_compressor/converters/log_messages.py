@@ -47,7 +47,7 @@ def events_of(payload: bytes) -> Iterator[events.Event]:
 
 
 def job_in(payload: bytes) -> object:
-    """Return the description of the job in the first batch of a log; None: there is none."""
+    """Return the job's description if a batch creates the experiment; None: it does not."""
     for event in events_of(payload):
         if isinstance(event, events.JobCreated):
             return event.job
@@ -144,7 +144,7 @@ def checkpoint(number: int) -> str:
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Derive a report's message id from its content, so that the bus drops repetitions."""
+    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
     match report:
         case reports.StepGenerated():
             key = f"step.{report.step.number}.{report.request_id}.{report.parameter_id}"

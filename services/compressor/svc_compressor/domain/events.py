@@ -27,7 +27,7 @@ class JobCreated:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """Event: the manager has recorded an answer of the compressor."""
+    """Event: the manager has recorded an answer: request, parameter ids, whether no more come."""
 
     request_id: str
     """Empty: the answer holds parameters that an earlier answer had deferred."""

@@ -15,7 +15,7 @@ _SUCCEEDED = "SUCCEEDED"
 
 
 class JobProgress:
-    """State of one job, folded from the log of its experiment.
+    """Mutable state of one job, folded from its experiment's log, with the report that is due.
 
     Attributes:
         generation: number of starts of the job, resumptions included; 0 before the first one.

@@ -15,7 +15,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class StepGenerated:
-    """Report: the parameters of the next step, in answer to a request."""
+    """Report: next step under a parameter id, for a request; number of ids left for later."""
 
     request_id: str
     """Empty: an earlier answer has deferred these parameters."""

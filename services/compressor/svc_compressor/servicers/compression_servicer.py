@@ -25,12 +25,12 @@ _KINDS: Final[dict[StepName, pb.StepKind.ValueType]] = {
 
 
 class CompressionServicer(pb_grpc.CompressionServiceServicer):
-    """gRPC servicer that validates compression jobs."""
+    """gRPC servicer that validates descriptions of compression jobs and returns their steps."""
 
     async def ValidateJob(
         self, request: pb.ValidateJobRequest, context: _Context
     ) -> pb.ValidateJobResponse:
-        """Check the description of a job and return its steps."""
+        """Check a job's description; return its numbered steps, or raise InvalidArgumentError."""
         del context
         try:
             job = JobDescription.of(_decoded(request.job))
@@ -42,7 +42,7 @@ class CompressionServicer(pb_grpc.CompressionServiceServicer):
 
 
 def _decoded(value: value_pb2.Value) -> object:
-    """Return a value as JSON; raise InvalidArgumentError if it has no such form.
+    """Decode a proto `Value` to plain Python; InvalidArgumentError for a blob or a bad number.
 
     Raises:
         InvalidArgumentError: it refers to the byte store, or a number in it is none.

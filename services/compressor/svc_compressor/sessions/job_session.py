@@ -67,7 +67,7 @@ class JobSession:
         """Do nothing: a session has no resources of its own."""
 
     async def publish(self, report: Report, generation: int, job: object) -> None:
-        """Send a report to the manager; repeat with back-off while the bus has no room."""
+        """Send a report to the manager, with back-off while the bus has no room; count it."""
         payload = log_messages.report_to_proto(report, job).SerializeToString()
         message_id = log_messages.message_id(self.id, generation, report)
         pause_s = _FIRST_PAUSE_S
@@ -108,7 +108,7 @@ class _JobRun:
             self.progress.feed(event)
 
     async def send_due(self) -> None:
-        """Send the reports that are due, each once."""
+        """Send due reports, each once; stop while the log does not show the last one's effect."""
         while (report := self.progress.next_report()) is not None:
             due = (self.progress.generation, report)
             if due == self._sent:
@@ -120,7 +120,7 @@ class _JobRun:
 def job_sessions(
     events: EventLog, inbox: Inbox, clock: Clock, telemetry: Telemetry
 ) -> ExperimentSessions:
-    """Return the registry of the sessions of all compression jobs.
+    """Return a registry, still to be run, that opens one session for each compression job.
 
     Args:
         events: the logs.

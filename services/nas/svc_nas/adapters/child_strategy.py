@@ -23,7 +23,7 @@ _THREAD_LIMITS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 
 class ChildStrategy:
-    """Strategy in a child process; made by `ChildStrategyLauncher`.
+    """Strategy in a child process that `ChildStrategyLauncher` made; sends it events as JSON lines.
 
     Args:
         process: the child.
@@ -51,7 +51,7 @@ class ChildStrategy:
 
 
 class _StrategyOutputs:
-    """`LineSink` that decodes the lines of a strategy."""
+    """`LineSink` that decodes a strategy's lines and passes outputs and end to a `StrategySink`."""
 
     def __init__(self, sink: StrategySink) -> None:
         self._sink = sink
@@ -87,7 +87,7 @@ class ChildStrategyLauncher:
         self._code_user = code_user
 
     async def launch(self, start: StrategyStart, sink: StrategySink) -> ChildStrategy:
-        """Open log and environment of an exploration; start its strategy with the document."""
+        """Start a strategy's child in the experiment's log folder, send its document; return it."""
         directory = Path(start.directory) / "log"
         code_directory = await self._code_directory(start)
         try:
@@ -112,7 +112,7 @@ class ChildStrategyLauncher:
         return ChildStrategy(process)
 
     async def _code_directory(self, start: StrategyStart) -> str:
-        """Return the folder from which modules are imported; unpack an archive at first use."""
+        """Return the client's code folder, or its archive's, which is unpacked at first use."""
         if not start.setup.code_archive:
             return start.setup.code_directory
         try:
@@ -136,7 +136,7 @@ def _first_fields(start: StrategyStart, code_directory: str) -> dict[str, object
 
 
 def strategy_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
-    """Return the command line of a strategy's process.
+    """Return a strategy's command line: client's Python, `nni.nas.host`, pipes, parent's pid.
 
     Args:
         interpreter: of the client; empty for this process's own.
@@ -149,7 +149,7 @@ def strategy_command(interpreter: str, in_fd: int, out_fd: int) -> list[str]:
 
 
 def strategy_environment(client: ClientSide, log_directory: Path) -> dict[str, str]:
-    """Return a strategy's environment: the client's, without secrets, repeatable, one thread."""
+    """Return the client's variables without secrets; add log folder, hash seed 0, one thread."""
     made = client.without_secrets()
     made["NNI_LOG_DIRECTORY"] = str(log_directory)
     made["PYTHONHASHSEED"] = "0"

@@ -16,7 +16,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def checked_exploration(config: config_pb2.NasConfig) -> config_pb2.NasConfig:
-    """Return an exploration's configuration unchanged; raise for its first invalid field.
+    """Return a `NasConfig` unchanged; raise InvalidArgumentError for its first invalid field.
 
     Raises:
         InvalidArgumentError: the first rule that is broken.
@@ -49,7 +49,7 @@ def checked_exploration(config: config_pb2.NasConfig) -> config_pb2.NasConfig:
 
 
 def exploration_view(experiment_id: str, progress: Progress) -> pb.Exploration:
-    """Return the message with the progress of an exploration.
+    """Convert progress to the message `Exploration`: generation, state, counts and configuration.
 
     Args:
         experiment_id: id of its experiment.

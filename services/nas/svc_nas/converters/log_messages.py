@@ -49,7 +49,7 @@ def ends_exploration(payload: bytes) -> bool:
 
 
 def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:
-    """Return the values in a batch that are references to the blob store."""
+    """Return the metrics and parameters of a batch that are references to the blob store."""
     return [
         value
         for event in batch.events
@@ -69,7 +69,7 @@ def _values_of(event: event_pb2.Event) -> list[value_pb2.Value]:
 
 
 def events_of(batch: event_pb2.EventBatch) -> Iterator[events.Event]:
-    """Yield the events of a batch that matter to an exploration, in order."""
+    """Convert a parsed batch; yield the domain's events that matter to an exploration, in order."""
     for event in batch.events:
         converted = _trial_event(event) or _experiment_event(event)
         if converted is not None:
@@ -200,7 +200,7 @@ def _write_candidates(
 
 
 def message_id(experiment_id: str, generation: int, report: reports.Report) -> str:
-    """Derive a report's message id from its content, so that the bus drops repetitions."""
+    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
     match report:
         case reports.CandidatesGenerated(request_id) if request_id:
             name = f"answer.{request_id}"

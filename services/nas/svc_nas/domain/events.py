@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ExplorationCreated:
-    """Event: the experiment of an exploration was created."""
+    """Event: an exploration was created, with document's hash, classes, code, concurrency, seed."""
 
     document_sha256: str
     """Hash of the document with space, evaluator and strategy."""
@@ -60,7 +60,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCandidate:
-    """Candidate in the log."""
+    """Candidate in the log: parameter id, key in its strategy's process, parameters."""
 
     parameter_id: int
     key: str
@@ -71,7 +71,7 @@ class RecordedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidatesRecorded:
-    """Event: the manager has recorded an answer of the service."""
+    """Event: the manager has recorded an answer: request, candidates, whether no more come."""
 
     request_id: str
     """Empty: the answer holds candidates that an earlier answer had deferred."""
@@ -97,7 +97,7 @@ class TrialLost:
 
 @dataclass(frozen=True, slots=True)
 class MetricReported:
-    """Event: a trial has reported a metric."""
+    """Event: a trial has reported a metric, intermediate or final, as decoded JSON."""
 
     trial_id: str
     value: object

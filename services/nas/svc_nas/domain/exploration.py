@@ -22,7 +22,7 @@ _CLOSING = {"NO_MORE_TRIAL": False, "DONE": True}
 
 
 class Exploration:
-    """State of one exploration, folded from its log and the outputs of its strategy's process.
+    """Mutable state of one exploration, folded from log and strategy outputs; decides reports.
 
     Attributes:
         generation: number of starts, resumptions included; 0 before the first one.
@@ -201,7 +201,7 @@ class Exploration:
         self._answered.discard(event.request_id)
 
     def _record(self, recorded: events.RecordedCandidate) -> None:
-        """Bind a parameter id to a candidate of this process, or to one of an earlier process."""
+        """Bind a recorded id to the candidate sent for it; if another was, requeue that."""
         sent = self._sent.pop(recorded.parameter_id, None)
         if sent is not None and sent.parameters == recorded.parameters:
             # Of an earlier process, perhaps, which submitted the same model for the same id.
@@ -229,7 +229,7 @@ class Exploration:
     # Output of the strategy's process
 
     def apply(self, output: strategy_lines.StrategyOutput) -> None:
-        """Apply an output of the strategy's process."""
+        """Apply an output of the process: ready, candidate, stop request, exhausted or failed."""
         match output:
             case strategy_lines.Ready():
                 self.is_ready = True
@@ -289,7 +289,7 @@ class Exploration:
         return reports.CandidatesGenerated("", candidates) if candidates else None
 
     def _take(self, ids: list[int] | tuple[int, ...]) -> tuple[tuple[int, Candidate], ...]:
-        """Bind queued candidates to ids and return the pairs; none during a pause."""
+        """Dequeue candidates for ids, note them as sent, return the pairs; none during a pause."""
         if self.concurrency < 1:
             return ()
         count = min(len(ids), len(self._queue))
@@ -298,7 +298,7 @@ class Exploration:
         return taken
 
     def _end(self) -> reports.Report | None:
-        """Return the report that ends deferred ids once all candidates are in the log; or None."""
+        """Return, once, the report that ends deferred ids if all candidates are logged; or None."""
         is_due = self._is_end and bool(self._deferred) and not self._sent
         if not is_due or self._end_sent:
             return None

@@ -32,7 +32,7 @@ class RankedModel:
 
 
 class Progress:
-    """Fold of an exploration's log: its state, counts of candidates, and models with a metric.
+    """Mutable fold of an exploration's log: state, counts of candidates, models with a metric.
 
     Attributes:
         setup: how the exploration was created; None before that.
@@ -113,7 +113,7 @@ class Progress:
 
 
 def _ranked(trial_id: str, sample: object, metric: object) -> RankedModel:
-    """Return a trial's choices and metric; those of a one-shot search are both in its result."""
+    """Return a trial's `RankedModel`; a one-shot search's choices are taken from its metric."""
     if sample or not isinstance(metric, dict) or _ARCHITECTURE not in metric:
         return RankedModel(trial_id, sample, metric)
     measured = {name: value for name, value in metric.items() if name != _ARCHITECTURE}

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Model that the process of a strategy submits."""
+    """Model that a strategy's process submits: key unique in the process, trial parameters."""
 
     key: str
     """Unique among the candidates of this process."""
@@ -23,7 +23,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class CandidatesGenerated:
-    """Report: candidates, in answer to a request or for ids that were deferred."""
+    """Report: candidates by id, for a request or deferred ids; how many follow, or the end."""
 
     request_id: str
     """Empty: an earlier answer has deferred these ids."""

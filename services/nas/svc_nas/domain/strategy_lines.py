@@ -31,7 +31,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The trial of a candidate has reported a metric."""
+    """Line to the process: a candidate's trial has reported a metric, intermediate or final."""
 
     key: str
     value: object

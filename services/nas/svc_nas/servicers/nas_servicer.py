@@ -32,7 +32,7 @@ class NasServicer(pb_grpc.NasServiceServicer):
     async def ValidateExploration(
         self, request: pb.ValidateExplorationRequest, context: _Context
     ) -> pb.ValidateExplorationResponse:
-        """Check the fields of an exploration, and that its document is stored."""
+        """Raise InvalidArgumentError unless fields are valid and the document is stored."""
         del context
         config: config_pb2.NasConfig = checked_exploration(request.exploration)
         await self._documents.check(config.document)
@@ -41,7 +41,7 @@ class NasServicer(pb_grpc.NasServiceServicer):
     async def GetExploration(
         self, request: pb.GetExplorationRequest, context: _Context
     ) -> pb.GetExplorationResponse:
-        """Return the progress of an exploration."""
+        """Fold an exploration's log and return its progress; NotFoundError: there is none."""
         del context
         experiment_id = subjects.check_id("experiment_id", request.experiment_id)
         progress = await self._progress.read(experiment_id)
@@ -50,7 +50,7 @@ class NasServicer(pb_grpc.NasServiceServicer):
     async def ExportTopModels(
         self, request: pb.ExportTopModelsRequest, context: _Context
     ) -> pb.ExportTopModelsResponse:
-        """Return the best candidates of an exploration."""
+        """Return an exploration's best models, largest final metric first, up to the limit."""
         del context
         experiment_id = subjects.check_id("experiment_id", request.experiment_id)
         progress = await self._progress.read(experiment_id)

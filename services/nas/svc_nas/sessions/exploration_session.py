@@ -56,7 +56,7 @@ class _Outputs:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessEnded:
-    """A process has ended."""
+    """Queue item: a process has ended; its number, the reason, whether without an error."""
 
     process: int
     reason: str
@@ -67,7 +67,7 @@ _Item: TypeAlias = LogMessage | _Outputs | _ProcessEnded
 
 
 class ExplorationSession:
-    """Follower of one exploration's log that hosts its strategy.
+    """Follower of one exploration's log that hosts its strategy and reports to the manager.
 
     Args:
         experiment_id: id of the experiment.
@@ -158,7 +158,7 @@ class _Run:
         return False
 
     async def aclose(self) -> None:
-        """Stop the process."""
+        """Stop the strategy's process, if there is one; may be called twice."""
         if self._process is not None:
             await self._process.aclose()
             self._process = None
@@ -250,7 +250,7 @@ class _Run:
 
 
 def exploration_sessions(dependencies: Dependencies) -> ExperimentSessions:
-    """Return the registry of the sessions of all explorations.
+    """Return a registry, still to be run, that opens one session for each exploration.
 
     Args:
         dependencies: ports.
