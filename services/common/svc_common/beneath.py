@@ -28,7 +28,7 @@ class UnsafePathError(FileNotFoundError):
 
 
 def plain_parts(name: str) -> list[str]:
-    """Split a relative path; raise UnsafePathError if it is absolute or has a part `..`.
+    """Split a relative path at `/`; raise UnsafePathError if a part is empty, `.` or `..`.
 
     Raises:
         UnsafePathError: it is absolute or empty, or a part is empty, `.` or `..`.
@@ -61,7 +61,7 @@ def has_openat2() -> bool:
 
 
 class OpenBeneath(Protocol):
-    """`open_beneath`, or the part of it that needs no `openat2`: `open_by_parts`."""
+    """Interface of a function that opens a path below a folder's descriptor, following no link."""
 
     def __call__(self, root: int, parts: list[str], flags: int, mode: int = 0) -> int:
         """Open a name below a folder's descriptor without following links; raise if one is met."""
@@ -69,7 +69,7 @@ class OpenBeneath(Protocol):
 
 
 def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
-    """Open a name below a folder's descriptor without following links; raise if one is met.
+    """Open a path below a folder without following links; return its descriptor; raise on a link.
 
     Args:
         root: descriptor of a folder.
@@ -95,7 +95,7 @@ def open_beneath(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
 
 
 def open_by_parts(root: int, parts: list[str], flags: int, mode: int = 0) -> int:
-    """Open a path below a descriptor one part at a time, each without following links.
+    """Open a path below a descriptor part by part, following no links; return its descriptor.
 
     See `open_beneath`, which does so on kernels without `openat2`.
     """

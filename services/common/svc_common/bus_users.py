@@ -39,7 +39,7 @@ _PASSWORD_BYTES: Final = 24
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write NATS users and passwords for the pools and agents in the arguments to a folder."""
+    """Write NATS users and passwords of services, pools, agents to a folder; return exit code."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.bus_users", description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of the files; created if missing")
     parser.add_argument("--pool", action="append", default=[], help="a user for agents of a pool")
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_users(folder: Path, pools: Sequence[str], runners: Mapping[str, str]) -> None:
-    """Write the NATS configuration and a password file for each user; keep stored passwords.
+    """Write NATS configuration and a file of variables for each user; keep stored passwords.
 
     Args:
         folder: created if missing.
@@ -98,7 +98,7 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _password(path: Path) -> str:
-    """Return the password stored in a user's file of variables; without one draw a new one."""
+    """Return the password in a user's file, else a new random one, which is not stored here."""
     start = f"{NNI_NATS_PASSWORD}="
     try:
         lines = path.read_text("utf-8").splitlines()

@@ -28,7 +28,7 @@ class ClientSide:
 
 
 def client_side(directory: str, interpreter: str, inherited: dict[str, str]) -> ClientSide:
-    """Read the client's environment and interpreter from `environment.json`, or use defaults.
+    """Read the client's environment and interpreter from an experiment's folder; default if absent.
 
     Args:
         directory: folder of the experiment.
@@ -49,7 +49,7 @@ def client_side(directory: str, interpreter: str, inherited: dict[str, str]) -> 
 
 
 def _kept(path: Path) -> Any:  # noqa: ANN401 - a JSON value, which the caller checks
-    """Return the JSON of an environment file, never through a link; None: there is none.
+    """Return the JSON of an environment file; None: it is missing; raise if it is a link.
 
     A link in its place, which a trial may have put there, cannot be read.
     """

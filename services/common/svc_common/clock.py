@@ -87,7 +87,7 @@ class SteadyClock:
         await self._clock.sleep(duration_s)
 
     def follow(self) -> timedelta:
-        """Follow the wall clock if it was set ahead; return by how much, zero if it was not."""
+        """Follow the wall clock if it is a second or more ahead; return by how much, else zero."""
         elapsed_s, wall = self._clock.monotonic_s() - self._began_s, self._clock.now()
         # In numbers, as in `now_ms`: once a round.
         lead_us = round(((wall - self._began).total_seconds() - elapsed_s) * 1e6)
@@ -138,7 +138,7 @@ class ManualClock:
         self._start += timedelta(seconds=step_s)
 
     def advance(self, duration_s: float) -> None:
-        """Move this clock forward and wake the tasks whose sleep is over, earliest first."""
+        """Move this clock forward at once, then wake tasks whose sleep is over, earliest first."""
         self._elapsed_s += duration_s
         while self._sleepers and self._sleepers[0][0] <= self._elapsed_s:
             _, _, waker = heapq.heappop(self._sleepers)

@@ -44,7 +44,7 @@ class ProcessOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class CodeUser:
-    """Account of user code.
+    """Account under which user code runs: starts processes as it, shares files with it by group.
 
     Attributes:
         uid: number of the user; None: that of the service.
@@ -70,7 +70,7 @@ class CodeUser:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Access files as this user, in this thread; the body must not await.
+        """Access files as this user, in this thread, within the block, which must not await.
 
         Only the identity for file access changes: user code can signal and trace this process as
         little as before.
@@ -95,7 +95,7 @@ class CodeUser:
             _LIBC.setfsgid(group)
 
     def share(self, folder: Path | str, *, sticky: bool = False) -> None:
-        """Let a separate user of code write to a folder of this process's user, by its group.
+        """Make a folder writable for a separate code user, by group; do nothing for the same user.
 
         Args:
             folder: of the service's user.
@@ -119,7 +119,7 @@ class CodeUser:
             os.close(descriptor)
 
     def admit_to_socket(self, folder: Path, path: str) -> None:
-        """Let user code, and no other user, connect to a socket in a private folder.
+        """Let a separate code user, no other, connect to a socket in a private folder, by group.
 
         Raises:
             OSError: it cannot be shared.
@@ -131,7 +131,7 @@ class CodeUser:
             os.chmod(place, mode)  # noqa: PTH101 - as its owner's group above
 
     def open_to_services(self, folder: Path | str) -> None:
-        """Give the services group access to user code's files in a folder; skip failures.
+        """Give the services group access to all files of user code below a folder; skip failures.
 
         User code may have made files for itself only. What cannot be opened stays as it is.
         """
@@ -146,7 +146,7 @@ class CodeUser:
 
 
 def _open_to_group(descriptor: int, uid: int) -> None:
-    """Give the group access to a folder's content, up to limits; close the descriptor."""
+    """Give the group access to a user's entries below a folder, up to limits; close descriptors."""
     pending = [(descriptor, _names(descriptor))]
     entries = 0
     try:
@@ -167,7 +167,7 @@ def _open_to_group(descriptor: int, uid: int) -> None:
 
 
 def _open_entry(folder: int, name: str, uid: int) -> int | None:
-    """Give the group access to the user's own entry; return a folder's descriptor, else None."""
+    """Give the group access to a user's entry; return a folder's descriptor, else None."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         is_folder = stat.S_ISDIR(found.st_mode)
@@ -207,7 +207,7 @@ def parse_ids(name: str, text: str) -> tuple[int, int]:
 
 
 def read_code_user() -> CodeUser:
-    """Return the account of user code; keep rights from children and set the umask.
+    """Return the account in `NNI_CODE_USER`; clear children's capabilities and set the umask.
 
     The rights of this process are not inherited by its children from now on; to be called before
     threads are started.

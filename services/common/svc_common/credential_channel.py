@@ -33,7 +33,7 @@ ANSWER_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class IssuedCredentials:
-    """Credentials of one agent at bus and manager."""
+    """Credentials of one agent: user and password at the bus, token at the manager."""
 
     user: str
     password: str = field(repr=False)
@@ -65,7 +65,7 @@ class CredentialServer:
         self._end.setblocking(False)  # noqa: FBT003 - its only way
 
     async def serve(self, handle: HandleRequests) -> None:
-        """Answer requests until cancelled; those that arrive meanwhile are handled together."""
+        """Pass all requests that have arrived to `handle` together, send its results; never end."""
         loop = asyncio.get_running_loop()
         while True:
             messages = [await loop.sock_recv(self._end, _MESSAGE_BYTES)]
@@ -105,7 +105,7 @@ class CredentialServer:
 
 
 class CredentialChannel:
-    """Fleet's end of the channel; calls may overlap and are then answered together.
+    """Fleet's end of the channel: asks the supervisor to issue or revoke agents' credentials.
 
     Args:
         end: inherited end of the pair.
@@ -197,7 +197,7 @@ class CredentialChannel:
 
 
 def _parse_request(message: bytes) -> tuple[str, CredentialRequest] | None:
-    """Return id and request of a message; None: it is none."""
+    """Return id and request of a JSON message; None, with a warning: it is malformed."""
     match _parse(message):
         case {"id": str(number), "issue": [str(name), str(pool)]}:
             return number, CredentialRequest(issue=(name, pool))

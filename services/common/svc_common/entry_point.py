@@ -49,7 +49,7 @@ def memory_file(content: Mapping[str, str] | bytes) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Load secrets, change to the given user and execute the command in place of this process."""
+    """Load secrets, become the user, replace this process by the command; return 1 on errors."""
     parser = argparse.ArgumentParser(prog="python -m svc_common.entry_point", description=__doc__)
     parser.add_argument("--user", default="", metavar="UID[:GID]", help="user of the service")
     parser.add_argument("--code-user", default="", metavar="UID[:GID]", help="user of user code")

@@ -202,7 +202,7 @@ def load_secrets() -> None:
 
 
 def read_secrets(path: Path) -> dict[str, str]:
-    """Parse a file of `NAME=value` lines to a dictionary; raise if a line has another form.
+    """Read secrets from a file of `NAME=value` lines, or from a folder with a file for each.
 
     Args:
         path: the file, or a folder with a file for each variable, as clusters mount secrets.
@@ -237,7 +237,7 @@ def _text_of(path: Path) -> str:
 
 
 def text(name: str, default: str | None = None) -> str:
-    """Return a secret or environment variable, or the default; raise if it must be set.
+    """Return a secret, else an environment variable, else the default; raise if there is none.
 
     Args:
         name: one of the constants of this module, or a service's own.
@@ -280,7 +280,7 @@ def integer(name: str, default: int | None = None) -> int:
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    """Return an environment variable as a boolean: `1`, `true`, `yes` or `0`, `false`, `no`.
+    """Return a variable as a boolean: `1`, `true`, `yes` or `0`, `false`, `no`; raise for others.
 
     Raises:
         InvalidArgumentError: it is neither.

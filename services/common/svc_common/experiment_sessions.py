@@ -22,7 +22,7 @@ _RETRY_S: Final = 2.0
 
 
 class ExperimentSession(Protocol):
-    """Interface of a service's work for one experiment."""
+    """Interface of a service's work for one experiment: reads its log, then new messages."""
 
     @property
     def id(self) -> str:
@@ -55,7 +55,7 @@ class SessionKind:
 
 
 class ExperimentSessions:
-    """Registry of a service's sessions, fed by one follower of all logs.
+    """Registry of a service's sessions, fed by one follower of all logs; restarts failed ones.
 
     Args:
         events: the logs.
@@ -71,7 +71,7 @@ class ExperimentSessions:
         self._tasks = TaskOwner(self._task_failed)
 
     async def run(self) -> None:
-        """Open a session for each experiment in the logs; pass on new messages until cancelled."""
+        """Serve each experiment whose log wants a session, also later ones, until cancelled."""
         known = await self._events.experiments()
         after = await self._last_sequence(known)
         # Messages up to `after` are read by the sessions themselves; experiments created between

@@ -16,7 +16,7 @@ MAX_PASS_INTERVAL: Final = 1024
 
 
 class GcFreezer:
-    """Callback of Python's garbage collector that freezes objects surviving full collections."""
+    """Callback of Python's garbage collector that freezes what survives most full collections."""
 
     def __init__(self) -> None:
         self._remaining = self._interval = 2

@@ -53,7 +53,7 @@ def _open(address: str) -> grpc.Channel:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the health of the gRPC address in the arguments; return 0 if it serves."""
+    """Check the health of the gRPC address in the arguments; return 0 if it serves, 1 if not."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m svc_common.health HOST:PORT\n")
         return 2

@@ -28,7 +28,7 @@ _pool: Final = ThreadPoolExecutor(_THREADS, thread_name_prefix="large-work")
 async def off_loop(
     size_bytes: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function, in one of few threads if the value that it handles is large.
+    """Return a function's result; call it in one of two threads if its value exceeds 64 KiB.
 
     Args:
         size_bytes: size of the value.
@@ -52,7 +52,7 @@ class _SteppingDecoder(JSONDecoder):
 
 
 def parse_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a JSON text; a large one in steps.
+    """Parse JSON bytes; over 512 KiB by a slower parser, during which other threads can run.
 
     Raises:
         ValueError: the text is not JSON.
@@ -64,7 +64,7 @@ def parse_json(text: bytes) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def write_json(data: Any, size_bytes: int) -> bytes:  # noqa: ANN401 - any JSON value
-    """Return data as JSON in ASCII; large data in steps.
+    """Return data as ASCII JSON bytes; large data in steps between which other threads run.
 
     Args:
         data: the value.

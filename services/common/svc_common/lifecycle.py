@@ -244,7 +244,7 @@ def run_process(name: str, build: Build, grace_s: float = GRACE_S) -> int:
 
 
 async def _build_unless_stopped(service: Service, build: Build) -> bool:
-    """Build the service and announce readiness unless it stops first; return whether it did."""
+    """Build the service, announce readiness, return True; False if it is stopped before that."""
     try:
         await result_unless(service.wait_stopping(), _build_and_announce(service, build))
     except StoppedError:

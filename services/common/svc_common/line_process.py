@@ -100,7 +100,7 @@ class LineProcess:
         return self._process.pid
 
     def send(self, text: str) -> None:
-        """Queue lines for the process, without waiting."""
+        """Queue text for the process's input, without waiting; drop it after the process's end."""
         if self._closed:
             return
         idle = not self._unwritten
@@ -215,7 +215,7 @@ class LineProcess:
 async def start_process(
     plan: ProcessPlan, sink: LineSink, code_user: CodeUser = SAME_USER
 ) -> LineProcess:
-    """Start a process as the leader of a group of its own; its lines go to `sink`.
+    """Start and return a process, leader of a group of its own; its lines go to `sink`.
 
     Raises:
         FailedPreconditionError: its program cannot be started.

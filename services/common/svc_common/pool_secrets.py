@@ -19,7 +19,7 @@ POOL_SECRETS_FOLDER: Final = "pool-secrets"
 
 
 def secrets_id_of(pool: str, index: int, number: int = 0) -> str:
-    """Return the id of the secret values of one platform of a pool.
+    """Return the id of a platform's secrets: `POOL`, `POOL_INDEX` or `POOL_INDEX_NUMBER`.
 
     Args:
         pool: the pool.

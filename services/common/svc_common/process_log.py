@@ -46,7 +46,7 @@ class ProcessLog:
             file.write(line.encode("utf-8", "replace"))
 
     def last_line(self) -> str:
-        """Return the last line that this run of the process wrote; empty: none, or no file."""
+        """Return the last line, not blank, that this run wrote; empty: none, or no file."""
         try:
             with (
                 ExperimentRoots().open(self.path.parent) as folder,

@@ -175,7 +175,7 @@ class SafeFolder:
         return found
 
     def walk(self, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield (name, `stat`) of everything below the folder, without following links.
+        """Yield (relative path, `stat`) of all below the folder, parents first; follow no links.
 
         Folders that cannot be read, or whose path is too long, are yielded without content.
 
@@ -254,7 +254,7 @@ class SafeFolder:
 
 
 class ParentOf:
-    """Context manager that opens the parent folder of a name: (descriptor, last part)."""
+    """Context manager that opens the parent folder of a name; yields (descriptor, last part)."""
 
     def __init__(self, root: int, parts: list[str], open_name: OpenBeneath) -> None:
         self._root, self._parts, self._open_name = root, parts, open_name
@@ -272,7 +272,7 @@ class ParentOf:
 
 
 def _remove(above: int, name: str) -> None:
-    """Delete an entry of an open folder with its content, of any depth, without recursion.
+    """Delete an entry and all below it, without recursion; go on after errors, then raise one.
 
     A folder that is not empty is moved to the top before its content is deleted: neither the depth
     of the tree nor the number of open files or the length of a path limits the work.
@@ -342,7 +342,7 @@ def _entries(folder: int) -> list[tuple[str, bool]]:
 
 
 def _removed_empty(above: int, name: str) -> bool:
-    """Delete a folder without subfolders, with its files; return False if it has others."""
+    """Delete a folder without subfolders, with its files; return False if it has some or fails."""
     try:
         folder = _writable(above, name)
     except OSError:

@@ -46,7 +46,7 @@ class AuditRecord:
 
 
 class AuditTrail:
-    """Writer of audit records to the log and to a file of JSON lines.
+    """Writer of audit records to the log and, with a folder, to a JSON file rotated at the start.
 
     Args:
         folder: folder of the file; None: records are only logged.
@@ -72,7 +72,7 @@ class AuditTrail:
         self._descriptor = os.open(path, flags, 0o600)
 
     def record(self, record: AuditRecord) -> None:
-        """Log an audit record and append it to the file as JSON; a failed write is only logged."""
+        """Log a record; append it as JSON with time, texts cut; a failed write is only logged."""
         facts = {
             name: text[:_TEXT_LIMIT] for name in record.__slots__ if (text := getattr(record, name))
         }

@@ -43,7 +43,7 @@ class Authenticator:
         return cls(Keyring(token), AuditTrail())
 
     def identify(self, address: str, token: str, common_name: str, what: str) -> Caller:
-        """Return the caller of a token or certificate; count, audit and refuse wrong credentials.
+        """Return the caller of credentials, else raise; count, limit and audit wrong ones.
 
         Args:
             address: of the caller, without port.
@@ -73,7 +73,7 @@ class Authenticator:
         )
 
     def find_caller(self, token: str, common_name: str) -> Caller | None:
-        """Return the caller of a token or certificate without counting failures; None: unknown.
+        """Return a token's caller, without a token a certificate's; count nothing; None: unknown.
 
         For calls that need no credentials: nothing is counted or audited.
         """
@@ -96,7 +96,7 @@ def retry_after_s(error: ResourceExhaustedError) -> str:
 
 
 def address_of_peer(peer: str) -> str:
-    """Return the address, without port, of a peer of gRPC such as `ipv4:10.0.0.7:41234`."""
+    """Return the address in a gRPC peer (`ipv4:10.0.0.7:41234`), no port; its kind if not IP."""
     kind, _, place = unquote(peer).partition(":")
     if kind not in {"ipv4", "ipv6"}:
         return kind

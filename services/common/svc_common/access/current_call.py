@@ -42,7 +42,7 @@ def start_serving(caller: Caller) -> CurrentCall:
 
 
 def is_owner() -> bool:
-    """Return whether the current call was made with the installation's own token.
+    """Return whether the current call has the installation's own token; False without a call.
 
     False outside of a call.
     """

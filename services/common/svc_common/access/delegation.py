@@ -43,7 +43,7 @@ class Delegation:
 
 
 def effective_caller(caller: Caller, on_behalf_of: str) -> Caller:
-    """Return whom a call is made for: the delegated caller if a service calls, else its caller.
+    """Return the caller that the delegation value names if the installation calls, else `caller`.
 
     Args:
         caller: owner of the credentials of the call.

@@ -26,7 +26,7 @@ class _Count:
 
 
 class FailureLimit:
-    """Counter of wrong credentials by address, which blocks an address over the limit.
+    """Counter of wrong credentials by address; over the limit only callers known there may pass.
 
     Args:
         allowed: failures of one address within the window.
@@ -47,7 +47,7 @@ class FailureLimit:
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, address: str, caller: str | None, now_s: float) -> None:
-        """Raise if an address has too many failures, unless this caller succeeded there before.
+        """Raise if an address failed too often; callers that succeeded there, or on loopback, pass.
 
         Args:
             address: of the caller, without port.
@@ -81,7 +81,7 @@ class FailureLimit:
             self._counts.popitem(last=False)
 
     def succeeded(self, address: str, caller: str) -> None:
-        """Remember that a caller authenticated at an address, so that `check` lets it pass."""
+        """Remember that a caller authenticated at an address, for `check`; no failure is reset."""
         self._good[address, caller] = None
         self._good.move_to_end((address, caller))
         if len(self._good) > self._addresses_limit:

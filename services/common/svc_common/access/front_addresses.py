@@ -15,7 +15,7 @@ _HOST_BITS: Final = 64
 
 
 def counted_address(client: str) -> str:
-    """Return the address to count a client by: its own, or its IPv6 network's prefix.
+    """Return the address to count a client by: the /64 network of an IPv6 one, else its own.
 
     A machine may use any address of its IPv6 network, so these count as one.
 

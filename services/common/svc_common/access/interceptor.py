@@ -52,7 +52,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Replace a method's handler by one that checks its caller; health checks stay open."""
+        """Return a method's handler with access checks; health `Check` stays open, no `Watch`."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None:
@@ -107,7 +107,7 @@ def metadata_value(metadata: Metadata | None, wanted: str) -> str:
 
 
 class _CheckedCall:
-    """gRPC handler that checks caller and permission before the inner one, and audits the call."""
+    """gRPC handler that checks caller and role, calls the inner one, audits as its rule says."""
 
     def __init__(
         self, authenticator: Authenticator, method: str, credentials: _Credentials, inner: Handler

@@ -35,7 +35,7 @@ _Stamp = tuple[int, int, int]
 
 
 class Keyring:
-    """Finder of callers by token, certificate or name, in an access file that is read on change.
+    """Finder of callers by the tokens of services and agents, or an access file read on change.
 
     Args:
         token: of the installation; its holder is an administrator.
@@ -66,7 +66,7 @@ class Keyring:
             self._stamp, self._entries = _read(file)
 
     def of_token(self, token: str) -> Caller | None:
-        """Return the caller of a token (services, agents, access file); compare in constant time.
+        """Return the caller of a token (services, agents, access file); None: unknown or expired.
 
         Takes equally long for every wrong token: all fingerprints are compared in constant time.
         """
@@ -84,14 +84,14 @@ class Keyring:
         return found
 
     def of_certificate(self, common_name: str) -> Caller | None:
-        """Return the caller whose access entry names a certificate's common name; None: unknown."""
+        """Return the caller whose entry has this certificate's name; None: unknown or expired."""
         for entry in self._current():
             if common_name and entry.common_name == common_name and self._is_valid(entry):
                 return Caller(entry.name, Role.of_word(entry.role), BY_CERTIFICATE)
         return None
 
     def of_name(self, name: str) -> Caller | None:
-        """Return the caller with a name that a page cookie has proved; None: unknown or revoked."""
+        """Return the caller with a name that a cookie proved; None: unknown, revoked, expired."""
         if name == SERVICES_NAME:
             return Caller(SERVICES_NAME, Role.ADMIN, BY_PAGE)
         for entry in self._current():
@@ -119,7 +119,7 @@ class Keyring:
 
 
 def _read(file: Path) -> tuple[_Stamp, tuple[AccessEntry, ...]]:
-    """Read and parse an access file; raise if it is malformed or others may write it.
+    """Parse an access file; return stamp and entries; raise if malformed or writable by others.
 
     Raises:
         InvalidArgumentError: the file cannot be read, is writable by others, or is malformed.

@@ -57,7 +57,7 @@ class Caller:
     """Kind of credentials: `token`, `certificate`, or `nothing` for readers on loopback."""
 
     def check(self, rule: Rule, what: str) -> None:
-        """Raise PermissionDeniedError unless the caller's role suffices for a method's rule.
+        """Raise PermissionDeniedError if the role is below the rule's; agents pass if it says so.
 
         Args:
             rule: required permission.

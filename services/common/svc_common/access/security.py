@@ -18,7 +18,7 @@ _LOG_FOLDER: Final = "log"
 
 @dataclass(frozen=True, slots=True)
 class BusLogin:
-    """Credentials of this process at NATS: user and password, TLS, expected owner of the port."""
+    """Login of this process at NATS: user, password, TLS; owner and data folder of a local bus."""
 
     user: str = ""
     """Empty: the bus has no users, only the installation's token."""
@@ -48,7 +48,7 @@ ON_LOOPBACK: Final = SecuritySettings()
 
 
 def read_security_settings() -> SecuritySettings:
-    """Read TLS files, access file and bus login from the environment; raise if they conflict.
+    """Return security settings from the environment; raise if certificate and key are not paired.
 
     Raises:
         InvalidArgumentError: a certificate without its key, or a key without its certificate.
@@ -92,7 +92,7 @@ def _read_bus_login() -> BusLogin:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Authenticator and TLS settings that all servers of a process share."""
+    """Authenticator, TLS settings and check of listeners that all servers of a process share."""
 
     authenticator: Authenticator
     transport: Transport = PLAIN
@@ -100,7 +100,7 @@ class Guard:
 
     @classmethod
     def open(cls, settings: SecuritySettings, token: str, home: Path) -> Self:
-        """Build keyring, audit trail and authenticator of a service; the caller closes the guard.
+        """Build a service's guard with keyring, audit file and authenticator; the caller closes it.
 
         Args:
             settings: see `read_security_settings`.

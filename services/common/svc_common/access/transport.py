@@ -29,7 +29,7 @@ _ENCRYPTED_SCHEMES: Final = frozenset({"https", "rediss", "tls", "wss"})
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """TLS settings of a process: makes server and client contexts, refuses plain text elsewhere."""
+    """TLS settings of a process: builds contexts; refuses plain text off loopback by default."""
 
     certificate: Path | None = None
     """PEM certificate chain of this process; None: its servers are not encrypted."""
@@ -53,7 +53,7 @@ class Transport:
         return self.certificate is not None
 
     def check_listener(self, setting: str, host: str) -> None:
-        """Raise if ``host`` would get plain text from other machines, unless that is allowed.
+        """Raise if a server on ``host`` would give other machines plain text; warn if allowed.
 
         Args:
             setting: name of the variable that holds the address, for the message.
@@ -72,7 +72,7 @@ class Transport:
         )
 
     def check_peer(self, setting: str, host: str, *, encrypted: bool) -> None:
-        """Raise if secrets would go to another machine in plain text, unless that is allowed.
+        """Raise if secrets would go to another machine in plain text; warn if that is allowed.
 
         Raises:
             FailedPreconditionError: secrets would travel in plain text.
@@ -87,7 +87,7 @@ class Transport:
         )
 
     def check_url(self, setting: str, url: str | None) -> None:
-        """Raise if an address in a comma-separated list of URLs is elsewhere and unencrypted.
+        """Raise if a URL in a comma-separated list is off loopback and unencrypted, unless allowed.
 
         Raises:
             FailedPreconditionError: see `check_peer`.
@@ -111,7 +111,7 @@ class Transport:
         )
 
     def grpc_server_credentials(self) -> grpc.ServerCredentials | None:
-        """Load certificate, key and client authority into gRPC server credentials; None: no TLS.
+        """Return gRPC server credentials from the files (mTLS with `client_ca`); None: no TLS.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -124,7 +124,7 @@ class Transport:
         return grpc.ssl_server_credentials([pair], client_ca, client_ca is not None)
 
     def grpc_channel_credentials(self) -> grpc.ChannelCredentials | None:
-        """Load authority and own certificate into gRPC channel credentials; None: no TLS.
+        """Return gRPC channel credentials of `ca` and the own certificate; None: `ca` is unset.
 
         Raises:
             InvalidArgumentError: a file cannot be used.
@@ -153,7 +153,7 @@ class Transport:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Build a TLS context for the bus and stores, which verifies servers and has a certificate.
+        """Build a client's TLS context: verifies by `ca` or the system, sends an own certificate.
 
         Servers are verified against `ca`, or against the authorities of the system; with
         `server_name` against `ca` only.
@@ -178,7 +178,7 @@ PLAIN: Final = Transport()
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether ``host`` is a loopback address or `localhost`."""
+    """Return whether ``host`` is a loopback address or `localhost`; no name is looked up."""
     name = host.strip("[]").lower()
     if name == "localhost":
         return True

@@ -55,7 +55,7 @@ class InMemoryEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append to an experiment's log if it ends at `expected_sequence`; else raise."""
+        """Append once if the log ends at `expected_sequence`, else raise; return the sequence."""
         subject = subjects.event_subject(experiment_id)
         await self._bus.ready(payload)
         last = await self.last(experiment_id)
@@ -152,7 +152,7 @@ class InMemoryInbox:
         return found[-1][0] if found else 0
 
     async def lift(self, cursor: int) -> int | None:
-        """If the stream ends below `cursor`, renumber its messages above; return their number."""
+        """If the stream ends below `cursor`, renumber all above; return the count, else None."""
         await self._bus.ready()
         if self._stream.last >= cursor:
             return None
@@ -368,7 +368,7 @@ class InMemoryLogLines:
         self._stream = bus.broker.log_lines
 
     def publish(self, experiment_id: str, trial_id: str, payload: bytes) -> bool:
-        """Store trial output up to a limit per trial; return False if the bus is disconnected."""
+        """Store trial output, dropping the trial's oldest over a limit; False if disconnected."""
         subject = subjects.log_subject(experiment_id, trial_id)
         if not self._bus.connected:
             return False

@@ -39,7 +39,7 @@ from svc_common.tasks import StoppedError, result_unless, wait_first
 
 @contextmanager
 def _without_web_sockets() -> Iterator[None]:
-    """Hide aiohttp, which nats-py imports where it is installed: a quarter of a service's start.
+    """Make imports of aiohttp fail in the block, so that nats-py loads without it, and faster.
 
     Only its connections by web socket need it; `NatsSettings` allows none.
     """
@@ -224,7 +224,7 @@ class Connection:
         return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
-        """Flush repeatedly while too many bytes are unsent."""
+        """Wait until fewer bytes are unsent, by repeated flushes, or the server is away."""
         while self.congested:
             with suppress(UnavailableError):
                 await self.flush()
@@ -351,7 +351,7 @@ class Connection:
             raise UnavailableError(str(error)) from error
 
     async def _connect(self, client: Client, server: Server, wait_s: float) -> None:
-        """Connect a nats-py client after a pause; never send a secret to a server without TLS."""
+        """Connect a client after a pause; send secrets only to the right owner, by TLS if set."""
         await asyncio.sleep(wait_s)
         settings, tls = self._settings, self._settings.tls_context()
         host = f"[{server.host}]" if ":" in server.host else server.host
@@ -404,7 +404,7 @@ class Connection:
             raise _translated(error, server, encrypted=tls is not None) from error
 
     async def _serve(self, client: Client) -> None:
-        """Subscribe a new client to all subjects, announce it, and wait until it is lost.
+        """Subscribe a new client to all subjects, announce it, check it until it is lost.
 
         Raises:
             UnavailableError: the server does not answer.

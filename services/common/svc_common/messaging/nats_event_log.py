@@ -47,7 +47,7 @@ class NatsEventLog:
         epoch: int,
         append_id: str,
     ) -> int:
-        """Append to an experiment's log if it ends at `expected_sequence`; settle lost answers."""
+        """Append once if the log ends at `expected_sequence`, else raise; return the sequence."""
         subject = subjects.event_subject(experiment_id)
         headers = {
             EXPECTED_SEQUENCE: str(expected_sequence),
@@ -130,7 +130,7 @@ class NatsEventLog:
     async def _follow(
         self, pattern: str, copies: str, after: int
     ) -> AsyncGenerator[LogMessage, None]:
-        """Read stored messages behind `after`, then live copies; fill gaps by reading again."""
+        """Yield messages behind `after`, then live copies for ever; fill gaps by reading again."""
         try:
             async with CopyFeed(self._js, copies) as feed:
                 while True:

@@ -84,7 +84,7 @@ def _last_value(stored: Stored) -> LastValue:
 
 
 def _is_newer(stored: Stored, known: Stored | None) -> bool:
-    """Return whether a message follows another of its subject.
+    """Return whether a message has a higher sequence or a later time than a known one, or none is.
 
     A bus that lost its data numbers from 1 again, so a later time is enough. Copies that a read
     has overtaken, and reads from a server that lags behind, are neither.

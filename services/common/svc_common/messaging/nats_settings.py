@@ -85,7 +85,7 @@ class NatsSettings:
     def confined(
         cls, url: str, security: SecuritySettings, *, token: str, name: str, replicas: int = 1
     ) -> Self:
-        """Build the settings of a process that is not the manager, so makes no streams.
+        """Build settings of a service beside the manager: owns streams only on a bus without users.
 
         Where the bus knows no users, every process may make them, and does.
         """
@@ -124,7 +124,7 @@ class NatsSettings:
         )
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """Return a context for one connection, with our protocol where TLS is first; None: none."""
+        """Return a new TLS context for one connection, with ALPN if TLS comes first; None: none."""
         context = self.tls and self.tls()
         if context is not None and self.tls_first:
             context.set_alpn_protocols([ALPN_PROTOCOL])

@@ -238,7 +238,7 @@ class NatsTaskFeed:
             self._box.close()
 
     def _changed(self) -> None:
-        """After a reconnection, send pull requests for all grants that are still open."""
+        """Request all open grants again after a reconnection; end the feed if the bus is closed."""
         if self._connection.closed:
             self._box.close()
             return
@@ -301,7 +301,7 @@ class NatsTaskFeed:
             self._request_soon()
 
     def _request_ended(self, number: str, status: str) -> None:
-        """Request the rest of a request that expired, or whose consumer moved."""
+        """Forget a pull request that the server ended; request its rest, or back off if refused."""
         self._retries.end(number)
         self._tasks.end(number)
         if number == self._look:

@@ -57,7 +57,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Replace a method's handler by one that measures the call; health and reflection not."""
+        """Return a handler that measures the call; of health and request streams the same."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith("/grpc."):
@@ -109,7 +109,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
 
 
 def log_fields(request: Any, context: Context) -> dict[str, str]:  # noqa: ANN401 - any message
-    """Return a call's log fields: its request id, and experiment and trial id of its request."""
+    """Return a call's log fields: request id; experiment, trial and runner id of its request."""
     facts = {"request": _request_id(request, context)}
     for key, field in _IDS.items():
         value = getattr(request, field, "")

@@ -41,7 +41,7 @@ def capture_malformed(read: Read | None) -> Read | None:
 
 
 def checked_requests(request: Any) -> Any:  # noqa: ANN401 - any message, or a stream of them
-    """Raise InvalidArgumentError for a malformed request, or at such a message of a stream.
+    """Return a request, or a checked iterator of a stream; raise InvalidArgumentError if malformed.
 
     Raises:
         InvalidArgumentError: the request is malformed; in a stream, when that message is read.

@@ -87,7 +87,7 @@ class GrpcConnectionLimits:
 
     @classmethod
     def of_descriptors(cls, descriptors: int) -> Self:
-        """Return the limits of a process that may open this many descriptors."""
+        """Return limits with a quarter of the descriptors as connections, from 1 to 4,000."""
         if descriptors == resource.RLIM_INFINITY:
             return cls(_MOST_CONNECTIONS)
         return cls(min(_MOST_CONNECTIONS, max(1, descriptors // _CONNECTION_SHARE)))
@@ -188,7 +188,7 @@ class GrpcServer:
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """gRPC server interceptor that turns a handler's `ServiceError` into a status."""
+    """gRPC server interceptor that turns handlers' errors into statuses, others into INTERNAL."""
 
     async def intercept_service(
         self,
@@ -220,7 +220,7 @@ def _written_length(message: str) -> int:
 
 
 def error_metadata(error: errors.ServiceError) -> tuple[tuple[str, bytes], ...]:
-    """Return trailing metadata with a `ServiceError`'s class name and facts as JSON."""
+    """Return metadata with a `ServiceError`'s class name and, unless too large, facts as JSON."""
     kind = type(error).__name__
     details = json.dumps({"type": kind, **error.facts}).encode()
     if len(details) > _DETAILS_LIMIT_BYTES:

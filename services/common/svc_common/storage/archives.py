@@ -68,7 +68,7 @@ def extract(archive: Path, folder: Path, limits: ArchiveLimits) -> None:
 
 
 class _Extraction:
-    """State of one unpacking: target folder, limits and counts so far."""
+    """One unpacking of an archive into a folder; checks names, kinds and limits as it writes."""
 
     def __init__(self, target: SafeFolder, limits: ArchiveLimits) -> None:
         self._target = target
@@ -158,7 +158,7 @@ def _refusal(refused: list[Member]) -> str:
 
 
 def pack(folder: Path, archive: Path, without: frozenset[str] = frozenset()) -> int:
-    """Pack a folder's files, folders, and links as files into a tar archive; return their number.
+    """Pack a folder as tar: links to its files as files, others not; return the number of entries.
 
     A link to a regular file in the same folder is packed as that file. Other links, sockets and
     devices are left out. Owners are not recorded. Times are, since programs select the newest file

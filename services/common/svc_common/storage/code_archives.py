@@ -26,7 +26,7 @@ class CodeError(ServiceError):
 
 
 class CodeArchives:
-    """Cache of unpacked code archives in folders by hash, shared by the processes of a machine.
+    """Cache of unpacked code by hash, shared by a machine's processes; drops what is long unused.
 
     Args:
         blobs: source of the archives.

@@ -29,7 +29,7 @@ class LargeValues:
         self._logged: set[tuple[str, str, str]] = set()
 
     async def resolve_metrics(self, batch: event_pb2.EventBatch, experiment_id: str) -> None:
-        """Load the large metric values of a log batch; replace one that does not exist by null.
+        """Load the large metric values of a log batch in place; missing, damaged ones become null.
 
         Agents name these blobs. A value that is missing, damaged or no JSON would otherwise stop
         each reader of the log at the same place, for ever. It counts as a result without a number,
@@ -95,7 +95,7 @@ class LargeValues:
             await off_loop(len(text), _read_into, value, text)
 
     async def offload(self, message: inbox_pb2.InboxMessage) -> inbox_pb2.InboxMessage:
-        """Move the parameters of a message above the size limit to the blob store; return it."""
+        """Move large parameters of a message to the blob store, in place; return the message."""
         if message.ByteSize() > INLINE_VALUE_LIMIT_BYTES:
             for item in message.parameters_generated.parameters:
                 await self._offload_value(item.parameters)

@@ -19,7 +19,7 @@ _PRIVATE: Final = 0o700
 
 
 def set_aside(path: Path, reason: str) -> None:
-    """Rename an unusable file or folder to a name with `damaged` and the time, and log it."""
+    """Rename an unusable file or folder to `<name>.damaged-<time>` and log it; never raise."""
     place = path.with_name(f"{path.name}{DAMAGED}{time.time_ns()}")
     try:
         path.rename(place)

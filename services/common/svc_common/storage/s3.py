@@ -114,7 +114,7 @@ class S3BlobStore:
         return key
 
     async def put_file(self, path: Path) -> str:
-        """Hash a file and upload it unless a fresh copy is stored; retry if the file changes."""
+        """Upload a file unless a fresh copy is stored; retry if it changes; return the key."""
         for _ in range(_HASHES):
             digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
             key = f"{CONTENT_KIND}/{digest}"
@@ -132,7 +132,7 @@ class S3BlobStore:
         await self._store(check_key(key), data)
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Hash and upload a file under a name; again if it changed meanwhile, then raise."""
+        """Hash and upload a file under a name; repeat if it changes meanwhile, in the end raise."""
         check_key(key)
         for _ in range(_HASHES):
             digest, size_bytes = await self._run(str(path), lambda: _hashed(path))
@@ -221,7 +221,7 @@ class S3BlobStore:
         return await self._url("PUT", key, lifetime, size_bytes)
 
     async def take(self, staged: str, key: str, sha256: str, size_bytes: int) -> None:
-        """Copy a staged upload to its blob key if size and hash match; delete the staged one."""
+        """Copy a staged upload to its key if size and hash match, else raise; delete the upload."""
         check_key(key)
         # Its own copy, which no URL can overwrite: the staged object may change at any time, and
         # its ETag is an MD5, for which two contents can be made.

@@ -24,7 +24,7 @@ def presigned_put(
     size_bytes: int,
     now: datetime,
 ) -> str:
-    """Sign a URL (AWS signature version 4) to PUT one object of exactly this size.
+    """Return a URL, signed by AWS version 4, to PUT one object of exactly this size.
 
     The server refuses another `Content-Length`, since it is part of the signature.
 

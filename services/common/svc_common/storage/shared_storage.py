@@ -42,7 +42,7 @@ class LocalMount(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedStorage:
-    """Settings of a storage, which are the same for manager and agents."""
+    """Settings of a storage: kind, mount points of manager and workers, source, account key."""
 
     kind: StorageKind
     local_mount_point: str
@@ -114,7 +114,7 @@ def experiment_folder(experiment_id: str) -> str:
 def mount_command(
     storage: SharedStorage, folder: str, *, as_root: bool, config_file: str
 ) -> tuple[str, ...]:
-    """Return the command that mounts a storage.
+    """Return the command that mounts a storage on a folder, by `sudo -n` for NFS unless root.
 
     Args:
         storage: what is mounted.
@@ -129,7 +129,7 @@ def mount_command(
 
 
 def unmount_command(storage: SharedStorage, folder: str, *, as_root: bool) -> tuple[str, ...]:
-    """Return the command that unmounts a storage; see `mount_command`."""
+    """Return the command that unmounts a storage, by `sudo -n` for NFS unless root."""
     if storage.kind is StorageKind.AZURE_BLOB:
         return ("blobfuse2", "unmount", folder)
     return (*_sudo(as_root=as_root), "umount", folder)

@@ -214,7 +214,7 @@ class _WatchedSelector(selectors.DefaultSelector):
 
 
 def _innermost(frame: FrameType | None) -> list[Line]:
-    """Return a stack's innermost lines, innermost first."""
+    """Return up to six (file, line, function) of a stack, innermost first; None: an empty list."""
     lines: list[Line] = []
     while frame is not None and len(lines) < _STACK_LINES:
         lines.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))

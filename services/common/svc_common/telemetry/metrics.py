@@ -67,7 +67,7 @@ class Counter:
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def inc(self, *labels: str, by: float = 1.0) -> None:
-        """Add `by` >= 0 to the counter's value for these label values."""
+        """Add `by` to the counter's value for these label values; raise ValueError if `by` < 0."""
         values = self._values
         if labels in values and by >= 0:
             values[labels] += by
@@ -207,7 +207,7 @@ class Registry:
         read: Callable[[], Iterable[Sample]],
         labels: Sequence[str] = (),
     ) -> Gauge:
-        """Create and register a gauge whose values ``read`` returns at each scrape."""
+        """Create, register and return a gauge whose values ``read`` returns at each scrape."""
         gauge = Gauge(name, text, read, labels)
         self._registry.register(gauge)
         return gauge
@@ -219,7 +219,7 @@ class Registry:
         bounds: Sequence[float] = LATENCIES_S,
         labels: Sequence[str] = (),
     ) -> Histogram:
-        """Create and register a histogram with these bucket bounds."""
+        """Create, register and return a histogram with these bucket bounds."""
         histogram = Histogram(name, text, bounds, labels)
         self._registry.register(histogram)
         return histogram

@@ -106,7 +106,7 @@ class MetricsListener:
 
 
 async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> dict[str, str]:
-    """Serve `/metrics` on the address in `NNI_METRICS`, if set, until the service stops.
+    """Serve `/metrics` at `NNI_METRICS` until the service stops; return the address; unset: {}.
 
     Returns:
         The address as a field of readiness; empty if the variable is not set.
@@ -123,7 +123,7 @@ async def serve_metrics(service: Service, registry: Registry, guard: Guard) -> d
 
 
 async def open_metrics_listener(registry: Registry, guard: Guard, address: str) -> MetricsListener:
-    """Parse `host:port` and start a `/metrics` listener there; raise if malformed or taken.
+    """Start and return a `/metrics` listener on `host:port`; raise if malformed or taken.
 
     Raises:
         InvalidArgumentError: the address is malformed.
