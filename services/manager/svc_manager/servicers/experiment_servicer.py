@@ -121,7 +121,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def DeleteExperiment(
         self, request: pb.DeleteExperimentRequest, context: Context
     ) -> pb.DeleteExperimentResponse:
-        """Delete log, folder and blobs of a stopped experiment."""
+        """Delete log, folder and blobs of a stopped experiment; return how many folders remain."""
         remaining = await self._experiments.delete(request.experiment_id, request.request_id)
         return pb.DeleteExperimentResponse(remaining_folders=remaining)
 

@@ -26,7 +26,7 @@ class InvitationServicer(pb_grpc.InvitationServiceServicer):
     async def InviteRunner(
         self, request: pb.InviteRunnerRequest, context: Context
     ) -> pb.InviteRunnerResponse:
-        """See the proto."""
+        """Create an invitation to a pool; return its secret word, front's address and record."""
         made = await self._invitations.invite(
             request.pool,
             request.use_limit or 1,
@@ -39,18 +39,18 @@ class InvitationServicer(pb_grpc.InvitationServiceServicer):
     async def ListInvitations(
         self, request: pb.ListInvitationsRequest, context: Context
     ) -> pb.ListInvitationsResponse:
-        """See the proto."""
+        """Return the valid invitations of a pool, without their words."""
         return pb.ListInvitationsResponse(invitations=await self._invitations.valid(request.pool))
 
     async def RevokeInvitations(
         self, request: pb.RevokeInvitationsRequest, context: Context
     ) -> pb.RevokeInvitationsResponse:
-        """See the proto."""
+        """Revoke invitations of a pool by ids, or all of them; return the revoked ones."""
         ended = await self._invitations.revoke(request.pool, list(request.ids))
         return pb.RevokeInvitationsResponse(invitations=ended)
 
     async def GetFront(self, request: pb.GetFrontRequest, context: Context) -> pb.GetFrontResponse:
-        """See the proto."""
+        """Return the TLS front of the installation as the fleet published it last."""
         return await self._invitations.front()
 
 

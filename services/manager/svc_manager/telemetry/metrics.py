@@ -90,7 +90,7 @@ class Instruments:
     def record_events(
         self, experiment: Experiment, appended: Sequence[events.Event], now_ms: int
     ) -> None:
-        """Count appended events by kind; observe metrics' delay and trials' start and end."""
+        """Count appended events and lost attempts; observe report lag, trials' start, run time."""
         count = self._events.inc
         for event in appended:
             count(_KINDS[type(event)])

@@ -308,7 +308,7 @@ class Activations:
         return actor.view()
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume a stopped experiment, importing or moving its folder if one is given."""
+        """Resume a stopped experiment; a given folder is imported, or recorded as its new place."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
         actor, warnings = await self._find_or_import(reopening)
@@ -354,7 +354,7 @@ class Activations:
                 )
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Open a stopped experiment for reading only, importing its folder if it is unknown."""
+        """Open a stopped experiment for reading only; import its given folder if it is unknown."""
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())
@@ -475,7 +475,7 @@ class Activations:
         return ActivatedExperiment(view, self.urls(view), warnings or [])
 
     def _completed(self, config: config_pb2.ExperimentConfig) -> config_pb2.ExperimentConfig:
-        """Return the configuration with defaults: root folder, random seed, platform `local`."""
+        """Return a copy of the configuration with defaults: root, random seed, platform `local`."""
         full = config_pb2.ExperimentConfig()
         full.CopyFrom(config)
         if not full.experiment_working_directory:
@@ -487,7 +487,7 @@ class Activations:
         return full
 
     async def _free_id(self, chosen: str) -> str:
-        """Return the chosen id, or a drawn one, that no experiment has.
+        """Return the chosen id, or else a drawn one that is unused; raise if the chosen is taken.
 
         Raises:
             AlreadyExistsError: an experiment has the chosen id.
@@ -510,14 +510,14 @@ def _is_shared(pool: str) -> bool:
 
 
 def _fingerprint_of(new: NewExperiment) -> str:
-    """Return the fingerprint of a creation, without the values that are drawn for it."""
+    """Return a hash of a creation's configuration, port, URL prefix and chosen id."""
     config = new.config.SerializeToString(deterministic=True)
     chosen = (new.experiment_id,) if new.experiment_id else ()
     return fingerprint((config, new.port, new.url_prefix, *chosen))
 
 
 def _without_secrets(new: NewExperiment) -> tuple[NewExperiment, list[dict[str, str]]]:
-    """Return a creation without the secret values of its platforms, and these."""
+    """Return a copy of a creation without its platforms' secret values, and those by path."""
     config = config_pb2.ExperimentConfig()
     config.CopyFrom(new.config)
     secrets = take_secrets(config)

@@ -45,7 +45,7 @@ _WARM_START_LIMIT: Final = 100
 
 
 def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
-    """Set the tuner where neither tuner nor advisor is; complete a job or exploration instead."""
+    """Set tuner `auto`, in place, if no tuner or advisor is; complete a study, job, exploration."""
     if config.HasField("callers"):
         complete_shared_study(config)
     if config.HasField("nas"):
@@ -59,7 +59,7 @@ def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
 def check_config(
     config: config_pb2.ExperimentConfig, platforms: Collection[str] = PLATFORMS
 ) -> None:
-    """Raise InvalidArgumentError at the first rule that a configuration breaks by itself.
+    """Raise InvalidArgumentError at the first rule a configuration breaks, by its fields alone.
 
     Args:
         config: the configuration.

@@ -83,7 +83,7 @@ class Pools:
         self._changes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(self, wanted: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
-        """Create a pool; a repetition with the same content returns it.
+        """Check and create a pool; return it, or the present one of the same content; else raise.
 
         Raises:
             AlreadyExistsError: there is another pool of this name.
@@ -112,7 +112,7 @@ class Pools:
         return await self.get(name)
 
     async def update(self, wanted: pool_pb2.PoolDefinition) -> pool_service_pb2.Pool:
-        """Replace platforms, secrets and limits of a pool.
+        """Check and replace platforms, secrets and limits of a pool; return it.
 
         Raises:
             FailedPreconditionError: it is being removed.

@@ -42,7 +42,7 @@ class RenewedLeases:
 
 
 class SharedStudies:
-    """Use cases on the trials of shared studies.
+    """Use cases of shared studies: start a trial for a caller, end it by a result, renew leases.
 
     Args:
         registry: registry of the actors.
@@ -110,7 +110,7 @@ class SharedStudies:
         *,
         stopped: bool = False,
     ) -> None:
-        """End a trial with its result, or as failed; a repetition has no further effect.
+        """End a trial with its result, as failed or stopped; a repetition has no further effect.
 
         Args:
             experiment_id: the study.
@@ -144,7 +144,7 @@ class SharedStudies:
         return TellTrial(trial_id, attempt, metric_from(message), sample=sample)
 
     async def _sample(self, actor: ExperimentActor, trial_id: str, value: value_pb2.Value) -> bytes:
-        """Return the sample for the algorithm, of a trial with parameters of a user; else empty.
+        """Return the encoded sample for the algorithm of a user's own parameters; else empty.
 
         The algorithm learns only from what it has suggested, and from imported samples.
         """
@@ -164,7 +164,7 @@ class SharedStudies:
     async def renew(
         self, experiment_id: str, caller_id: str, claims: Sequence[Claim]
     ) -> RenewedLeases:
-        """Renew the leases of a caller; return the trials that it does not hold any more.
+        """Renew the leases of a caller; return ids of trials that it does not hold, and the lease.
 
         Raises:
             InvalidArgumentError: there are too many trials.
