@@ -60,7 +60,7 @@ class FleetPlatformChecker:
     async def check(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
     ) -> list[str]:
-        """Raise if platforms refuse sections; only warn if the fleet does not answer in time."""
+        """Raise if platforms refuse sections; return warnings, one if the fleet is too late."""
         if all(one.platform in _NEEDING_NO_CHECK for one in sections):
             return []
         answer = await self._request(sections, secrets, self._limit)

@@ -102,7 +102,7 @@ class SequenceIndex:
         self._ids: OrderedDict[str, tuple[Experiment, list[str]]] = OrderedDict()
 
     def ids(self, experiment_id: str, experiment: Experiment) -> list[str]:
-        """Return the ids of an experiment's trials by creation, from a cache with the new ones."""
+        """Return the cached list of an experiment's trial ids by creation, extended by new ones."""
         known, ids = self._ids.pop(experiment_id, (experiment, []))
         if known is not experiment:
             ids = []

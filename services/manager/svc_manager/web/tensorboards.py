@@ -115,7 +115,7 @@ class TensorBoards:
         return [task for task in self._tasks.values() if task.experiment_id == experiment_id]
 
     async def stop(self, experiment_id: str, task_id: str) -> TensorBoardTask:
-        """End a TensorBoard process of the experiment by its id; raise if it is unknown.
+        """End a TensorBoard process of the experiment by its id; return it; raise if it is unknown.
 
         Raises:
             NotFoundError: the experiment has no such task.

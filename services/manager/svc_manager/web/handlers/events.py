@@ -77,7 +77,7 @@ def event_text(message: FollowEventsResponse) -> str:
 
 
 def fields_of(message: Message) -> dict[str, Any]:
-    """Return an event's set fields as a JSON dictionary with camelCase names."""
+    """Return an event's set fields by camelCase name as JSON; long values null, config left out."""
     return {
         field.json_name: _json_value(item, field.enum_type)
         for field, item in message.ListFields()

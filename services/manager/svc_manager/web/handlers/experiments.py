@@ -140,7 +140,7 @@ async def update(call: Call) -> Response:
 
 
 async def _profile(experiment: experiment_pb2.Experiment) -> Response:
-    """Return a profile, whose search space may be large."""
+    """Return the JSON response of an experiment's profile; a large one is built in a thread."""
     size_bytes = experiment.ByteSize()
 
     def write() -> Response:

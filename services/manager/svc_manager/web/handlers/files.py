@@ -148,7 +148,7 @@ async def _limited(
 
 
 async def search_log(call: Call) -> Response:
-    """Respond with the lines of the manager's or dispatcher's log that contain a text."""
+    """Respond with up to `limit` lines of the manager's or dispatcher's log that contain a text."""
     name = call.path["name"]
     if name not in LOG_SOURCES:
         raise NotFoundError("log", name[:80])
@@ -156,7 +156,7 @@ async def search_log(call: Call) -> Response:
 
 
 async def search_trial_file(call: Call) -> Response:
-    """Respond with the lines of a trial's stdout, stderr or log that contain a text."""
+    """Respond with up to `limit` lines of a trial's stdout, stderr or log that contain a text."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     name = call.path["name"]
     if name not in TRIAL_SOURCES:

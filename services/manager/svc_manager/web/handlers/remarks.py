@@ -28,7 +28,7 @@ async def _change(call: Call, trial_id: str) -> Response:
 
 
 def change_from(trial_id: str, body: object) -> ChangeRemarks:
-    """Return the change that a body describes; absent fields stay as they are.
+    """Parse a body to a change of remarks, absent fields as None; raise if none or of a bad type.
 
     Raises:
         InvalidArgumentError: the body or a field has a wrong type, or it has none of the fields.

@@ -44,7 +44,7 @@ class CompressionMiddleware:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Return whether an `Accept-Encoding` header admits gzip.
+    """Return whether an `Accept-Encoding` header names gzip with a weight above 0; `*` is ignored.
 
     Args:
         accepted: value of the header.
@@ -57,7 +57,7 @@ def accepts_gzip(accepted: str) -> bool:
 
 
 class _Compressor:
-    """Sender of one response that gzips it if its media type is compressible."""
+    """Sender of one response that gzips it if its media type allows it and it is not small."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

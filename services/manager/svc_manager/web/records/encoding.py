@@ -23,7 +23,7 @@ def to_json(data: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def to_json_bytes(data: Any, size_bytes: int = 0) -> bytes:  # noqa: ANN401 - any JSON value
-    """Return ``data`` as compact JSON in ASCII bytes.
+    """Return ``data`` as compact ASCII JSON; above a size encoded piecewise, so that threads go on.
 
     Args:
         data: the value.
