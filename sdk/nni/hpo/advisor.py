@@ -65,7 +65,7 @@ class MsgDispatcherBase:
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Handle enqueued commands until `Terminate` comes or a handler raises.
+        """Handle enqueued commands until `Terminate`, in two threads; re-raise a handler's error.
 
         Raises:
             Exception: the first one that a handler raised.
@@ -108,7 +108,7 @@ class MsgDispatcherBase:
         (self._assessments if periodical else self._ordered).put((command, data))
 
     def command_queue_worker(self, command_queue: CommandQueue) -> None:
-        """Handle the commands of one queue until None comes.
+        """Handle the commands of one queue until None comes; after a stop, discard them.
 
         Args:
             command_queue: of one worker thread.
@@ -139,7 +139,7 @@ class MsgDispatcherBase:
             self._stopped.set()
 
     def process_command(self, command: CommandType, data: JsonValue) -> None:
-        """Call the handler of one command in this thread; its exceptions propagate.
+        """Call the handler of a command in this thread; errors propagate; `Terminate` ends `run`.
 
         Args:
             command: its kind.

@@ -330,7 +330,7 @@ class Generated:
 def generate(
     tuner: Tuner, parameter_ids: Sequence[int], start_later: StartLater | None = None
 ) -> Generated:
-    """Request configurations from a tuner and validate its answer.
+    """Ask a tuner for configurations; return its checked answer, TypeError if it is malformed.
 
     Args:
         tuner: any tuner; its exceptions other than `NoMoreTrialError` propagate.
@@ -360,7 +360,7 @@ def generate(
 
 
 def assess(assessor: Assessor, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-    """Request the decision on one trial from an assessor and validate it.
+    """Return an assessor's decision on one trial; an invalid one is logged and counts as Good.
 
     A bool is accepted; any other value is logged and counts as `Good`. Exceptions propagate.
     """

@@ -20,7 +20,7 @@ def log_folder() -> Path | None:
 
 
 def default_root() -> Path:
-    """Return `~/nni/checkpoint/<experiment>`, or `…/standalone` outside an experiment.
+    """Return `~/nni/checkpoint/<experiment>`, `~` unexpanded; `…/standalone` outside of one.
 
     The experiment's id is taken from its log folder, `<root>/<experiment id>/log`; outside of an
     experiment the folder is named `standalone`.

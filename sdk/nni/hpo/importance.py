@@ -172,7 +172,7 @@ class HyperparameterColumn:
     column: NumericColumn | None
 
     def coordinate(self, placed: Mapping[str, JsonValue]) -> float:
-        """Return the option's position, or the prior's cumulative probability of the number."""
+        """Return an option's position or a number's prior quantile; if inactive 0 or 0.5."""
         value = placed.get(self.path)
         if self.column is None:
             return 0.0 if value is None else float(value)
@@ -200,7 +200,7 @@ def columns_of(space: Space) -> list[HyperparameterColumn]:
 
 
 def _effects(tree: Tree, categories: Ints) -> Floats | None:
-    """Return the main effect of each column `(d,)`, as a share of the tree's variance.
+    """Return each column's main effect `(d,)`, as a share of the tree's variance; None if it is 0.
 
     None for a tree without variance.
     """

@@ -51,7 +51,7 @@ class ModelSettings:
 
 
 class Results:
-    """Results of the trials at one budget, best first.
+    """Growing ranking of one budget's results, as encoded rows; returns the best or the worst.
 
     Args:
         frame: of the rows.
@@ -103,7 +103,7 @@ def propose(
     rng: np.random.Generator,
     success: RowFeasibility | None = None,
 ) -> dict[str, JsonValue] | None:
-    """Return the candidate with the largest density ratio; None if constraints forbid all.
+    """Draw candidates; return the allowed configuration of best good/bad density ratio, or None.
 
     Args:
         space: of the candidates.
@@ -135,7 +135,7 @@ def propose(
 def density(
     frame: Frame, points: Floats, options: Ints, min_bandwidth: float, prior_share: float
 ) -> Mixture:
-    """Return a Parzen mixture with a kernel per row; widths by the normal reference rule.
+    """Return a Parzen mixture of prior and a kernel per row; widths by the normal reference rule.
 
     Args:
         frame: the prior.

@@ -29,7 +29,7 @@ class Round:
 
 
 def rounds_of(size: int, first_budget: float, eta: int, count: int) -> tuple[Round, ...]:
-    """Return rounds in which `size` shrinks and the budget grows by `eta`, without empty ones.
+    """Return at most `count` rounds; sizes shrink, budgets grow by `eta`; empty ones are left out.
 
     Args:
         size: configurations in the first round.
@@ -122,7 +122,7 @@ class Bracket:
         return len(self._ended[-1]) == self._rounds[-1].size
 
     def next_job(self) -> Job | None:
-        """Return a job that can start now, or None if a result is needed first."""
+        """Take the next job that can start; None if results must come first or all are taken."""
         places = range(len(self._rounds))
         for place in reversed(places) if self._asynchronous else places:
             if self._given[place] == self._rounds[place].size:
@@ -153,7 +153,7 @@ class Bracket:
         return Job(self._number, place, index, budget, promoted.configuration, source)
 
     def _promoted_from(self, place: int) -> _Ended | None:
-        """Return the next promoted job of a round, each once; None if none can be promoted yet."""
+        """Mark the best unpromoted job of a round as promoted and return it; None if too early."""
         ended, promoted = self._ended[place], self._promoted[place]
         complete = len(ended) == self._rounds[place].size
         if len(promoted) >= self._places(place):

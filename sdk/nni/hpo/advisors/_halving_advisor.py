@@ -45,7 +45,7 @@ class CheckpointFolders:
         self._released: list[str] = []
 
     def of(self, job: Job) -> dict[str, JsonValue]:
-        """Return the folders of a trial: to save to, and to load from if it was promoted."""
+        """Note a job's folder; return parameters that name it and, if promoted, the one to load."""
         self._kept.setdefault(job.bracket, set()).add(job.id)
         folders: dict[str, JsonValue] = {SAVE_KEY: self._folder(job.id)}
         if job.source is not None:
@@ -148,7 +148,7 @@ class HalvingAdvisor(MsgDispatcherBase):
         self._serve()
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """Keep the first final loss of a running trial; ignore intermediate metrics."""
+        """Keep a running trial's first final loss; ignore intermediate ones, raise for others."""
         if data["type"] == MetricType.FINAL:
             running = self._running.get(data["parameter_id"])
             loss = loss_of(data["value"], self._mode)

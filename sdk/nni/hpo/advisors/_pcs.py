@@ -33,7 +33,7 @@ class PcsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PcsParameter:
-    """Hyperparameter of a file."""
+    """Hyperparameter of a PCS file: kind, options or range, whether its scale is log, default."""
 
     name: str
     kind: Kind

@@ -74,7 +74,7 @@ class PcsProposals:
         raise PcsError(f"{self._origin}: none of {_DRAWS} draws is allowed; forbid less")
 
     def row(self, configuration: JsonValue) -> Row:
-        """Check a configuration against the PCS file, and return it as coordinates and options."""
+        """Return a configuration as coordinates and options; ValueError if the file forbids it."""
         if not isinstance(configuration, dict):
             raise ValueError(f"configuration: must be a dict, got {configuration!r:.200}")  # noqa: TRY004 - one type for all faults of an input
         unknown = sorted(map(str, configuration.keys() - self._by_name.keys()))
@@ -139,7 +139,7 @@ def order_of(parameter: PcsParameter, value: Value) -> float:
 
 
 def _range(parameter: PcsParameter) -> tuple[float, float]:
-    """Return the ends of a parameter's scale; half a step beyond for integers and ordinals."""
+    """Return the ends of a parameter's scale, log if declared; half a step wider if discrete."""
     low, high = parameter.low, parameter.high
     if parameter.options:
         low, high = 0.0, len(parameter.options) - 1.0
@@ -149,7 +149,7 @@ def _range(parameter: PcsParameter) -> tuple[float, float]:
 
 
 def value_at(parameter: PcsParameter, coordinate: float) -> Value:
-    """Return the value of an ordered parameter at a coordinate in [0, 1]."""
+    """Return an ordered parameter's value at a coordinate in [0, 1], rounded and clipped."""
     start, end = _range(parameter)
     raw = start + coordinate * (end - start)
     if parameter.log:
@@ -161,7 +161,7 @@ def value_at(parameter: PcsParameter, coordinate: float) -> Value:
 
 
 def coordinate_of(parameter: PcsParameter, value: Value) -> float:
-    """Return the coordinate in [0, 1] of a value of an ordered parameter."""
+    """Return the coordinate in [0, 1] of an ordered parameter's value; 0.5 if it has only one."""
     start, end = _range(parameter)
     raw = order_of(parameter, value)
     if start == end:

@@ -24,7 +24,7 @@ _GUARD: Final = 1e-6
 
 
 def budgets_of(least: float, greatest: float, eta: float, skipped: int) -> tuple[int, ...]:
-    """Return the budgets of the rungs of one bracket, least first.
+    """Return one bracket's rung budgets: rounded, ascending by `eta`, the last is `greatest`.
 
     Args:
         least: budget of the first rung of the first bracket, >= 1.
@@ -45,7 +45,7 @@ def best_first(results: Sequence[Losses]) -> list[int]:
 
 
 def front_first(results: Sequence[Losses]) -> list[int]:
-    """Return positions by non-domination front, and within a front by crowding distance.
+    """Return positions by front, then by descending crowding distance; infinite losses come last.
 
     Results that are infinite in an objective come last.
     """
@@ -85,7 +85,7 @@ class Rung:
         self._results.append(losses)
 
     def promote(self) -> int | None:
-        """Return the best configuration that can be promoted, each once; None if none can."""
+        """Mark and return the best configuration of the top `1 / eta` not yet promoted; or None."""
         places = int(len(self._names) / self._eta + _GUARD)
         for position in self._order(self._results)[:places]:
             name = self._names[position]
@@ -95,7 +95,7 @@ class Rung:
         return None
 
     def goes_on(self, name: int) -> bool:
-        """Return whether a configuration is in the best `1 / eta` so far; True below `eta`."""
+        """Return whether a configuration is in the best `1 / eta`; True below `eta` results."""
         places = int(len(self._names) / self._eta + _GUARD)
         if places == 0:
             return True  # too few to compare with

@@ -70,13 +70,13 @@ class TunerSearcher:
         self._tuner = self._new_tuner()
 
     def draw(self) -> JsonValue | None:
-        """Return a new configuration, or None if there is none left."""
+        """Ask the tuner for a new configuration; return None if it has none left."""
         self._asked += 1
         answer = generate(self._tuner, [self._asked])
         return answer.parameters[0][1] if answer.parameters else None
 
     def learn(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Record a finite loss; switch the tuner to a larger budget once it has enough results."""
+        """Pass a finite loss to the tuner; at a larger budget with enough, start a new tuner."""
         if not math.isfinite(loss):
             return
         sample = {"parameter": configuration, "value": loss}

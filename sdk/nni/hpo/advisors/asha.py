@@ -37,7 +37,7 @@ _SEVERAL: Final = "use MOASHA for several objectives"
 
 @dataclass(slots=True)
 class _Run:
-    """Trial that has not ended."""
+    """Running trial: its configuration, bracket, the rung it works towards, final losses if any."""
 
     name: int
     """Number of its configuration, from 0."""
@@ -112,7 +112,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._searcher = TunerSearcher(self._searcher_name, data, space, self._rng)
 
     def handle_request_trial_jobs(self, data: int) -> None:
-        """Start that many trials, promoted ones first; none waits for a result.
+        """Start that many trials, promoted ones first; send `NoMoreTrialJobs` if none is left.
 
         Args:
             data: number of trials to start.
@@ -125,7 +125,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._start(run)
 
     def handle_report_metric_data(self, data: dict[str, JsonValue]) -> None:
-        """Keep a final loss; with `stopping`, enter an intermediate one in its rung."""
+        """Keep the first final losses; with `stopping`, rank intermediate ones, perhaps stop."""
         kind = data["type"]
         if kind not in {MetricType.PERIODICAL, MetricType.FINAL}:
             raise ValueError(
@@ -142,7 +142,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._reached(run, data["sequence"] + 1, losses, data["trial_job_id"])
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Enter an ended trial's losses in its rung; with promotion infinite ones for none."""
+        """Enter an ended trial's final losses in its rung; with promotion infinite if none."""
         run = self._runs.pop(json.loads(data["hyper_params"])["parameter_id"], None)
         if run is None:
             return  # a duplicate report
@@ -163,7 +163,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         return released
 
     def _promoted(self) -> _Run | None:
-        """Return the trial of the next promotion, highest rung first; None if none."""
+        """Promote the next configuration, highest rung first; return its new trial or None."""
         if not self._promotes:
             return None
         for bracket, rungs in enumerate(self._rungs):
@@ -174,7 +174,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         return None
 
     def _begun(self) -> _Run | None:
-        """Return the first trial of a new configuration; None if the space is exhausted."""
+        """Draw a configuration and a bracket; return the first trial, None if none is left."""
         configuration = self._searcher.draw()
         if configuration is None:
             return None
@@ -199,7 +199,7 @@ class AsynchronousHalving(MsgDispatcherBase):
         self.send(CommandType.NewTrialJob, {"parameter_id": job, "parameters": parameters})
 
     def _reached(self, run: _Run, budget: int, losses: Losses, trial: str) -> None:
-        """Record an intermediate result that completes a rung; stop the trial if not promoted."""
+        """Record an intermediate result that completes a rung; stop the trial if it ranks low."""
         budgets = self._budgets[run.bracket]
         if run.rung >= len(budgets) or budget < budgets[run.rung]:
             return

@@ -135,7 +135,7 @@ class BOHB(HalvingAdvisor):
         self._success = self._new_success()
 
     def handle_update_search_space(self, data: JsonValue) -> None:
-        """Set the search space, and relearn known results; those outside it are dropped.
+        """Set the search space, unless `config_space` gave it; relearn known results inside it.
 
         Args:
             data: the new search space, JSON.
@@ -152,7 +152,7 @@ class BOHB(HalvingAdvisor):
             self.new_failure(configuration)
 
     def handle_import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Learn samples at their `TRIAL_BUDGET`, or at the largest budget if they have none.
+        """Learn samples at their `TRIAL_BUDGET`, else at the largest budget; skip malformed ones.
 
         Args:
             data: samples `{"parameter": configuration, "value": final result}`.
@@ -177,7 +177,7 @@ class BOHB(HalvingAdvisor):
         return self.get_config()
 
     def get_config(self) -> dict[str, JsonValue]:
-        """Return a configuration for a first round: from the model, or from the prior.
+        """Return a configuration for a first round: by the largest budget's model, or the prior.
 
         Returns:
             The configuration, without its budget.
@@ -192,7 +192,7 @@ class BOHB(HalvingAdvisor):
         return self._draw()
 
     def _draw(self) -> dict[str, JsonValue]:
-        """Return a draw from the prior, accepted with its probability to succeed."""
+        """Return a draw from the prior; if failures are modelled, one likely to succeed."""
         drawn = self._space.draw(self._prior)
         if self._success.current() is None:
             return drawn
@@ -206,7 +206,7 @@ class BOHB(HalvingAdvisor):
         return RowFeasibility(len(frame.bounded), frame.counts, _SAFE)
 
     def new_result(self, budget: int, configuration: JsonValue, loss: float) -> None:
-        """Add a configuration's loss to the model of its budget; drop it outside the space."""
+        """Add a configuration's loss to its budget's model; log and drop one outside the space."""
         try:
             row = self._space.row(configuration)
         except ValueError as error:
@@ -218,7 +218,7 @@ class BOHB(HalvingAdvisor):
         self._known.append((budget, copy.deepcopy(configuration), loss))
 
     def new_failure(self, configuration: JsonValue) -> None:
-        """Add a failed configuration to the model of success; drop it outside the space."""
+        """Add a failed configuration to the model of success; silently drop it if outside."""
         with suppress(ValueError):  # `new_result` has told of it
             row = self._space.row(configuration)
             self._success.add(row.coordinates, row.options, succeeded=False)

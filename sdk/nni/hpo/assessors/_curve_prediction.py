@@ -36,7 +36,7 @@ _LEAST_NOISE: Final = 1e-3
 
 
 def predict(curve: Floats, at: int, seed: int) -> float | None:
-    """Return a curve's expected later value, as a weighted mean of fitted families; or None.
+    """Return the value expected at `at`: a weighted mean of fitted families; None if too few fit.
 
     Args:
         curve: `(n,)` values at x = 1, ..., n; NaN where there is none, finite ones otherwise.
@@ -77,7 +77,7 @@ def _fitted(x: Floats, y: Floats, at: float) -> tuple[Floats, Floats]:
 
 
 def outliers(errors: Floats, predictions: Floats) -> Bools:
-    """Return the outliers: predictions far from the others, with a worse fit than most.
+    """Return a mask of outliers: predictions far from the median whose fit is worse than most.
 
     Args:
         errors: `(k,)` mean squared errors of the fits.
@@ -92,7 +92,7 @@ def outliers(errors: Floats, predictions: Floats) -> Bools:
 
 
 def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
-    """Return the least-squares parameters of a family, or None without convergence.
+    """Return least-squares parameters of a family by Levenberg-Marquardt; None without a start.
 
     Source: Marquardt, An Algorithm for Least-Squares Estimation of Nonlinear Parameters, 1963.
     """
@@ -127,7 +127,7 @@ def fit(family: Family, x: Floats, y: Floats) -> Floats | None:
 
 
 def _jacobian(family: Family, x: Floats, theta: Floats) -> Floats:
-    """Return the derivatives of the curve by its parameters, `(n, p)`."""
+    """Return the derivatives of the curve by its parameters, `(n, p)`, by central differences."""
     columns: list[Floats] = []
     for index in range(len(theta)):
         step = _STEP * max(abs(float(theta[index])), 1.0)
@@ -139,7 +139,7 @@ def _jacobian(family: Family, x: Floats, theta: Floats) -> Floats:
 
 
 def sample_weights(fits: Floats, y: Floats, rng: np.random.Generator) -> Floats:
-    """Return the expected weights of families, given data with Gaussian noise.
+    """Return posterior mean weights of families `(k,)`, by Metropolis sampling with unknown noise.
 
     Metropolis sampling of weights (uniform over the simplex a priori) and noise, by several walkers
     at once. They start at weights that favour good fits, and at the most likely noise there.

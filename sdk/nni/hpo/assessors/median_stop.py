@@ -51,7 +51,7 @@ class MedianstopAssessor(Assessor):
         self._means_at_step: list[list[float]] = []
 
     def assess_trial(self, trial_job_id: str, trial_history: list[JsonValue]) -> AssessResult:
-        """Return Bad if the trial's best is worse than the median mean at its step."""
+        """Return Bad if the trial's best is worse than the median mean at its step, else Good."""
         losses = [loss_of(value, self._mode) for value in trial_history]
         self._running[trial_job_id] = losses
         step = len(losses)
@@ -64,7 +64,7 @@ class MedianstopAssessor(Assessor):
         return AssessResult.Bad if worse else AssessResult.Good
 
     def trial_end(self, trial_job_id: str, success: bool) -> None:  # noqa: FBT001 - documented signature
-        """Add the running means of a successful trial to those compared at each step."""
+        """Forget an ended trial; add a successful one's running means to those of each step."""
         losses = self._running.pop(trial_job_id, None)
         if losses is None or not success:
             return

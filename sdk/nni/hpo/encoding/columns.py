@@ -42,7 +42,7 @@ class NumericColumn:
     """Distance of neighbouring values in the coordinate; 0 for continuous or uneven ones."""
 
     def coordinate(self, value: float) -> float:
-        """Return the coordinate of a value of the domain."""
+        """Return the coordinate of a value of the domain; 0.5 in a range of one value."""
         if self.extent == 0:
             return 0.5
         if self.log:
@@ -53,7 +53,7 @@ class NumericColumn:
         return (value - self.origin) / self.extent
 
     def grid_offset(self) -> float:
-        """Return the coordinate of one value of a stepped column; 0 for others."""
+        """Return a coordinate that lies on the grid of a stepped column; 0 without steps."""
         if self.step == 0:
             return 0.0
         if isinstance(self.domain, IntegerDomain):
@@ -72,7 +72,7 @@ class NumericColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceColumn:
-    """Choice parameter of a level."""
+    """Choice parameter of a level, with the level that each option opens."""
 
     parameter: Parameter
     domain: ChoiceDomain

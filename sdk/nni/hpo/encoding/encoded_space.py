@@ -197,7 +197,7 @@ class EncodedSpace:
         return np.stack([levels[axis.level] for axis in self.axes], axis=1)
 
     def snap(self, vectors: Floats) -> Floats:
-        """Round and clip `(m, d)` coordinates to vectors that stand for configurations."""
+        """Return `(m, d)` coordinates rounded and clipped to the space, inactive ones marked so."""
         snapped = np.clip(vectors, 0.0, 1.0)
         for index, axis in enumerate(self.axes):
             if axis.categories:
@@ -212,7 +212,7 @@ class EncodedSpace:
         return self.encode(self.search_space.draw(rng))
 
     def sample(self, rng: np.random.Generator, count: int) -> Floats:
-        """Return at most `count` allowed vectors `(m, d)`, drawn from the prior.
+        """Return up to `count` allowed vectors `(m, d)` of the prior, at least `min(count, 32)`.
 
         Constraints leave fewer than `count`, but 32 at least.
         """
@@ -224,7 +224,7 @@ class EncodedSpace:
         return np.concatenate([vectors, [self.sample_prior(prior) for _ in range(missing)]])
 
     def sample_filled(self, rng: np.random.Generator, count: int) -> Floats:
-        """Return `(count, d)` draws of all coordinates, as if every parameter were active."""
+        """Return `(count, d)` draws of the prior, all parameters active, numbers not rounded."""
         vectors = rng.random((count, len(self.axes)))
         for index in self._bells:
             vectors[:, index] = 0.5 + BELL_WIDTH * rng.standard_normal(count)
@@ -246,7 +246,7 @@ class EncodedSpace:
         return np.where(self.active(vectors), vectors, self.sample_filled(rng, len(vectors)))
 
     def with_option(self, vectors: Floats, axis: int, option: int) -> Floats:
-        """Return the vectors of the space nearest to filled ones, with one option chosen.
+        """Return filled vectors with an option and its parent branches set, snapped to the space.
 
         Args:
             vectors: `(m, d)`, without inactive coordinates.
@@ -261,7 +261,7 @@ class EncodedSpace:
         return self.snap(vectors)
 
     def neighbours(self, vector: Floats) -> Floats:
-        """Return the vectors `(m, d)` that differ from `(d,)` in a single discrete coordinate.
+        """Return `(m, d)` vectors one step, or other option, away; constraints are not checked.
 
         An ordered axis contributes the next value on either side, an unordered one all its other
         options. Constraints are not regarded.
@@ -275,7 +275,7 @@ class EncodedSpace:
         return self.snap(np.concatenate(found))
 
     def all_vectors(self, limit: int) -> Floats | None:
-        """Return all allowed vectors `(m, d)`, the last axis fastest.
+        """Return all allowed vectors `(m, d)`, last axis fastest; None if over `limit` or branched.
 
         None if there are more than `limit`, those against constraints included, or branches.
         """
@@ -307,7 +307,7 @@ class EncodedSpace:
         return allowed
 
     def features(self, vectors: Floats) -> Floats:
-        """Return the features `(m, f)` of `(m, d)` vectors."""
+        """Return features `(m, f)`: coordinates; unordered choices one-hot, zeros if inactive."""
         features = np.zeros((len(vectors), len(self.feature_axes)))
         rows = np.arange(len(vectors))
         for index, axis in enumerate(self.axes):
@@ -358,7 +358,7 @@ def _choice_axis(choice: ChoiceColumn, level: int, feature: int) -> Axis:
 
 
 def _coordinate(axis: Axis, placed: JsonValue) -> float:
-    """Return the coordinate of a value; of a choice, the position of the option is placed."""
+    """Return the coordinate of a value; of a choice, `placed` is the index of the option."""
     if axis.number is not None:
         return axis.number.coordinate(placed)
     index = axis.positions.index(placed)
@@ -366,14 +366,14 @@ def _coordinate(axis: Axis, placed: JsonValue) -> float:
 
 
 def _option(axis: Axis, coordinate: float) -> int:
-    """Return the position of the option at a coordinate."""
+    """Return the index of a choice's option at a coordinate, the nearest one."""
     if axis.categories:
         return axis.positions[round(coordinate)]
     return axis.positions[round(coordinate * (len(axis.positions) - 1))]
 
 
 def _neighbouring(axis: Axis, coordinate: float) -> list[float]:
-    """Return the next coordinates on either side; of an unordered choice all others."""
+    """Return the next coordinates on either side; a choice's other ones, none for a continuum."""
     if axis.categories:
         return [float(option) for option in range(axis.categories) if option != coordinate]
     if axis.values is None:
@@ -383,7 +383,7 @@ def _neighbouring(axis: Axis, coordinate: float) -> list[float]:
 
 
 def _values_on_axis(column: NumericColumn) -> Floats | None:
-    """Return `(k,)`, the ascending coordinates of a bounded column; None for a continuum."""
+    """Return a bounded column's ascending coordinates `(k,)`; None for a continuum or too many."""
     domain = column.domain
     if column.extent == 0:
         return np.array([0.5])

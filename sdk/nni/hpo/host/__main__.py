@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def main() -> int:
-    """Run the command line and return the exit code."""
+    """Run the algorithm host, a class check or an importance request; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m nni.hpo.host")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--importance", action="store_true")

@@ -16,7 +16,7 @@ _NUMBERS: Final = ("uniform", "normal")
 
 
 def is_architecture_space(search_space: object) -> bool:
-    """Return whether a search space is that of an architecture search."""
+    """Return whether any entry of a mapping has `kind`, as in spaces of architecture search."""
     return isinstance(search_space, Mapping) and any(
         isinstance(entry, Mapping) and "kind" in entry for entry in search_space.values()
     )
@@ -25,7 +25,7 @@ def is_architecture_space(search_space: object) -> bool:
 def as_hyperparameters(
     search_space: Mapping[str, Any], trials: Sequence[tuple[Any, Any]]
 ) -> tuple[dict[str, Any], list[tuple[dict[str, Any], Any]]]:
-    """Return space and trials of an architecture search in the language of tuners.
+    """Return an architecture search's space and trials as a tuner's; unknown ones are left out.
 
     A candidate is named by its JSON text. A choice of several inputs is one of yes and no for each.
     Dimensions of other kinds, and trials whose model is not known, are left out.

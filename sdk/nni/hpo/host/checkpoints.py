@@ -92,7 +92,7 @@ class CheckpointFile:
         return None
 
     def discard(self, reason: str) -> None:
-        """Delete a checkpoint that is not of this log, and say why."""
+        """Log why the checkpoint is refused, and delete it; a failed deletion is only logged."""
         if self._path is None:
             return
         _logger.warning(

@@ -44,7 +44,7 @@ _LEVELS: Final = {
 
 
 def _configure_logging(level: str) -> None:
-    """Configure all loggers of this process to write to stderr.
+    """Make all loggers of this process write to stderr from a level on; info if it is unknown.
 
     Args:
         level: trace, debug, info, warning, error or fatal.
@@ -131,7 +131,7 @@ class CommandLoop:
                 return
 
     def handle(self, command: dict[str, Any]) -> bool:
-        """Handle one command; return whether the algorithm is still usable."""
+        """Handle one command or skip a restored one; return whether the algorithm is usable."""
         self._position = command["position"]
         _logger.debug("%s of event %s", command["op"], self._position)
         if self._algorithm is None:
@@ -222,7 +222,7 @@ class CommandLoop:
         return TunerDriver(tuner, assessor, origin, self._send)
 
     def _restore(self, algorithm: AlgorithmDriver, command: dict[str, Any]) -> None:
-        """Restore the checkpoint if one fits this algorithm and log."""
+        """Restore a checkpoint that fits the configuration, versions and log, if there is one."""
         named = not any(
             (command.get(kind) or {}).get("class_name") for kind in ("tuner", "assessor", "advisor")
         )
@@ -315,7 +315,7 @@ class CommandLoop:
 
 
 def digest_with(digest: int, command: dict[str, Any]) -> int:
-    """Return the digest of the commands so far and one more."""
+    """Return the CRC-32 of commands so far and one more; unchanged for kinds that do not count."""
     operation = command["op"]
     keys = _DIGESTED.get(operation)
     if keys is None:

@@ -17,7 +17,7 @@ of the dispatcher for each of many small commands."""
 
 
 class CommandPipe:
-    """Reader of commands and writer of messages.
+    """JSON-lines pipes to the dispatcher: yields commands, reports completion, writes messages.
 
     Messages are written at once; completion of commands is reported when no more commands wait, or
     after a few milliseconds. `write` may be called from any thread, other methods from the thread
@@ -44,7 +44,7 @@ class CommandPipe:
         """Callback after each batch when no more commands wait; not called while eager."""
 
     def commands(self) -> Iterator[dict[str, Any]]:
-        """Yield commands until the dispatcher closes the pipe.
+        """Yield commands until the pipe closes; report each as completed once the next is wanted.
 
         A command counts as completed when the next one is requested.
         """
@@ -69,7 +69,7 @@ class CommandPipe:
         return lines
 
     def write(self, message: dict[str, Any]) -> None:
-        """Write one message.
+        """Write one message as a JSON line at once; safe from any thread.
 
         Raises:
             TypeError: a value in `message` has no JSON form.

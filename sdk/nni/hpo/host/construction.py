@@ -29,7 +29,7 @@ _MODE: Final = "optimize_mode"
 
 
 def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Tuner:
-    """Construct a tuner, wrapped in a `ManagedTuner` if there is a plan.
+    """Construct a tuner; a plan sets its mode by the objectives and wraps it in a `ManagedTuner`.
 
     Args:
         config: configuration of the tuner, see `build`.
@@ -53,7 +53,7 @@ def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: 
 
 
 def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Assessor:
-    """Construct an assessor, which gets the first objective.
+    """Construct an assessor; objectives give it the first one's mode and metric alone.
 
     Args:
         config: configuration of the assessor, see `build`.
@@ -74,7 +74,7 @@ def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, see
 
 
 def planned_advisor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Any:  # noqa: ANN401 - an advisor
-    """Construct an advisor with the objectives of a plan, the only part that advisors support.
+    """Construct an advisor, its mode set by a plan's objectives; the rest of the plan is ignored.
 
     Args:
         config: configuration of the advisor, see `build`.
@@ -100,7 +100,7 @@ def metric_of(config: dict[str, Any], plan: Mapping[str, Any] | None) -> str | N
 
 
 def learned_metrics(config: dict[str, Any], plan: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the metrics whose numbers a tuner or advisor learns from.
+    """Return the metrics that an algorithm learns from; empty for a custom one without objectives.
 
     Empty for a custom algorithm, which gets the reports as they are.
     """
@@ -240,7 +240,7 @@ def display_name(config: dict[str, Any]) -> str:
 
 
 def seed_global_generators(seed: int, *, custom: bool) -> None:
-    """Seed the global random generators, which custom classes may use.
+    """Seed Python's global generator, and numpy's, if installed, for custom classes.
 
     Args:
         seed: any int.
@@ -253,7 +253,7 @@ def seed_global_generators(seed: int, *, custom: bool) -> None:
 
 
 def machine_provenance() -> dict[str, str]:
-    """Return versions and machine, on which the repeatability of an algorithm depends."""
+    """Return versions of Python, nni and a loaded numpy, and machine, system, CPUs, as texts."""
     provenance = {
         "python": platform.python_version(),
         "machine": platform.machine(),

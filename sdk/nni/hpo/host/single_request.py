@@ -15,7 +15,7 @@ from nni.hpo.registry import factory
 
 
 def run_check(requests: TextIO, answers: TextIO) -> int:
-    """Check that a class can be imported and is of its kind; return the exit code 0.
+    """Read a request to check a class, write its result as a JSON line; always return exit code 0.
 
     Args:
         requests: JSON object with `kind` and either `name`, or `class_name` with an optional
@@ -51,7 +51,7 @@ def _check(request: dict[str, Any]) -> dict[str, object]:
 
 
 def run_importance(requests: TextIO, answers: TextIO) -> int:
-    """Compute the importance of hyperparameters; return the exit code 0.
+    """Read space and trials, write hyperparameter importance or an error, as JSON; return 0.
 
     Args:
         requests: JSON object with `search_space`, `trials` (pairs of parameters and metric),

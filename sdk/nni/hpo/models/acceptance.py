@@ -14,7 +14,7 @@ DrawT = TypeVar("DrawT")
 
 
 def accepted(draws: Sequence[DrawT], log_chances: Sequence[float], rng: Random) -> DrawT:
-    """Return the first draw that is accepted with its probability of success.
+    """Return the first draw accepted with its probability of success; if none is, the likeliest.
 
     If none is, the one of the greatest probability.
 

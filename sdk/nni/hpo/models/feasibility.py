@@ -86,7 +86,7 @@ class Feasibility:
     """Log probability below which a candidate is not safe."""
 
     def log_weight(self, features: Floats) -> Floats:
-        """Return the log weights `(m,)` of candidates at `(m, f)` features.
+        """Return log weights `(m,)` at `(m, f)`: log success probability, lowered below a safe one.
 
         The weight is the probability of success, and falls steeply below a safe one.
         """
@@ -127,7 +127,7 @@ class Feasibility:
 
 
 class FeasibilityModel:
-    """Estimator of the probability that a trial succeeds; silent until one has failed.
+    """Estimator of a trial's probability of success by its features; None until one has failed.
 
     It has no state to save: all of it follows from the trials, which may only grow.
 
@@ -147,7 +147,7 @@ class FeasibilityModel:
         self._feasibility: Feasibility | None = None
 
     def update(self, features: Floats, succeeded: Bools) -> Feasibility | None:
-        """Return the probability of success after trials; None while nothing is known of it.
+        """Refit after new trials; return the probability of success, None if nothing is known.
 
         That is while all have ended alike, or failures seem to be independent of the features.
 
@@ -167,7 +167,7 @@ class FeasibilityModel:
         return self._feasibility
 
     def _hyperparameters(self, kernel: Kernel, features: Floats, succeeded: Bools) -> Floats:
-        """Return the hyperparameters of the last fit, which is a function of the trials alone."""
+        """Return hyperparameters fitted to the first trials; refit as their number grows enough."""
         count = _fitted_count(len(features))
         if self._parameters is None or count != self._fitted:
             self._fitted = count
@@ -180,7 +180,7 @@ class FeasibilityModel:
 def _feasibility(
     features: Floats, succeeded: Bools, kernel: Kernel, parameters: Floats, safe: float
 ) -> Feasibility | None:
-    """Return the mixture of the process with these hyperparameters and the share of successes.
+    """Return the mixture of process and share of successes; None if evidence is against it.
 
     None while the evidence is against the process.
     """
@@ -208,7 +208,7 @@ def _threshold(share: float) -> float:
 def _evidence(
     features: Floats, succeeded: Bools, kernel: Kernel, parameters: Floats
 ) -> tuple[GPPosterior, float]:
-    """Return the process, and the log likelihood of each outcome by its prediction from others."""
+    """Return the process, and the summed log likelihood of outcomes predicted from the others."""
     labels = standardised(succeeded.astype(np.float64))
     posterior = gp_posterior(features, labels, kernel, parameters)
     means, deviations = posterior.gaussian.leave_one_out(labels)
@@ -219,7 +219,7 @@ def _evidence(
 
 
 def _likeliest(features: Floats, succeeded: Bools, kernel: Kernel) -> Floats:
-    """Return the hyperparameters `(a + 2,)` by which trials predict each other best.
+    """Return hyperparameters `(a + 2,)`, of a grid, by which trials predict each other best.
 
     A coordinate search over a few values of each; one gradient of a likelihood is no guide, as a
     step has no slope, and lengthscales far below the distances of trials would fit any labels.
@@ -257,7 +257,7 @@ def _chosen(values: list[Floats], places: list[int]) -> Floats:
 
 
 def _constant_evidence(succeeded: Bools) -> float:
-    """Return the log likelihood of each outcome by the share of its kind among all others."""
+    """Return the summed log likelihood of outcomes, each by its kind's share among the others."""
     others = len(succeeded) - 1
     total = 0.0
     for kind in (int(succeeded.sum()), int((~succeeded).sum())):
@@ -275,7 +275,7 @@ def _newest_of_both(succeeded: Bools, limit: int) -> Ints:
 
 
 def _fitted_count(count: int) -> int:
-    """Return how many of `count` trials a fit is to: the last term of a series."""
+    """Return the largest size of a fit, up to `count`, in a growing series; 0 before the first."""
     fitted, following = 0, _FIRST
     while following <= count:
         fitted, following = following, int(following * _GROWTH) + 1

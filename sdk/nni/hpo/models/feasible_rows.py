@@ -44,7 +44,7 @@ class RowFeasibility:
     def add(
         self, coordinates: tuple[float, ...], options: tuple[int, ...], *, succeeded: bool
     ) -> None:
-        """Append the row of a trial that has ended."""
+        """Append the row of an ended trial, and whether it succeeded."""
         self._coordinates.append(coordinates)
         self._options.append(options)
         self._succeeded.append(succeeded)
@@ -55,7 +55,7 @@ class RowFeasibility:
             self._model = FeasibilityModel(axes, self._safe)
 
     def current(self) -> "Feasibility | None":
-        """Return the probability by the trials so far; None if they all ended alike."""
+        """Return the model of success; None if all trials ended alike or rows do not matter."""
         if self._model is not None and self._known < len(self._succeeded):
             features = self._features(self._coordinates, self._options)
             self._feasibility = self._model.update(features, np.array(self._succeeded))
@@ -63,7 +63,7 @@ class RowFeasibility:
         return self._feasibility
 
     def log_weights(self, points: Floats, options: Ints) -> Floats | None:
-        """Return the log weights `(m,)` of rows; None if all trials ended alike.
+        """Return log weights `(m,)` of rows; None if all trials ended alike or rows do not matter.
 
         Args:
             points: `(m, d)`.
@@ -75,7 +75,7 @@ class RowFeasibility:
         return feasibility.log_weight(self._of_arrays(points, options))
 
     def log_probability(self, coordinates: tuple[float, ...], options: tuple[int, ...]) -> float:
-        """Return the log probability of success of one row; 0 if all trials ended alike."""
+        """Return a row's log probability of success; 0 if all ended alike or rows do not matter."""
         feasibility = self.current()
         if feasibility is None:
             return 0.0

@@ -207,7 +207,7 @@ def _category_ranks(codes: Floats, targets: Floats, count: int) -> Floats:
 
 
 def _best_cut(keys: Floats, targets: Floats) -> tuple[int, float, float] | None:
-    """Return the column of `(n, c)` keys to cut and the keys on either side; None without a cut."""
+    """Return the column of `(n, c)` keys with the best cut, and the keys beside it; or None."""
     order = np.argsort(keys, axis=0, kind="stable")
     ordered = np.take_along_axis(keys, order, axis=0)
     sums = np.cumsum(targets[order], axis=0)

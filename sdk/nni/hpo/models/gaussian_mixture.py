@@ -21,7 +21,7 @@ _MOST_COMPONENTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class GaussianMixture:
-    """Density with k components in d dimensions."""
+    """Gaussian mixture with diagonal covariances: k components in d dimensions."""
 
     log_weights: Floats
     """`(k,)`"""

@@ -134,7 +134,7 @@ def _output_scale(targets: Floats, weights: Floats) -> float:
 
 
 def _cholesky(correlation: Floats, noise: float) -> Floats:
-    """Return the Cholesky factor, with more noise where rounding makes it necessary."""
+    """Return the Cholesky factor of a correlation with noise, tenfold while rounding needs it."""
     while True:
         matrix = correlation.copy()
         matrix[np.diag_indices(len(matrix))] = 1.0 + noise

@@ -74,7 +74,7 @@ def minimise(
 
 
 def _direction(slope: Floats, free: Bools, pairs: deque[_Pair]) -> Floats:
-    """Return a direction of descent within the free variables."""
+    """Return the L-BFGS direction of descent within the free variables, else minus the slope."""
     if not pairs:
         return -slope
     direction = slope.copy()

@@ -53,7 +53,7 @@ class LearningCurves:
         self._finals[parameter_id] = loss
 
     def end(self, parameter_id: int, losses: Losses) -> None:
-        """Record the end of a trial; one with a final loss is compared with later ones.
+        """Forget an ended trial; keep its curve for comparison if it had a final loss.
 
         Args:
             parameter_id: of the trial.
@@ -74,7 +74,7 @@ class LearningCurves:
             self._completed.append((_thinned(losses), final))
 
     def estimate(self, losses: Losses) -> float | None:
-        """Return the estimated final loss of a stopped trial; None if nothing can be compared.
+        """Return a stopped trial's estimated final loss; the worst known if none compares, or None.
 
         Args:
             losses: of its intermediate results, oldest first. A last one without a number is worse
@@ -136,7 +136,7 @@ def _thinned(losses: Losses) -> list[float | None]:
 
 
 def _kept_steps(count: int) -> Iterator[int]:
-    """Yield the steps up to `count` whose losses are kept, counted from 1."""
+    """Yield the steps kept up to `count`, from 1: all early ones, then at growing distances."""
     step = 1
     while step <= count:
         yield step
@@ -144,7 +144,7 @@ def _kept_steps(count: int) -> Iterator[int]:
 
 
 def plain_losses(losses: Iterable[object]) -> list[float | None]:
-    """Return losses of a single objective; empty if there are several, which have no curve."""
+    """Return losses of one objective, None for non-floats; an empty list if any is a tuple."""
     found = list(losses)
     if any(isinstance(loss, tuple) for loss in found):
         return []

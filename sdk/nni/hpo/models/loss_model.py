@@ -28,7 +28,7 @@ class LossModel:
         """Of the losses, as chosen last."""
 
     def update(self, inputs: Floats, losses: Floats) -> FittedGP:
-        """Return the posterior after results; choose the best scale first if a refit is due.
+        """Return the posterior after results, or a subset of many; rescale losses if refit is due.
 
         Args:
             inputs: `(n, f)`, n >= 1.

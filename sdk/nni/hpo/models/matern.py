@@ -41,7 +41,7 @@ class Matern:
         return cls(float(nu), None if closed else _tabulate(float(nu)))
 
     def correlation(self, squared: Floats) -> tuple[Floats, Floats]:
-        """Return the correlation `k` and the steepness `-k'(r) / r`.
+        """Return the correlation `k` and the steepness `-k'(r) / r` at squared distances.
 
         Args:
             squared: squares of distances `r`, of any shape, >= 0.
@@ -66,7 +66,7 @@ class Matern:
 
 
 def _tabulate(nu: float) -> tuple[Floats, Floats, Floats]:
-    """Return correlation and steepness over the square roots of z = sqrt(2 nu) r."""
+    """Return square roots of z = sqrt(2 nu) r, with the correlation and steepness there."""
     roots = np.linspace(1e-3, math.sqrt(_FAR), _TABLE_SIZE)
     z = roots**2
     scale = (1.0 - nu) * math.log(2.0) - math.lgamma(nu)

@@ -179,7 +179,7 @@ class Mixture:
         return points, np.where(slipped, options, own)
 
     def _draw_points(self, centres: Floats, widths: Floats, rng: np.random.Generator) -> Floats:
-        """Return `(m, d)` draws around centres of that shape, within the bounds."""
+        """Return `(m, d)` draws around centres; outside the bounds redrawn, at last clipped."""
         points = centres + widths * rng.standard_normal(centres.shape)
         bounded = self.frame.bounded
         for _ in range(_REDRAWS):

@@ -124,7 +124,7 @@ class PlateauModel:
 
 
 def _fitted_count(count: int) -> int:
-    """Return how many of `count` results the widths are fitted to: the last term of a series."""
+    """Return the largest size of a fit, up to `count`, in a growing series; 0 before the first."""
     fitted, following = 0, _FIRST
     while following <= count:
         fitted, following = following, int(following * _GROWTH) + 1
@@ -132,7 +132,7 @@ def _fitted_count(count: int) -> int:
 
 
 def plateau_widths(vectors: Floats, losses: Floats, ordered: Bools) -> Floats | None:
-    """Return the widths `(d,)` of plateaus; None if there are none.
+    """Return the likeliest widths `(d,)` of plateaus; None without evidence in equal results.
 
     Args:
         vectors: `(n, d)`.

@@ -59,7 +59,7 @@ def quantile_subset(losses: Floats, limit: int) -> Ints:
 
 
 def _farthest_first(inputs: Floats, kept: Floats, count: int) -> Ints:
-    """Return positions of `count` of `(n, f)` inputs, each the farthest from those before."""
+    """Return positions of `count` `(n, f)` inputs, each farthest from `kept` and those before."""
     distances = np.full(len(inputs), np.inf)
     for other in kept:
         np.minimum(distances, ((inputs - other) ** 2).sum(axis=1), out=distances)

@@ -292,7 +292,7 @@ class DeclaredArguments(ClassArgsValidator):
             raise ValueError(f"classArgs of {self.algorithm}: {error}") from error
 
     def validate(self, given: Mapping[str, object], *, configuration: bool = False) -> None:
-        """Raise ValueError unless the values given for arguments keep all rules.
+        """Raise ValueError unless the given arguments keep all rules and the algorithm's own check.
 
         Args:
             given: value by name.

@@ -63,7 +63,7 @@ def algorithm(  # noqa: PLR0913 - one parameter per fact that is declared
     argument_check: str | Callable[..., object] = "",
     extra: str = "",
 ) -> Callable[[_Class], _Class]:
-    """Return a decorator that declares a class as the algorithm of a name.
+    """Return a decorator that declares a class as a named algorithm and checks its arguments.
 
     The constructor then checks its arguments by the declaration before its body runs.
 
@@ -178,7 +178,7 @@ def _path_of(function: str | Callable[..., object]) -> str:
 
 
 def _configured(declared: DeclaredArguments) -> Mapping[str, JsonValue]:
-    """Return configuration defaults: `maximize` for an algorithm with an optimize mode."""
+    """Return configuration defaults: `maximize` if the class has an optimize mode, else none."""
     for argument in declared.arguments:
         if argument.name == _MODE and isinstance(argument.rule, OneOf):
             return MappingProxyType({_MODE: "maximize"})
@@ -194,7 +194,7 @@ def _kind_of(cls: type) -> Kind:
 
 
 def _source_of(cls: type) -> str:
-    """Return the paragraph of the module's docstring that begins with `Source:`, as one line."""
+    """Return the `Source:` paragraph of the module's docstring, as one line; empty if none."""
     docstring = inspect.getdoc(sys.modules[cls.__module__]) or ""
     for paragraph in docstring.split("\n\n"):
         if paragraph.startswith("Source:"):

@@ -77,7 +77,7 @@ def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
 
 
 def find(kind: Kind, name: str) -> AlgorithmEntry:
-    """Return the entry of the algorithm of this kind and name.
+    """Return the entry of this kind and name, exact or nearly so; ValueError if there is none.
 
     A name as it is declared comes first; without one, capitals, punctuation and the ending
     `Tuner`, `Assessor` or `Advisor` do not matter: `gp` and `GP` are `GPTuner`, as in NNI 3.0.
@@ -138,7 +138,7 @@ _DECORATION: Final = re.compile(r"[^a-z0-9]|tuner|search|assessor|advisor|naive|
 
 
 def _hint_of_name(name: str, names: Iterable[str]) -> str:
-    """Return a remedy for an unknown name: the closest known name, as the end of an error."""
+    """Return the end of an error about an unknown name: its removal, a close name, or nothing."""
     if name in REMOVED_ALGORITHMS:
         return f"; {REMOVED_ALGORITHMS[name]}"
     folded = {_DECORATION.sub("", known.casefold()): known for known in names}
@@ -294,7 +294,7 @@ def create(
 
 
 def _hint_of_kind(name: str) -> str:
-    """Return the end of an error for a name that exists as another kind."""
+    """Return the end of an error for a name that exists as another kind; else an empty text."""
     for kind in get_args(Kind):
         if any(entry.name == name for entry in algorithms(kind)):
             return f"; {name} is a name for {kind}"

@@ -26,7 +26,7 @@ _REQUIRED: Final = ("algoType", "builtinName", "className")
 
 
 def registry_file() -> Path:
-    """Return the path of this Python environment's file; the file need not exist."""
+    """Return the path of this Python environment's registrations; the file need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     environment = hashlib.sha256(os.path.realpath(sys.prefix).encode()).hexdigest()[:8]
     return Path(home).expanduser() / "nni" / f"algorithms-{environment}.json"
@@ -42,7 +42,7 @@ def registered() -> tuple[AlgorithmEntry, ...]:
 
 
 def register(meta: object) -> AlgorithmEntry:
-    """Register an algorithm, or replace one that was registered under its name.
+    """Check an algorithm, write it to the registry in place of one of its name; return its entry.
 
     Args:
         meta: content of a meta file: `algoType`, `builtinName`, `className` and perhaps

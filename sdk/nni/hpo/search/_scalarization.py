@@ -64,7 +64,7 @@ class Scalarizer:
         return "minimize" if self.objectives.several else self.objectives.items[0].mode
 
     def tuner_results(self, parameters: JsonValue, value: JsonValue) -> list[TunerResult]:
-        """Return the results that the tuner receives now: the new one first, then withheld ones.
+        """Return results for the tuner: the new one, then withheld ones; none if it is withheld.
 
         Args:
             parameters: configuration of the trial.
@@ -79,7 +79,7 @@ class Scalarizer:
         return self._limited(parameters, value)
 
     def tuner_intermediates(self, reports: list[JsonValue]) -> list[JsonValue]:
-        """Return intermediate results as the tuner receives them; empty if they have no number.
+        """Return intermediate results as the tuner receives them; empty where losses are combined.
 
         Args:
             reports: of a trial, oldest first.

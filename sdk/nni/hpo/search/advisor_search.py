@@ -279,7 +279,7 @@ def advisor_search(
     rules: Sequence[StoppingRule] = (),
     seed: int | None = None,
 ) -> Iterator[AdvisorSearch]:
-    """Open an `AdvisorSearch` by a named advisor or an object.
+    """Yield an `AdvisorSearch` by a named advisor or an object; close it at the end.
 
     Raises:
         ValueError: no advisor has the name, or it rejects its arguments or the space.

@@ -99,7 +99,7 @@ class _Suggestions(ABC):
 
 @dataclass(frozen=True, slots=True)
 class DefineByRunTrial(StudyTrial, _Suggestions):
-    """Trial whose hyperparameters the objective suggests; `parameters` has those of this trial.
+    """Trial whose objective declares hyperparameters as it runs; `parameters` has their values.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -329,7 +329,7 @@ class DefineByRunStudy(ResultTable):
             return trial
 
     def _proposal(self, trial_id: int, given: Mapping[str, Any]) -> StudyTrial | None:
-        """Return a trial of the inner study, for the given values or those that its tuner wants."""
+        """Return a trial of the inner study, by given values or its tuner; None without one."""
         if self._inner is None:
             return None
         if given:

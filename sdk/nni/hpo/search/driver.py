@@ -205,7 +205,7 @@ class ParameterTable:
         self._by_id.pop(parameter_id, None)
 
     def record(self, parameter_id: int, recorded: object) -> bool:
-        """Compare an id's configuration with the logged one; report and replace a different one.
+        """Replace and report an id's configuration unless it is the logged one; return if equal.
 
         Returns:
             Whether they are equal.

@@ -53,7 +53,7 @@ EarlierResults: TypeAlias = (
 
 
 def samples_of(earlier: EarlierResults) -> Iterator[dict[str, JsonValue]]:
-    """Yield the samples `{"parameter", "value"}` of earlier results.
+    """Yield samples `{"parameter", "value"}` of a search, a file, or an iterable of either.
 
     Raises:
         ValueError: an item has none of the forms above, or a file is no list of samples.

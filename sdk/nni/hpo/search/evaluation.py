@@ -30,7 +30,7 @@ yield, is the final result."""
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """Result of one trial of `optimize`.
+    """Outcome of one trial of `optimize`: parameters, status, value, intermediate results, error.
 
     Examples:
         >>> from nni.hpo import optimize
@@ -150,7 +150,7 @@ class AssessorStopper:
 
 
 class TrialReporter:
-    """Reports of one running trial, for an objective with a second argument `trial`.
+    """Argument `trial` of an objective: takes intermediate results, tells whether to stop.
 
     Args:
         trial: the trial.
@@ -191,7 +191,7 @@ class TrialReporter:
         self._is_stopped = False
 
     def report(self, value: JsonValue) -> None:
-        """Report an intermediate result to the assessor or advisor.
+        """Record a checked intermediate result; let assessor or advisor decide whether to stop.
 
         Args:
             value: a number, or a dict whose `default` is one.
@@ -247,7 +247,7 @@ class ObjectiveEvaluator:
         self._objectives = objectives
 
     def of(self, trial: StudyTrial) -> TrialRecord:
-        """Evaluate a trial and return its record, which holds an exception of the objective."""
+        """Evaluate a trial; return its record, with the objective's exception if `catch` has it."""
         history: list[JsonValue] = []
         result: JsonValue = None
         error: Exception | None = None
@@ -270,7 +270,7 @@ class ObjectiveEvaluator:
         )
 
     def _call(self, trial: StudyTrial, history: list[JsonValue]) -> tuple[JsonValue, bool]:
-        """Return the result of the objective, and whether the trial was stopped early."""
+        """Call the objective; return its result, and whether the trial was stopped early."""
         reporter = TrialReporter(trial, self.early_stopper, self._checked, history)
         outcome = self._call_objective(trial, reporter)
         if not inspect.isgenerator(outcome):

@@ -37,7 +37,7 @@ _DRAWS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """Settings of a search beside its tuner and space."""
+    """Settings of a search beside tuner and space: objectives, duplicates, samples, stop rules."""
 
     objectives: Objectives = MINIMIZED
     duplicates: DuplicatePolicy = "replicate"
@@ -290,14 +290,14 @@ class ManagedTuner(Tuner):
         )
 
     def expected_results(self, configurations: list[JsonValue]) -> list[float] | None:
-        """Return the tuner's expected results, where there is one objective without limits."""
+        """Return the tuner's expected results; None with several objectives or with limits."""
         objectives = self._plan.objectives
         if objectives.several or objectives.limits:
             return None
         return self._tuner.expected_results(configurations)
 
     def resume_search(self, data: list[dict[str, JsonValue]]) -> None:
-        """Import the results of this search from before its interruption.
+        """Import results of this search from before its interruption; stopping rules count them.
 
         Stopping rules count them, unlike results of other searches.
         """
@@ -363,7 +363,7 @@ class ManagedTuner(Tuner):
         self._tuner.trial_end(inner, reused)
 
     def _new_sample(self, parameter_id: int) -> JsonValue:
-        """Return a new sample of the space in place of duplicates; None if exhausted."""
+        """Open a new random sample of the space in place of duplicates; None if none is found."""
         if self._space is None:
             return None
         for _ in range(_DRAWS):
@@ -379,7 +379,7 @@ class ManagedTuner(Tuner):
         return configuration
 
     def _later(self, start_later: StartLater | None) -> StartLater | None:
-        """Return a callback that maps a deferred id of the tuner to the waiting parameter id."""
+        """Return a callback that starts a deferred proposal by its waiting trial's id; or None."""
         if start_later is None:
             return None
 

@@ -121,7 +121,7 @@ def optimize(  # noqa: PLR0913 - documented signature
     progress: bool = False,
     processes: bool = False,
 ) -> OptimizeResult:
-    """Optimise the parameters of a Python function.
+    """Optimise the parameters of a Python function in this process; return best and all trials.
 
     With `concurrency=1` everything runs in the calling thread, repeatable with a seed. A trial
     whose objective raises is FAILED, or EARLY_STOPPED by `TrialPruned`; the search continues.
@@ -291,7 +291,7 @@ def _write_progress(record: TrialRecord) -> None:
 
 
 def _row(record: TrialRecord) -> Row:
-    """Return the cells of a trial in a table."""
+    """Return a trial's row of a table: id, status, value, parameters and attributes by column."""
     return {
         "id": record.id,
         "status": record.status,
@@ -335,7 +335,7 @@ def _check_alone(
 def _call_of(
     objective: ObjectiveFunction, space: object
 ) -> Callable[[StudyTrial, TrialReporter], JsonValue]:
-    """Return a function that calls the objective with the configuration of a trial."""
+    """Return a caller of the objective with a trial's configuration, and `trial` if it takes it."""
     function_space = is_type_of_space(space) and not isinstance(space, type)
     reports = not function_space and _takes_trial(objective)
 

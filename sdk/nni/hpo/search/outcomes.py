@@ -141,7 +141,7 @@ class Outcomes:
             self._best = (losses[0], trial)
 
     def best(self) -> tuple[float, StudyTrial]:
-        """Return value and trial of the incumbent: the first trial with the best feasible value.
+        """Return value and trial of the first best feasible result; ValueError if there is none.
 
         Raises:
             ValueError: no feasible finite result exists, or there are several objectives.
@@ -178,7 +178,7 @@ class Outcomes:
         return Recommendation(trials[place], values[place], measured=False)
 
     def front(self) -> list[FrontPoint]:
-        """Return the non-dominated trials, in the order of `tell`.
+        """Return the feasible non-dominated trials, in the order of `tell`.
 
         With one objective these are all trials with the best value. Infeasible results, and those
         without finite numbers, are excluded.

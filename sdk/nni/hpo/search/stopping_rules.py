@@ -182,7 +182,7 @@ class RegretBound:
             raise ValueError(f"bound must be > 0 and finite, got {self.bound!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """Return the reason to end the search as text; empty to continue.
+        """Return the reason to end the search, tested every few results; empty to continue.
 
         Args:
             results: all results in order of arrival; those outside the space do not count.
@@ -295,7 +295,7 @@ class StoppingMonitor:
     def replay(
         self, results: Sequence[tuple[JsonValue, JsonValue]], search_space: JsonValue
     ) -> None:
-        """Add several results in order of arrival, and evaluate the rules.
+        """Add several results in order of arrival; set `reason` if a rule ends the search.
 
         A rule that ended the search before its interruption ends it again.
         """

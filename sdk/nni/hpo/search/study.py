@@ -30,7 +30,7 @@ from nni.hpo.space.typed_space import TypedSpace, is_type_of_space, with_entries
 def named_arguments(
     tuner_args: Mapping[str, JsonValue] | None, optimize_mode: str, seed: int | None
 ) -> dict[str, JsonValue]:
-    """Return the arguments of a named tuner without those that the caller gives separately.
+    """Return a tuner's arguments without `optimize_mode` and `seed`; ValueError if these differ.
 
     Raises:
         ValueError: `tuner_args` holds another `optimize_mode` or `seed`, or the mode is unknown.
@@ -435,7 +435,7 @@ class Study(ResultTable):
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context that limits numpy's linear algebra to one thread.
+    """Return a context that limits numpy's linear algebra to one thread, where that is possible.
 
     The matrices of algorithms are small: several threads wait for each other on a busy machine, up
     to seconds per proposal, and round differently. The host of an experiment sets the same limit in

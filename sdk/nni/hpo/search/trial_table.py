@@ -65,7 +65,7 @@ def trial_columns(parameters: JsonValue, user_attrs: Mapping[str, JsonValue]) ->
 
 
 def prefixed(prefix: str, value: JsonValue) -> Row:
-    """Return a column for each key of a dict, or the one of another value."""
+    """Return a dict's items as columns `prefix.key`, another value as the column `prefix`."""
     if not isinstance(value, Mapping):
         return {prefix: value}
     return {f"{prefix}.{key}": one for key, one in value.items()}

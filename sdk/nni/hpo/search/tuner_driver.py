@@ -197,7 +197,7 @@ class TunerDriver:
         return parameter_id in self._table
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return space, states, configurations and histories as JSON; None if a part has none."""
+        """Return the whole state as JSON; None if a part has none or a trial was ever deferred."""
         parts: dict[str, Any] = {"tuner": self._tuner, "assessor": self._assessor}
         if self._has_deferred or not all(map(_is_resumable, parts.values())):
             return None

@@ -103,7 +103,7 @@ def simulate(  # noqa: PLR0913 - documented signature
     max_duration_s: float = math.inf,
     trial_steps: int | None = None,
 ) -> SimulatedRun:
-    """Simulate an experiment on a table of learning curves.
+    """Simulate an experiment in virtual time on a table of learning curves; return its trials.
 
     A trial reports the value after each step as intermediate result and the last one as its final
     result. It is trained to step `TRIAL_BUDGET` of its configuration, or else for ``trial_steps``;

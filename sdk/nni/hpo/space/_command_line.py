@@ -17,7 +17,7 @@ _NAME = "_name"
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """Field with a command-line option."""
+    """Field with a command-line option, and the branches of choices that enclose it."""
 
     branches: tuple[tuple[str, str], ...]
     """Enclosing choices, outermost first: key and branch."""
@@ -35,7 +35,7 @@ class _Leaf:
 def with_arguments(
     structure: Structure, parameters: Mapping[str, Any], arguments: Sequence[str]
 ) -> dict[str, JsonValue]:
-    """Return a configuration with the overrides of a command line.
+    """Return a copy of a configuration with a command line's overrides; SystemExit if one is wrong.
 
     Args:
         structure: description of the configuration's type.

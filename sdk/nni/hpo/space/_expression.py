@@ -62,7 +62,7 @@ class ExpressionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression."""
+    """Compiled expression: its text, the names that it refers to, an evaluator and its cost."""
 
     text: str
     names: tuple[str, ...]

@@ -186,7 +186,7 @@ class ChoiceDomain:
         object.__setattr__(self, "_index", index)
 
     def position(self, value: object) -> int:
-        """Return the position of the option that equals `value`, or whose branch `value` is from.
+        """Return the position of the option equal to `value`, or of its branch; ValueError if none.
 
         Raises:
             ValueError: no option matches.

@@ -19,7 +19,7 @@ _KEY = "combine_params"
 
 
 def combine_params(search_space: object) -> list[dict[str, JsonValue]]:
-    """Return the feasible configurations of a batch tuner's space.
+    """Return the feasible configurations of a batch tuner's space; ValueError for another space.
 
     The one key of the space is `combine_params` by custom; any other one will do.
 
@@ -81,7 +81,7 @@ def option_names(options: list[dict[str, JsonValue]]) -> dict[str, Reference]:
 def _feasible(
     options: list[dict[str, JsonValue]], constraints: object
 ) -> list[dict[str, JsonValue]]:
-    """Return the options that satisfy all constraints, whose names are the options' keys.
+    """Return the options that satisfy all constraints, which name their keys; raise if none does.
 
     Raises:
         ValueError: a constraint is malformed, or no option is feasible.
@@ -97,7 +97,7 @@ def _feasible(
 
 
 def rules_of(search_space: JsonValue) -> tuple[ExpressionConstraint | ForbiddenCombination, ...]:
-    """Return the constraints of a search space in the usual form or in that of BatchTuner.
+    """Return the constraints of a search space, usual or BatchTuner's; none if it is malformed.
 
     Args:
         search_space: the space; one in a custom tuner's own form has no constraints.

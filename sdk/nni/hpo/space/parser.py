@@ -54,7 +54,7 @@ def parse_space(
     nested: bool = True,
     reserved: frozenset[str] = frozenset(),
 ) -> Space:
-    """Parse and validate a search space.
+    """Parse and validate a search space, its constraints included; ValueError says what is wrong.
 
     Args:
         search_space: dict of name to `{"_type": ..., "_value": [...]}`; perhaps with constraints
@@ -248,7 +248,7 @@ def _normal(kind: str, values: list[object], path: str) -> NormalDomain:
 def place(
     space: Space, configuration: object, *, ignore: frozenset[str] = frozenset()
 ) -> dict[str, object]:
-    """Return the active parameters of a configuration as a flat dict of path to value.
+    """Check a configuration; return its active parameters as path to value, options by position.
 
     The value of a choice is the position of its option; numbers are snapped to their domain, which
     removes rounding errors of a round trip through text.
@@ -306,7 +306,7 @@ def _place(
 
 
 def contains(space: Space, configuration: object) -> bool:
-    """Return whether a configuration lies in a space."""
+    """Return whether a configuration lies in a space and keeps its constraints."""
     try:
         place(space, configuration)
     except ValueError:

@@ -100,7 +100,7 @@ class TypedSpace:
         return entries
 
     def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
-        """Return a configuration as an object of the type; see `nni.hpo.configuration`.
+        """Return a configuration, with a command line's overrides, as an object of the type.
 
         Args:
             parameters: as `nni.get_next_parameter` returned them.
@@ -157,7 +157,7 @@ def as_json(space: JsonValue) -> JsonValue:
 
 
 def with_entries(space: JsonValue) -> JsonValue:
-    """Return a search space in JSON whose samplings are objects, as in `{"x": Uniform(0, 1)}`.
+    """Return a search space in JSON, given with samplings such as `Uniform(0, 1)` as objects.
 
     Also converts a `ConfigSpace.ConfigurationSpace`, and a dict of hyperopt's expressions.
 
@@ -300,7 +300,7 @@ def _option_value(content: ChoiceContent, value: JsonValue, path: str) -> object
 
 
 def _number(value: JsonValue, wanted: type[int] | type[float], path: str) -> float:
-    """Return a number in its declared type: tuners return 7.0 for steps of 1."""
+    """Return a number in its declared type, 7.0 as the int 7; ValueError for other values."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or (wanted is int and not float(value).is_integer()):
         raise ValueError(f"parameter {path!r} must be of type {wanted.__name__}, got {value!r}")

@@ -89,7 +89,7 @@ def rates_of(dimensions: int, population: int) -> Rates:
 
 
 class Covariance:
-    """Search distribution of one run, until it has converged.
+    """CMA-ES distribution of one run: draws solutions, adapts to each ranked generation.
 
     Args:
         mean: `(d,)`, where to begin.
@@ -202,7 +202,7 @@ class Covariance:
         )
 
     def _cut(self, steps: Floats) -> Floats:
-        """Shorten steps `(l, d)` that are improbably long under this distribution."""
+        """Return steps `(l, d)`, shortened where they are improbably long in this distribution."""
         whitened = (steps @ self._axes) / np.sqrt(self._values)
         n = len(self.mean)
         most = math.sqrt(n) + _MOST_AWAY * n / (n + 2)

@@ -52,7 +52,7 @@ class Grid:
         return {key: axis.value(digit) for (key, axis), digit in pairs}
 
     def next_allowed(self, number: int) -> int:
-        """Return the first number from this one on whose combination is allowed.
+        """Return the first number from this one on that is allowed; `size` or more if none is.
 
         A block of combinations that all break one rule, because they differ in parameters only
         that it does not depend on, is passed over in one step.

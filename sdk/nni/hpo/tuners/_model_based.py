@@ -261,7 +261,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return [(trial.configuration, trial.position) for trial in self._failed]
 
     def _feasibility(self) -> Feasibility | None:
-        """Return the probability of success by the trials so far; None if none has failed."""
+        """Return the probability of success by the trials so far; None while nothing is known."""
         if not self._failed:
             return None
         places = [trial.position for trial in self._failed]
@@ -372,7 +372,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return self._running_keys() | vector_keys(self._vectors) | failed
 
     def _random_vector(self) -> Floats:
-        """Return a draw of the prior that is neither running nor observed, if there is one."""
+        """Return a prior draw that no trial has, else that no running one has, else any draw."""
         for taken in (self._taken(), self._running_keys()):
             vector = self._untaken_draw(taken)
             if vector is not None:
@@ -380,7 +380,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return self._space.sample_prior(self._prior)
 
     def _untaken_draw(self, taken: set[VectorKey]) -> Floats | None:
-        """Return a draw of the prior that is not taken; None if there seems to be none.
+        """Return a draw not taken, accepted by its probability of success; None if none is found.
 
         Once trials have failed, a draw is accepted with its probability to succeed.
         """

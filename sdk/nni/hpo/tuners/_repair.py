@@ -13,7 +13,7 @@ _STEPS: Final = 8
 
 
 def repaired(space: Space, wanted: dict[str, JsonValue], rng: Random) -> dict[str, JsonValue]:
-    """Return an allowed configuration near a wanted one.
+    """Return the wanted configuration if it is allowed, else an allowed one near it.
 
     Starts from an allowed draw and copies the wanted values one by one, in random order, where
     that is allowed; a number is moved towards the wanted one by bisection.
