@@ -4,7 +4,7 @@ from nni.compression.evaluators.evaluator import Evaluator
 
 
 def check_count(name: str, value: object) -> None:
-    """Raise unless a value is an integer of at least 1.
+    """Raise TypeError unless a value is an int and no bool, ValueError if it is below 1.
 
     Args:
         name: name of the argument, for the error.
@@ -21,7 +21,7 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_evaluator(value: object) -> None:
-    """Raise unless a value is an evaluator.
+    """Raise TypeError unless a value is an `Evaluator`.
 
     Args:
         value: the value.

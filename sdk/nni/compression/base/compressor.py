@@ -21,7 +21,7 @@ Entry = Mapping[str, object]
 
 
 class LayerInfo(NamedTuple):
-    """Module of a model with its name and type."""
+    """Dotted name, module and type name of a module that is compressed."""
 
     name: str
     """Dotted name."""
@@ -91,7 +91,7 @@ class Compressor(TrainingMember):
         *args: Any,  # noqa: ANN401 - those of the constructor
         **kwargs: Any,  # noqa: ANN401
     ) -> Self:
-        """Return a compressor of the same model as another one, fused with it.
+        """Make a compressor of another one's model, sharing its wrappers and its training.
 
         Both share the wrappers of the model: `wrap_model` and `unwrap_model` of one are those of
         all. `compress` of the last one trains once, with all of them; a pruner without a schedule
@@ -159,7 +159,7 @@ class Compressor(TrainingMember):
 
     @property
     def bound_model(self) -> nn.Module:
-        """Return the model.
+        """Return the model; raise RuntimeError if there is none.
 
         Returns:
             What the constructor or the last `reset` got.
@@ -172,7 +172,7 @@ class Compressor(TrainingMember):
         return self._model
 
     def reset(self, model: nn.Module | None, config_list: Sequence[Entry] | None) -> None:
-        """Restore the model of before, and wrap the selected modules of another one.
+        """Unwrap the model of before; wrap the selected modules of another one in place.
 
         Args:
             model: an unwrapped model; its modules are replaced by wrappers.
@@ -225,7 +225,7 @@ class Compressor(TrainingMember):
         }
 
     def _join(self, wrappers: WrapperSet) -> None:
-        """Share the wrappers of another compressor; those of one module become one wrapper."""
+        """Unwrap the model; move own wrappers to those of another compressor; raise on conflict."""
         self.unwrap_model()
         existing = wrappers.by_name()
         own = {one.module_name: one for one in self._all_wrappers()}
@@ -244,7 +244,7 @@ class Compressor(TrainingMember):
         return self._wrappers.values()
 
     def wrap_model(self) -> nn.Module:
-        """Put the wrappers into the model; without effect if they are.
+        """Put the wrappers into the model, unless they are there; return the model.
 
         Returns:
             The model.
@@ -262,7 +262,7 @@ class Compressor(TrainingMember):
         return self.bound_model
 
     def unwrap_model(self) -> nn.Module:
-        """Put the original modules back into the model; without effect if they are there.
+        """Put the original modules back, unless they are there; return the model.
 
         Returns:
             The model, with the modules and parameters that it had before.
@@ -321,7 +321,7 @@ class Compressor(TrainingMember):
     def add_activation_collector(
         self, collector: Callable[[ModuleWrapper, Any, Any], object]
     ) -> int:
-        """Register a function on the forward passes of all wrappers; return its number.
+        """Register a forward hook on all wrappers; return a number to remove it by.
 
         Args:
             collector: `(wrapper, inputs, output)`; a value that it returns replaces the output.

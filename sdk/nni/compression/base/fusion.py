@@ -67,7 +67,7 @@ def train_together(
     max_steps: int | None,
     max_epochs: int | None,
 ) -> None:
-    """Train a model once while several compressors take part.
+    """Train a model once while compressors take part; remove their additions, check each one.
 
     Args:
         members: the compressors, the first one first.
@@ -94,7 +94,7 @@ def train_together(
 def fused_arguments(
     made: type, evaluator: Evaluator | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a compressor besides model and configuration, by name.
+    """Map arguments after `new_config_list` to names; `evaluator` defaults to the given one.
 
     Args:
         made: class of the compressor.

@@ -15,7 +15,7 @@ LayerMasks = Mapping[str, Mapping[str, Tensor | None]]
 
 
 def masked_state(model: nn.Module, masks: LayerMasks) -> dict[str, Tensor]:
-    """Return the state dict of an unwrapped model, with masked values zero.
+    """Return a copy of an unwrapped model's state dict, with masked values of parameters zero.
 
     Args:
         model: the model, which is not changed.
@@ -57,7 +57,7 @@ def export_masked(  # noqa: PLR0913 - the documented arguments of `export_model`
     dummy_input: object = None,
     opset_version: int | None = None,
 ) -> None:
-    """Write state dict, masks and ONNX file of a masked model, which is not changed.
+    """Write a masked state dict; masks and ONNX if paths are given; the model is not changed.
 
     Args:
         model: the model without wrappers.

@@ -34,7 +34,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def call_model(model: nn.Module, inputs: object) -> object:
-    """Return the output of a model.
+    """Return a model's output for inputs: a dict as keywords, a tuple or list as positions.
 
     Args:
         model: any module.

@@ -121,7 +121,7 @@ class ModuleWrapper(nn.Module):
             self.register_buffer(target + _SUFFIX, ones)
 
     def enter_model(self) -> None:
-        """Take over the mode of the wrapped module, and make scales readable there.
+        """Take over the wrapped module's mode; set quantizers' scales as attributes there.
 
         While the wrapper is in a model the module has `weight_scale`, `weight_zero_point` and the
         same of `input` and `output`, as NNI 2.x documents; `scale` and `zero_point` are those of
@@ -134,13 +134,13 @@ class ModuleWrapper(nn.Module):
         self._publish()
 
     def leave_model(self) -> None:
-        """Remove the scales from the wrapped module."""
+        """Remove the scales that `enter_model` set on the wrapped module."""
         for name in self._published:
             self.module.__dict__.pop(name, None)
         self._published = []
 
     def mask(self, target: str) -> Tensor | None:
-        """Return the mask of a target; None for an input or output without one.
+        """Return a target's mask itself; None if an input or output has none; raise if unknown.
 
         Args:
             target: name of the target.
@@ -155,7 +155,7 @@ class ModuleWrapper(nn.Module):
         return self._buffers[target + _SUFFIX]
 
     def set_mask(self, target: str, mask: Tensor) -> None:
-        """Replace the mask of a target.
+        """Replace a target's mask by a copy of another one, of 0 and 1 and the same shape.
 
         Args:
             target: name of the target.
@@ -206,7 +206,7 @@ class ModuleWrapper(nn.Module):
             self._learned[target] = differentiable
 
     def conflict(self, other: "ModuleWrapper") -> str | None:
-        """Return why this wrapper cannot have what another one of the same module has.
+        """Return why this wrapper cannot absorb another one of its module; None if it can.
 
         Args:
             other: wrapper of the same module.
@@ -237,7 +237,7 @@ class ModuleWrapper(nn.Module):
             self.fused_modules = other.fused_modules
 
     def clear_masked(self) -> None:
-        """Set masked values of parameters to zero, as a forward pass does.
+        """Zero masked values of parameters in place, unless `add` or a learned mask is used.
 
         Values whose mask is being learned, or is not multiplied, stay.
         """
@@ -249,7 +249,7 @@ class ModuleWrapper(nn.Module):
                     parameter.data.mul_(mask.to(parameter.dtype))
 
     def parameter(self, target: str) -> nn.Parameter:
-        """Return the parameter of a target, without its mask.
+        """Return the wrapped module's parameter of a target, unmasked; raise if it has none.
 
         Args:
             target: name of the target.
@@ -264,7 +264,7 @@ class ModuleWrapper(nn.Module):
         return found
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the wrapped signature
-        """Compute the wrapped module with all masks applied.
+        """Compute the wrapped and fused modules, with targets masked and quantized.
 
         Args:
             args: positional arguments of the wrapped module.
@@ -312,7 +312,7 @@ class ModuleWrapper(nn.Module):
         return getattr(modules[_INNER], name)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:  # noqa: ANN401
-        """Load masks of inputs and outputs as well, which do not exist at first."""
+        """Load the state, with masks of inputs and outputs that are still missing here."""
         for target in self.targets:
             saved = state_dict.get(f"{prefix}{target}{_SUFFIX}")
             if saved is not None and self._buffers[target + _SUFFIX] is None:
@@ -320,7 +320,7 @@ class ModuleWrapper(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of torch
-        """Move to another device or dtype, where buffers are other tensors."""
+        """Move to another device or dtype; publish the moved scales on the wrapped module."""
         moved = super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
         self._publish()
         return moved
@@ -330,7 +330,7 @@ class ModuleWrapper(nn.Module):
         self.module.__dict__.update({name: scales[name] for name in self._published})
 
     def _scales(self) -> dict[str, Tensor]:
-        """Return scales and zero points by their names in NNI 2.x."""
+        """Return the quantizers' scales and zero points by their attribute names in NNI 2.x."""
         found: dict[str, Tensor] = {}
         for target, quantizer in self.quantizers.items():
             assert isinstance(quantizer, TargetQuantizer)  # no other is added
@@ -367,7 +367,7 @@ class ModuleWrapper(nn.Module):
         return first if first is not None and is_batch_norm(first) else None
 
     def _unquantized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
-        """Update the statistics of a training batch norm; return a call's masked parameters."""
+        """Return masked parameters, batch norm folded in; in training update its statistics."""
         values = self._targeted()
         batch_norm = self._batch_norm
         if batch_norm is not None and batch_norm.training:
@@ -376,7 +376,7 @@ class ModuleWrapper(nn.Module):
         return self._with_batch_norm(values)
 
     def _targeted(self) -> dict[str, Tensor]:
-        """Return the parameters that are masked or quantized, with their masks."""
+        """Return the parameters that are targets by name, masked but not quantized."""
         found = {
             target: self._parameter(target) for target in self.quantizers if is_parameter(target)
         }
@@ -396,7 +396,7 @@ class ModuleWrapper(nn.Module):
         return {**values, "weight": folded_weight, "bias": folded_bias}
 
     def _changes(self, kind: str) -> Iterator[dict[str, Change]]:
-        """Yield the masks of inputs or outputs, then their quantizers, by the name after `kind`."""
+        """Yield functions that mask, then quantize, inputs or outputs, by name without `kind`."""
         masks: dict[str, Change] = {}
         for target, settings in self.targets.items():
             mask = self._buffers[target + _SUFFIX] if target.startswith(kind) else None

@@ -19,7 +19,7 @@ _RUNTIME = "onnxruntime"
 
 
 def check_onnx_arguments(onnx_path: str | Path | None, input_shape: Sequence[int] | None) -> None:
-    """Raise unless a file in ONNX can be written, if one is wanted.
+    """Raise if a path is given, but no input shape, or if packages for ONNX are missing.
 
     Args:
         onnx_path: the file; None if none is wanted.
@@ -37,7 +37,7 @@ def check_onnx_arguments(onnx_path: str | Path | None, input_shape: Sequence[int
 
 
 def check_onnx_packages(*, with_runtime: bool = False) -> None:
-    """Raise unless the packages that the export needs are installed.
+    """Raise ImportError unless the packages that the export to ONNX needs are installed.
 
     Args:
         with_runtime: whether the file is executed as well.
@@ -76,7 +76,7 @@ def onnx_program(
     example_inputs: tuple[Any, ...],
     **options: Any,  # noqa: ANN401 - those of torch.onnx.export
 ) -> torch.onnx.ONNXProgram:
-    """Return a model in ONNX, in eval mode.
+    """Export a model in eval mode; return the ONNX program; silence warnings and messages.
 
     Args:
         model: the model; its modes are as before afterwards.

@@ -134,7 +134,7 @@ class Pruner(Compressor):
         return masks
 
     def update_masks(self, masks: Mapping[str, Mapping[str, Tensor | None]]) -> None:
-        """Replace masks in the wrappers.
+        """Replace the given masks in the wrappers; the others stay; raise for unknown modules.
 
         Args:
             masks: masks by module and target name; None and targets that are missing change
@@ -246,7 +246,7 @@ class Pruner(Compressor):
         dummy_input: object = None,
         opset_version: int | None = None,
     ) -> None:
-        """Save the state dict of the unwrapped model, with masked values zero, and the masks.
+        """Write the unwrapped model's masked state dict; masks and ONNX if paths are given.
 
         The files are written by `torch.save` and hold tensors only.
 
@@ -289,7 +289,7 @@ class Pruner(Compressor):
             model.load_state_dict(model_state)
 
     def get_pruned_weights(self, dim: int = 0) -> dict[str, tuple[int, int]]:
-        """Return how many slices of each weight stay, and log them.
+        """Return (kept, all) slices of each weight along a dimension, by module; log them.
 
         Args:
             dim: dimension of the slices; 0 for output channels.
@@ -310,7 +310,7 @@ class Pruner(Compressor):
     """The name in NNI 2.x."""
 
     def weight_blocks(self) -> Iterable[tuple[TargetKey, Tensor]]:
-        """Yield the blocks of every parameter that gets a mask of its own.
+        """Yield key and blocks of every parameter that gets a mask of its own.
 
         Yields:
             Module and target name, and `(*grid, elements)` of the parameter, detached.
@@ -398,7 +398,7 @@ class Pruner(Compressor):
         return allocate(scores)
 
     def _settings(self, settings: PruningSettings) -> PruningSettings:
-        """Return the settings that masks are allocated by, scaled by the factor."""
+        """Return settings with ratios and thresholds multiplied by `ratio_factor`."""
         if self.ratio_factor == 1:
             return settings
         scaled = {
@@ -409,7 +409,7 @@ class Pruner(Compressor):
         return replace(settings, **scaled)
 
     def _align(self, masks: Masks) -> None:
-        """Add the masks of the targets that take them over from others."""
+        """Add, in place, the masks of targets that take them over; raise if a source has none."""
         for name, wrapper in self._wrappers.items():
             for target, settings in wrapper.targets.items():
                 align = settings.align

@@ -41,7 +41,7 @@ _OBSERVED = QuantizationSettings(apply_method="bypass")
 
 
 class Quantizer(Compressor):
-    """Compressor that represents parameters, inputs and outputs of modules by integers.
+    """Compressor that simulates integers for parameters, inputs and outputs of modules.
 
     A quantizer of one's own implements `make_target_quantizer`.
     `nni.testing.quantizers.QuantizerConformance` has the tests that it must pass.
@@ -107,7 +107,7 @@ class Quantizer(Compressor):
         """
 
     def check_target(self, settings: QuantizationSettings, place: TargetPlace) -> None:
-        """Raise ConfigListError unless the algorithm can quantize a target.
+        """Raise ConfigListError unless the algorithm supports the target's kind and bits.
 
         Args:
             settings: settings of the target.
@@ -132,7 +132,7 @@ class Quantizer(Compressor):
             )
 
     def target_quantizers(self) -> Iterator[tuple[TargetPlace, TargetQuantizer]]:
-        """Yield the quantizers of all targets, those that only observe included.
+        """Yield place and quantizer of all targets, those that only observe included.
 
         Yields:
             The target and its quantizer, in the order of the model.
@@ -148,7 +148,7 @@ class Quantizer(Compressor):
             quantizer.step()
 
     def get_calibration_config(self) -> CalibrationConfig:
-        """Return how every target is quantized, and which ranges were observed.
+        """Return types, scales, zero points and observed ranges, by module and target.
 
         Returns:
             By module and target name; numbers and lists only, so that it can be written as JSON.
@@ -163,7 +163,7 @@ class Quantizer(Compressor):
     def load_calibration_config(
         self, calibration_config: Mapping[str, Mapping[str, object]]
     ) -> None:
-        """Take over scales and ranges that this or another quantizer has found.
+        """Load scales and ranges of a quantizer; log modules that only one of both has.
 
         Args:
             calibration_config: from `get_calibration_config` or `export_model`, in the form of NNI
@@ -208,7 +208,7 @@ class Quantizer(Compressor):
         input_shape: Sequence[int] | None = None,
         device: torch.device | str | None = None,
     ) -> CalibrationConfig:
-        """Unwrap the model, and save its state dict and the calibration.
+        """Unwrap the model; write its state dict and files asked for; return the calibration.
 
         The files are written by `torch.save`; they hold tensors, numbers, strings and lists only.
 
@@ -246,7 +246,7 @@ class Quantizer(Compressor):
         input_shape: Sequence[int] | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        """Save a model, a calibration and the model in ONNX, without quantization.
+        """Write a model's state dict; calibration and unquantized ONNX if paths are given.
 
         Args:
             model: an unwrapped model.
@@ -269,7 +269,7 @@ class Quantizer(Compressor):
             export_onnx(model, (example,), onnx_path)
 
     def record_shape(self, model: nn.Module, dummy_input: object) -> None:
-        """Run the model once, so that statistics by channel get their shapes.
+        """Run the model once to give new range quantizers their shapes; count no observation.
 
         No range counts as observed by it. `DataParallel` needs it for inputs and outputs with a
         scale for each channel.
@@ -384,7 +384,7 @@ def _start_quantizers(wrapper: ModuleWrapper) -> None:
 
 
 def _observed(plan: QuantizationPlan) -> QuantizationPlan:
-    """Return a plan in which the input of every module with a quantized weight is a target."""
+    """Return a plan that observes inputs, if no target, of modules with quantized weights, too."""
     return {
         name: {FIRST_INPUT: _OBSERVED, **targets}
         if "weight" in targets and not any(one.startswith("_input_") for one in targets)

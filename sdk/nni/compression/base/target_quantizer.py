@@ -18,7 +18,7 @@ Calibration = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class TargetPlace:
-    """Target of a module in a model."""
+    """Place of a target: names of module and target, types of the module and those fused."""
 
     module_name: str
     """Dotted name of the module."""
@@ -91,7 +91,7 @@ class TargetQuantizer(nn.Module, ABC):
         return IntegerType(self.settings.bits, signed=self.settings.signed)
 
     def integer_form(self) -> IntegerForm | None:
-        """Return how the target is rounded in eval mode, for an export to a runtime.
+        """Return how the target is rounded in eval mode, for exports; None if only observed.
 
         An export compares it with `forward`, and computes what does not agree in floating point.
 
@@ -128,7 +128,7 @@ class TargetQuantizer(nn.Module, ABC):
         return None
 
     def calibration(self) -> Calibration:
-        """Return settings, scale, zero point and observed range of the target as plain numbers.
+        """Return type, scale, zero point and observed range as numbers and lists, if any.
 
         Returns:
             `quant_dtype`, `quant_scheme`, `quant_bits`, `scale` and `zero_point` unless the target
@@ -158,7 +158,7 @@ class TargetQuantizer(nn.Module, ABC):
         """
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:  # noqa: ANN401
-        """Load buffers whose shape depends on data that the saved quantizer has seen."""
+        """Load buffers, resized first to their saved shapes, which depend on data."""
         for name, buffer in self._buffers.items():
             saved = state_dict.get(prefix + name)
             if buffer is not None and saved is not None and saved.shape != buffer.shape:

@@ -26,7 +26,9 @@ def is_parameter(target: str) -> bool:
 
 
 def masked(tensor: Tensor, mask: Tensor, method: ApplyMethod) -> Tensor:
-    """Return a tensor with a mask applied; no gradient passes where the mask is 0 under `mul`.
+    """Return a tensor times a mask (`mul`), less 1000 where it is 0 (`add`), or as is (`bypass`).
+
+    Under `mul` no gradient passes where the mask is 0.
 
     Args:
         tensor: any shape.
@@ -55,7 +57,7 @@ def changed_inputs(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call of a module, some of them changed.
+    """Return a call's arguments, given ones replaced by functions of them; raise if one is missing.
 
     Args:
         module: the module that is called; its `forward` names the arguments.
@@ -84,7 +86,7 @@ def changed_outputs(
     output: Any,  # noqa: ANN401 - what a module returns
     changes: Mapping[str, Change],
 ) -> Any:  # noqa: ANN401
-    """Return the output of a module, some parts of it changed.
+    """Return an output, given parts replaced by functions of them; raise if one is missing.
 
     Args:
         output: a tensor, tuple, list or dict.
@@ -112,7 +114,7 @@ def changed_outputs(
 
 
 def first_output(output: object) -> Tensor:
-    """Return the tensor that `_output_` means: the output, or its first part.
+    """Return the tensor that `_output_` means: the output, or its first part; raise if it is none.
 
     Args:
         output: what a module returned.
@@ -128,7 +130,7 @@ def first_output(output: object) -> Tensor:
 
 
 def _with_entry(output: dict[str, Any], key: str, change: Change) -> dict[str, Any]:
-    """Return an output of the same type, such as one of transformers, with one entry changed."""
+    """Return a copy of a dict output, such as one of transformers, with one entry changed."""
     name = next(iter(output), "") if key in {"", "0"} and key not in output else key
     changed = copy.copy(output)
     changed[name] = change(_tensor(output.get(name), OUTPUT + key))
@@ -151,7 +153,7 @@ def _with_part(
 def _place_of(
     module: nn.Module, key: str, positional: int, named: Mapping[str, object]
 ) -> int | str:
-    """Return position or name of an argument in a call."""
+    """Return position or name of an argument in a call; raise ValueError if the call lacks it."""
     if key in named:
         return key
     if (key or "0").isdigit():

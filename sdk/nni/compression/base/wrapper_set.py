@@ -8,7 +8,7 @@ from nni.compression.base.module_wrapper import ModuleWrapper
 
 
 class WrapperSet:
-    """Wrappers of one model.
+    """Wrappers of one model, shared by its compressors; puts them into the model and back out.
 
     Args:
         model: the model, without wrappers.
@@ -52,7 +52,7 @@ class WrapperSet:
         self.members += 1
 
     def enter(self) -> None:
-        """Put the wrappers into the model; without effect if they are."""
+        """Put the wrappers into the model, unless they are there."""
         if self.is_wrapped:
             return
         for wrapper in self._wrappers.values():
@@ -61,7 +61,7 @@ class WrapperSet:
         self.is_wrapped = True
 
     def leave(self) -> None:
-        """Put the original modules back into the model; without effect if they are there."""
+        """Put the original modules back into the model, unless they are there."""
         if not self.is_wrapped:
             return
         for wrapper in self._wrappers.values():
@@ -70,7 +70,7 @@ class WrapperSet:
         self.is_wrapped = False
 
     def _replace(self, by_id: Mapping[int, nn.Module]) -> None:
-        """Replace modules wherever the model holds them: one may have several names."""
+        """Replace modules, given by id, under every name that the model has for them."""
         for owner in list(self.model.modules()):
             if isinstance(owner, ModuleWrapper):
                 continue  # it holds the module that it wraps

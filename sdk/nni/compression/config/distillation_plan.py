@@ -30,7 +30,7 @@ def distillation_plan(
     student: Mapping[str, ModuleInfo],
     teacher: Mapping[str, ModuleInfo],
 ) -> DistillationPlan:
-    """Return the settings of every output that a configuration list selects.
+    """Return the settings of selected outputs by student module; of two entries the first wins.
 
     An output is configured by the first entry that selects it.
 

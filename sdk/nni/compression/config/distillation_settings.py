@@ -19,7 +19,7 @@ _DISTANCES: Final = ("mse", "kl")
 
 @dataclass(frozen=True, slots=True)
 class DistillationSettings:
-    """Settings of one output of the student; `lambda` in an entry is `weight` here."""
+    """Settings of one student output: weight (`lambda`), linked teacher modules, distance."""
 
     weight: float = 1.0
     """Factor of the distance in the loss, >= 0."""

@@ -61,7 +61,7 @@ def _with_total(entry: Entry) -> Entry:
 def canonical(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:
-    """Return a list of NNI 2.x in which every module is named once.
+    """Check a list of NNI 2.x; return entries that name each selected module once, the last wins.
 
     Entries with a sparsity per layer become one entry per layer; a cap becomes a dict of module
     name to cap; entries with `exclude` vanish. The given list is not changed. The canonical form
@@ -94,7 +94,7 @@ def canonical(
 def unfolded(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[tuple[Entry, list[str]]]:
-    """Return each entry of NNI 2.x with the modules that it decides about.
+    """Return entries of NNI 2.x with the modules they decide: the last wins, excluded are left out.
 
     The last entry that matches a module decides. Entries with `exclude` are left out, and so are
     those that decide about no module.
@@ -123,7 +123,7 @@ def unfolded(
 def translated(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:
-    """Return the entries of NNI 3.0 for a list of NNI 2.x.
+    """Translate a list of NNI 2.x to entries of NNI 3.0, one per module; totals become groups.
 
     Args:
         config_list: entries of NNI 2.x.

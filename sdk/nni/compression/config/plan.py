@@ -31,7 +31,7 @@ def pruning_plan(
     *,
     per_entry: bool = False,
 ) -> Plan:
-    """Return the settings of every target that a configuration list selects.
+    """Return settings of the selected targets by module; for a target the first entry wins.
 
     A target is configured by the first entry that selects it. Lists of NNI 2.x are translated.
 
@@ -84,7 +84,7 @@ def _entries(
 def _targets(
     entry: Entry, name: str, module: ModuleInfo, where: str
 ) -> Iterator[tuple[str, PruningSettings]]:
-    """Yield name and settings of each target of one module."""
+    """Yield name and settings, defaults included, of each existing target of one module."""
     defaults = PruningSetting.of(module.type_name)
     per_target = cast("Mapping[str, Entry]", entry.get("target_settings") or {})
     chosen = cast("Sequence[str]", entry.get("target_names") or (*defaults, *per_target))
@@ -108,14 +108,14 @@ def _targets(
 
 
 def _overridden(shortcuts: Entry, own: Entry) -> Entry:
-    """Return the shortcuts without the ratio or threshold that a target replaces by the other."""
+    """Return the shortcuts, without ratio and threshold if a target has one of them itself."""
     pair = {"sparse_ratio", "sparse_threshold"}
     replaced = pair if any(own.get(key) is not None for key in pair) else set()
     return {key: value for key, value in shortcuts.items() if key not in replaced}
 
 
 def _has_own_mask(values: Entry, own: Entry, chosen: Sequence[str]) -> bool:
-    """Return whether a target that is aligned by default has a metric of its own instead."""
+    """Return whether a target is not aligned: by setting, without a source, or by an own ratio."""
     align = cast("Mapping[str, object] | None", values.get("align"))
     if align is None:
         return True
@@ -124,7 +124,7 @@ def _has_own_mask(values: Entry, own: Entry, chosen: Sequence[str]) -> bool:
 
 
 def _exists(target: str, name: str, module: ModuleInfo, where: str) -> bool:
-    """Return whether a module has a target; raise if it must."""
+    """Return whether a module has a target; raise if it lacks a parameter other than the bias."""
     if target.startswith(("_input_", "_output_")):
         return True
     if target in module.parameters:

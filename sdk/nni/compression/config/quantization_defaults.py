@@ -29,7 +29,7 @@ SIGNS: Final = ("int", "uint")
 
 @dataclass(frozen=True, slots=True)
 class SchemeAndSign:
-    """Scheme, granularity and signedness of integers of one kind of tensor."""
+    """Quantization scheme, granularity and signedness of the integers of one kind of tensor."""
 
     scheme: QuantScheme
     """How the range of values becomes a scale and a zero point."""
@@ -72,7 +72,7 @@ def chosen_default(kind: TensorKind) -> SchemeAndSign | None:
 
 
 def set_quant_scheme_dtype(type: TensorKind, scheme: str, dtype: str) -> None:  # noqa: A002 - documented name
-    """Change the defaults of all quantizers that are made from now on in this process.
+    """Change one tensor kind's defaults for quantizers made from now on in this process.
 
     Args:
         type: `weight`, `input` or `output`.
@@ -100,7 +100,7 @@ def set_quant_scheme_dtype(type: TensorKind, scheme: str, dtype: str) -> None:  
 
 @contextmanager
 def quant_scheme_dtype(type: TensorKind, scheme: str, dtype: str) -> Iterator[None]:  # noqa: A002 - as above
-    """Change the defaults of the quantizers that are made inside a `with` block.
+    """Change one tensor kind's defaults for quantizers that are made inside a `with` block.
 
     Args:
         type: `weight`, `input` or `output`.

@@ -47,7 +47,7 @@ def is_legacy_quantization(config_list: Sequence[Entry]) -> bool:
 def translated_quantization(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:
-    """Return the entries of NNI 3.0 for a list of NNI 2.x.
+    """Check a list of NNI 2.x; return entries of NNI 3.0 in which each module is named once.
 
     The last entry that matches a module decides about it. Types without `quant_dtype` and
     `quant_scheme` are `uint` and `per_tensor_affine`, unless `set_quant_scheme_dtype` has chosen
@@ -142,7 +142,7 @@ def _checked_kinds(kinds: object, where: str) -> Sequence[str]:
 
 
 def _check_values(value: object, where: str, check: Callable[[object, str], None]) -> None:
-    """Check one value for all kinds of tensors, or a dict with one for each."""
+    """Apply a check to one value for all kinds of tensors, or to each value of a dict by kind."""
     if not isinstance(value, Mapping):
         if value is not None:
             check(value, where)

@@ -38,7 +38,7 @@ def quantization_plan(
     modules: Mapping[str, ModuleInfo],
     kinds: Collection[TensorKind] = TENSOR_KINDS,
 ) -> QuantizationPlan:
-    """Return the settings of every target that a configuration list selects.
+    """Return settings of the selected targets by module; for a target the first entry wins.
 
     A target is configured by the first entry that selects it. Lists of NNI 2.x are translated.
 
@@ -77,7 +77,7 @@ def quantization_plan(
 def fused_names(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo], plan: QuantizationPlan
 ) -> dict[str, tuple[str, ...]]:
-    """Return the modules that each layer computes as well, from `fuse_names`.
+    """Return by layer the modules that it computes as well, from `fuse_names`; raise if unfit.
 
     Args:
         config_list: entries that `quantization_plan` accepts.
@@ -143,7 +143,7 @@ def _is_group(value: object) -> bool:
 def _targets(
     entry: Entry, name: str, module: ModuleInfo, where: str, kinds: Collection[TensorKind]
 ) -> Iterator[tuple[str, QuantizationSettings]]:
-    """Yield name and settings of each target of one module."""
+    """Yield name and settings, defaults included, of each existing target of one module."""
     defaults = QuantizationSetting.of(module.type_name, module.parameters)
     given = cast("Mapping[str, Entry]", entry.get("target_settings") or {})
     per_target = {canonical_target(target): values for target, values in given.items()}
@@ -164,7 +164,7 @@ def _targets(
 
 
 def _chosen_settings(target: str) -> dict[str, object]:
-    """Return the defaults that `set_quant_scheme_dtype` has set."""
+    """Return what `set_quant_scheme_dtype` has set for a target's kind; empty for a bias."""
     chosen = chosen_default(kind_of(target)) if target != "bias" else None
     if chosen is None:
         return {}
@@ -176,14 +176,14 @@ def _chosen_settings(target: str) -> dict[str, object]:
 
 
 def kind_of(target: str) -> TensorKind:
-    """Return what a target is: a weight, which any parameter counts as, an input or an output."""
+    """Return a target's kind by its prefix: input or output, otherwise weight (any parameter)."""
     if target.startswith("_input_"):
         return "input"
     return "output" if target.startswith("_output_") else "weight"
 
 
 def _exists(target: str, name: str, module: ModuleInfo, where: str) -> bool:
-    """Return whether a module has a target; raise if it must."""
+    """Return whether a module has a target; raise if it lacks a parameter other than the bias."""
     if target.startswith(("_input_", "_output_")) or target in module.parameters:
         return True
     if target == "bias":

@@ -33,7 +33,7 @@ _MOST_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class QuantizationSettings:
-    """Settings of one quantized target."""
+    """Settings of a quantized target: integer type, scheme, granularity, method, first step."""
 
     quant_dtype: str = "int8"
     """Integer type: `int` or `uint` and the number of bits, from 1 to 32."""
@@ -69,7 +69,7 @@ QUANTIZATION_KEYS: Final = tuple(field.name for field in fields(QuantizationSett
 
 
 class QuantizationSetting:
-    """Registry of the targets that a module type has, with the defaults of their settings.
+    """Registry of a module type's default targets, with the defaults of their settings.
 
     Examples:
         >>> QuantizationSetting.register("RMSNorm", {"_output_0": {"quant_scheme": "affine"}})
@@ -81,7 +81,7 @@ class QuantizationSetting:
 
     @classmethod
     def register(cls, name: str, setting: Mapping[str, Mapping[str, object]]) -> None:
-        """Register the targets of a module type; replaces earlier ones.
+        """Check and register the default targets of a module type; replace earlier ones.
 
         Args:
             name: class name of the module type.
@@ -100,7 +100,7 @@ class QuantizationSetting:
 
     @classmethod
     def of(cls, name: str, parameters: Collection[str]) -> Mapping[str, Mapping[str, object]]:
-        """Return a module type's registered targets, else its input, weight and output.
+        """Return registered targets of a type; else its output, and with a weight this and input.
 
         Args:
             name: class name of the module type.
@@ -136,7 +136,7 @@ def canonical_target(target: str) -> str:
 
 
 def quantization_from(values: Mapping[str, object]) -> QuantizationSettings:
-    """Convert checked settings to a `QuantizationSettings`, with defaults.
+    """Convert checked settings to `QuantizationSettings`; None and missing get defaults.
 
     Args:
         values: settings by key, which `check_quantization` accepts.

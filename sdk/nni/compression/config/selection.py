@@ -47,7 +47,7 @@ class ModuleInfo:
 
 
 def check_selection(entry: Mapping[str, object], where: str) -> None:
-    """Raise ConfigListError unless the selection keys of an entry are lists of strings.
+    """Raise ConfigListError unless selection keys hold lists of str, and one selects modules.
 
     Args:
         entry: entry of a configuration list.
@@ -76,7 +76,7 @@ def check_selection(entry: Mapping[str, object], where: str) -> None:
 def select(
     entry: Mapping[str, object], modules: Mapping[str, ModuleInfo], where: str = "the entry"
 ) -> list[str]:
-    """Return the names of the modules that an entry selects, in the order of the model.
+    """Return names of modules that fit an entry's names, types and exclusions, in model order.
 
     The selection is (`op_names` and the matches of `op_names_re`, of the types `op_types`) without
     the excluded ones. Without names, all modules of the types are selected. Names and types that

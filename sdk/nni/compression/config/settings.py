@@ -20,7 +20,7 @@ _APPLY_METHODS: Final = ("bypass", "mul", "add")
 
 
 class ConfigListError(ValueError):
-    """A `config_list` breaks a rule.
+    """Error that a `config_list` breaks a rule; `where` names the place.
 
     Args:
         where: place of the value, such as `config_list[1].sparse_ratio`.
@@ -43,7 +43,7 @@ class ConfigListError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """Mask that a target takes over from another target."""
+    """Reference to the target whose mask another one takes over, along some dimensions."""
 
     target_name: str
     """Target whose mask is taken over."""
@@ -55,7 +55,7 @@ class Align:
 
 @dataclass(frozen=True, slots=True)
 class PruningSettings:
-    """Settings of one pruned target."""
+    """Settings of a pruned target: ratio or threshold, bounds, groups, granularity, method."""
 
     sparse_ratio: float | None = None
     """Fraction to mask, in [0, 1]; None if a threshold or an alignment decides."""
@@ -84,7 +84,7 @@ SETTING_KEYS: Final = tuple(field.name for field in fields(PruningSettings))
 
 
 class PruningSetting:
-    """Registry of the targets that a module type has, with the defaults of their settings.
+    """Registry of a module type's default targets, with the defaults of their settings.
 
     Examples:
         >>> PruningSetting.register("RMSNorm", {"weight": {"apply_method": "mul"}})
@@ -96,7 +96,7 @@ class PruningSetting:
 
     @classmethod
     def register(cls, name: str, setting: Mapping[str, Mapping[str, object]]) -> None:
-        """Register the targets of a module type; replaces earlier ones.
+        """Check and register the default targets of a module type; replace earlier ones.
 
         Args:
             name: class name of the module type.
@@ -114,7 +114,7 @@ class PruningSetting:
 
     @classmethod
     def of(cls, name: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the registered targets of a module type; weight and bias if there are none.
+        """Return registered targets of a module type; else weight, and mostly bias aligned to it.
 
         Args:
             name: class name of the module type.
@@ -135,7 +135,7 @@ class PruningSetting:
 
 
 def settings_from(values: Mapping[str, object]) -> PruningSettings:
-    """Convert checked settings to a `PruningSettings`, with defaults.
+    """Convert checked settings to `PruningSettings`; None and missing get defaults.
 
     Args:
         values: settings by key, which `check_settings` accepts.

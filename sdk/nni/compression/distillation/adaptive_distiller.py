@@ -14,7 +14,7 @@ from nni.compression.evaluators.evaluator import Evaluator
 
 
 class Adaptive1dLayerwiseDistiller(Distiller):
-    """Distiller with a trained linear map where the last dimensions of two outputs differ.
+    """Distiller with trained linear maps between outputs whose last dimensions differ.
 
     Call `track_forward` once before `compress`, which finds the sizes. The maps are trained by the
     optimizer of the student, with its default hyperparameters.
@@ -105,7 +105,7 @@ class Adaptive1dLayerwiseDistiller(Distiller):
             self._teacher.clear()
 
     def trained_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of the maps.
+        """Return the parameters of the maps; raise RuntimeError before `track_forward`.
 
         Returns:
             Weight and bias of each map.

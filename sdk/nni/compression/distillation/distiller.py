@@ -117,7 +117,7 @@ class Distiller(TrainingMember):
         *args: Any,  # noqa: ANN401 - those of the constructor
         **kwargs: Any,  # noqa: ANN401
     ) -> Self:
-        """Return a distiller whose student is the model of another compressor, fused with it.
+        """Make a distiller whose student is another compressor's model, trained with it.
 
         `compress` trains once, with all compressors: masks are made and held, targets are
         quantized, and the distances are part of the loss.
@@ -237,7 +237,7 @@ class Distiller(TrainingMember):
         return self.bound_model
 
     def unwrap_model(self) -> nn.Module:
-        """Remove the wrappers of fused compressors; a distiller has none, and leaves no hooks.
+        """Remove the wrappers of fused compressors, if any; return the student.
 
         Returns:
             The student.
@@ -247,7 +247,7 @@ class Distiller(TrainingMember):
         return self.bound_model
 
     def wrap_model(self) -> nn.Module:
-        """Put the wrappers of fused compressors into the student.
+        """Put the wrappers of fused compressors, if any, into the student; return it.
 
         Returns:
             The student.
@@ -274,7 +274,7 @@ class Distiller(TrainingMember):
         return DistillingEvaluator(self.evaluator, self.patch)
 
     def patch(self, evaluator: Evaluator) -> None:
-        """Add the distances to the loss of a bound evaluator, until it is unbound.
+        """Add the weighted distances to a bound evaluator's loss, until it is unbound.
 
         Args:
             evaluator: has the student.
@@ -311,7 +311,7 @@ class Distiller(TrainingMember):
         return total
 
     def run_teacher(self, predict: Callable[[], object], device: torch.device) -> None:
-        """Run the teacher without gradients, in eval mode and on a device.
+        """Move the teacher to a device; call a function without gradients, teacher in eval mode.
 
         Args:
             predict: calls the teacher.
@@ -352,7 +352,7 @@ class Distiller(TrainingMember):
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into eval mode; each module is as before afterwards."""
+    """Put a model into eval mode for a `with` block; each module gets its mode back."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

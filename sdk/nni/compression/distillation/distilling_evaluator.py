@@ -25,7 +25,7 @@ class DistillingEvaluator(Evaluator):
         return self._inner.can_evaluate
 
     def prepare(self, model: nn.Module) -> None:
-        """Bind the other evaluator and patch its loss.
+        """Bind the other evaluator to a model; patch its loss and optimizer step.
 
         Args:
             model: the student.

@@ -12,7 +12,7 @@ _LAYER_TEMPERATURE: Final = 2.0
 
 
 def kd_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 4.0) -> Tensor:
-    """Return the divergence of softened class probabilities, times the squared temperature.
+    """Return the KL divergence of softened class probabilities times temperature squared.
 
     The factor keeps the size of gradients independent of the temperature.
 
@@ -84,7 +84,7 @@ class DistillKL(nn.Module):
 
 
 def distance(name: DistanceName, student: Tensor, teacher: Tensor) -> Tensor:
-    """Return the squared difference, or the softened divergence, of two models' outputs.
+    """Return the mean squared error (`mse`) or `kd_loss` (`kl`) of student and detached teacher.
 
     Args:
         name: `mse`: mean squared difference; `kl`: divergence of the softmax over the last

@@ -12,7 +12,7 @@ from nni.compression.base.target_space import OUTPUT
 
 
 def plain_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules of a model by the names that they have without wrappers.
+    """Return the modules below a model once each, by the names they have without wrappers.
 
     Args:
         model: a model, some of whose modules may be wrapped.
@@ -44,7 +44,7 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 
 class OutputRecord:
-    """Outputs of some modules, in the order of the calls.
+    """Recorder of modules' outputs by forward hooks, in the order of the calls.
 
     Args:
         with_gradients_only: ignore calls without gradients, such as those of an evaluation between

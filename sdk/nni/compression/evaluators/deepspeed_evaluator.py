@@ -100,7 +100,7 @@ class DeepspeedTorchEvaluator(Evaluator):
         self._engine = None
 
     def patch_optim_param_group(self, group: Mapping[str, object]) -> None:
-        """Add parameters of an algorithm to the optimizer, before the first training.
+        """Add parameters to a given optimizer before a binding's first training; else raise.
 
         Args:
             group: `params` and hyperparameters.
@@ -133,7 +133,7 @@ class DeepspeedTorchEvaluator(Evaluator):
         return self._evaluating_func is not None
 
     def run_evaluation(self) -> object:
-        """Call `evaluating_func`.
+        """Return the result of `evaluating_func`; raise RuntimeError if there is none.
 
         Returns:
             What it returns.

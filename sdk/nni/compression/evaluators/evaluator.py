@@ -111,7 +111,7 @@ class Evaluator(ABC):
 
     @property
     def bound_model(self) -> nn.Module:
-        """The bound model.
+        """The bound model; raises RuntimeError if there is none.
 
         Raises:
             RuntimeError: no model is bound.
@@ -232,7 +232,7 @@ class Evaluator(ABC):
         self.train()
 
     def evaluate(self) -> float:
-        """Return the metric of the bound model; larger is better.
+        """Return the bound model's metric, `default` of a dict, as float; larger is better.
 
         Returns:
             What the code of the user returns, or its `default`.
@@ -261,7 +261,7 @@ class Evaluator(ABC):
         return self._dummy_input
 
     def attach(self, optimizer: Optimizer, lr_schedulers: Sequence[LRScheduler] = ()) -> None:
-        """Run tasks around the steps of an optimizer and add the groups of the algorithm to it.
+        """Run tasks around an optimizer's steps, add the algorithm's groups; detach any other.
 
         For implementations, once for each new optimizer; without effect if it is attached.
 
@@ -281,7 +281,7 @@ class Evaluator(ABC):
         ]
 
     def patched_result(self, result: Any, batch: object) -> Any:  # noqa: ANN401 - of the user
-        """Return the result of a training step with its loss patched.
+        """Return a training step's result: the loss, or the loss within, passed through patches.
 
         For implementations.
 

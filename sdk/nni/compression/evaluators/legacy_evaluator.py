@@ -13,7 +13,7 @@ from nni.compression.evaluators.optimizer_recipe import OptimizerRecipe
 
 
 class LegacyEvaluator(Evaluator):
-    """Training by the callbacks of NNI 2.x.
+    """Evaluator by callbacks of NNI 2.x: trainer of an epoch, optimizer, criterion, evaluator.
 
     The trainer trains one epoch. A limit of steps ends it in the middle: the optimizer step that
     reaches the limit leaves the trainer by an exception that `except Exception` does not catch. A
@@ -81,7 +81,7 @@ class LegacyEvaluator(Evaluator):
         self._inputs: object = None
 
     def prepare(self, model: nn.Module) -> None:
-        """Build the optimizer for a model.
+        """Build a new optimizer for a model; attach it, and count its steps.
 
         Args:
             model: the model of the given optimizer at first; later one with the same names.
@@ -102,7 +102,7 @@ class LegacyEvaluator(Evaluator):
             del self._built
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call the trainer once per epoch until the limit of epochs or of optimizer steps.
+        """Call the trainer once per epoch until the limit of epochs or steps; once without one.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -134,7 +134,7 @@ class LegacyEvaluator(Evaluator):
         return self._evaluating_func is not None
 
     def run_evaluation(self) -> object:
-        """Call the evaluating function.
+        """Return the result of the evaluating function; raise RuntimeError if there is none.
 
         Returns:
             What it returns.

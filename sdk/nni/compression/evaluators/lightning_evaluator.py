@@ -69,7 +69,7 @@ class LightningEvaluator(Evaluator):
         self._callback_states = [dict(one.state_dict()) for one in self._callbacks]
 
     def prepare(self, model: nn.Module) -> None:
-        """Check that the model is a LightningModule.
+        """Raise TypeError unless a model has `configure_optimizers`, as a LightningModule.
 
         Args:
             model: the LightningModule.
@@ -84,7 +84,7 @@ class LightningEvaluator(Evaluator):
             )
 
     def patch_loss(self, patch: LossPatch) -> None:
-        """Pass every loss that `training_step` returns through a function.
+        """Pass losses of `training_step` through a function; raise if optimization is manual.
 
         Args:
             patch: takes the loss and the batch, and returns the loss to minimise.
@@ -100,7 +100,7 @@ class LightningEvaluator(Evaluator):
         super().patch_loss(patch)
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call `fit` of a new Trainer.
+        """Call `fit` of a new Trainer with the limits, patched loss and tasks; restore the module.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -119,7 +119,7 @@ class LightningEvaluator(Evaluator):
             module.trainer = None
 
     def run_evaluation(self) -> object:
-        """Call `validate` of a new Trainer.
+        """Call `validate` of a new Trainer; return its metrics as a dict.
 
         Returns:
             The metrics that `validation_step` logs.

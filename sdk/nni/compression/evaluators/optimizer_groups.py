@@ -19,7 +19,7 @@ _SETTINGS: Final = (
 def add_group(
     optimizer: Optimizer, schedulers: Sequence[LRScheduler], group: Mapping[str, object]
 ) -> None:
-    """Add parameters to an optimizer; its schedulers treat them like the last group before.
+    """Add a group to an optimizer and its schedulers; missing values are the last group's.
 
     `Optimizer.add_param_group` alone leaves the schedulers with a group too few, and their next
     step fails.

@@ -14,7 +14,7 @@ from nni.common.serializer import is_traceable
 
 @dataclass(frozen=True, slots=True)
 class OptimizerRecipe:
-    """Class, hyperparameters and parameter names of an optimizer."""
+    """Recipe to rebuild an optimizer: class, arguments, groups of parameter names and values."""
 
     make: type[torch.optim.Optimizer]
     """Class of the optimizer."""
@@ -27,7 +27,7 @@ class OptimizerRecipe:
     def of(
         cls, optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]
     ) -> "OptimizerRecipe":
-        """Return the recipe of an optimizer.
+        """Return an optimizer's recipe, with first learning rates; raise for unknown parameters.
 
         Args:
             optimizer: traced or not.
@@ -55,7 +55,7 @@ class OptimizerRecipe:
         return cls(make, tuple(groups), {k: v for k, v in arguments.items() if k != "params"})
 
     def build(self, parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
-        """Return a new optimizer, without state, of the parameters with the same names.
+        """Return a new optimizer, without state, of parameters by name; missing are left out.
 
         Args:
             parameters: parameters by name; names that are gone are left out.
@@ -70,7 +70,7 @@ class OptimizerRecipe:
 
 
 def rebuilt_scheduler(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> LRScheduler:
-    """Return a new scheduler of another optimizer.
+    """Return a scheduler for another optimizer: traced one made anew, else a shallow copy.
 
     Args:
         scheduler: a traced one is built from its arguments; another one is copied with its state.

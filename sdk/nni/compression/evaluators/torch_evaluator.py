@@ -86,7 +86,7 @@ class TorchEvaluator(Evaluator):
         return self._evaluating_func is not None
 
     def prepare(self, model: nn.Module) -> None:
-        """Build optimizers and schedulers for a model.
+        """Build new optimizers and schedulers for a model; attach the first optimizer.
 
         Args:
             model: the model of the given optimizers at first; later one with the same names.
@@ -111,7 +111,7 @@ class TorchEvaluator(Evaluator):
         self._schedulers = []
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call `training_func`.
+        """Call `training_func` with model, optimizers, patched step, schedulers and limits.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -124,7 +124,7 @@ class TorchEvaluator(Evaluator):
         )
 
     def run_evaluation(self) -> object:
-        """Call `evaluating_func`.
+        """Return the result of `evaluating_func`; raise RuntimeError if there is none.
 
         Returns:
             What it returns.
@@ -142,7 +142,7 @@ class TorchEvaluator(Evaluator):
 
 
 def _listed(given: Any, kind: type, name: str) -> list[Any]:  # noqa: ANN401 - checked here
-    """Return one or several objects as a list; raise TypeError for any other."""
+    """Return one or several objects as a list; raise TypeError for none or another type."""
     found = [given] if isinstance(given, kind) else given
     if not isinstance(found, list | tuple) or not found:
         raise TypeError(f"{name} must be a {kind.__name__} or a list of them, got {given!r}")

@@ -106,7 +106,7 @@ class TransformersEvaluator(Evaluator):
         self._trainer = None
 
     def run_training(self, max_steps: int | None, max_epochs: int | None) -> None:
-        """Call `train` of the Trainer.
+        """Call `train` of the Trainer; given limits replace those of its arguments.
 
         Args:
             max_steps: number of optimizer steps; None for no limit.
@@ -121,7 +121,7 @@ class TransformersEvaluator(Evaluator):
         trainer.train()
 
     def run_evaluation(self) -> object:
-        """Call `evaluate` of the Trainer; return the metrics, one of them as `default`.
+        """Return the Trainer's metrics; that for the best model, larger better, as `default`.
 
         Returns:
             The metrics without their prefix, and one of them as `default`.
@@ -169,7 +169,7 @@ class TransformersEvaluator(Evaluator):
 
 
 class _EpochLimit(TrainerCallback):
-    """Ends a training after some epochs, also where a number of steps is given."""
+    """Callback that ends a training after some epochs, also where steps are given."""
 
     limit: int | None = None
 

@@ -76,7 +76,7 @@ class AutoCompressionExperiment(Experiment):
 
 
 def trial_command(module: type[AbstractAutoCompressionModule], code_directory: Path) -> str:
-    """Return the command of a trial that compresses.
+    """Return a trial's shell command for a class and its file, which must be in the folder.
 
     Args:
         module: code of the user.

@@ -61,7 +61,7 @@ _QUANTIZERS: Final[Mapping[str, Callable[..., Quantizer]]] = {
 
 
 def compress_and_measure(module: Module, parameters: Mapping[str, Any]) -> float | dict[str, float]:
-    """Compress a model as parameters say, fine-tune and evaluate it.
+    """Compress a new model by parameters, fine-tune it; return its metric, or several by name.
 
     Masks hold while the model is fine-tuned and quantized. What is measured is the model without
     its masked channels. A quantizer simulates integers: the latency of its model is that of floats.
@@ -109,7 +109,7 @@ def compress_and_measure(module: Module, parameters: Mapping[str, Any]) -> float
 
 
 def _chosen(parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the options of the algorithms to apply in turn."""
+    """Return the options of one or two algorithms to apply in turn; raise ValueError if none."""
     first = parameters.get(ALGORITHM)
     if not isinstance(first, Mapping) or "_name" not in first:
         raise ValueError(
@@ -196,7 +196,7 @@ def _training(module: Module, model: nn.Module, name: str) -> LegacyEvaluator:
 def _fine_tune(
     module: Module, model: nn.Module, masks: Masks, name: str, optimizer: Optimizer | None
 ) -> None:
-    """Train a compressed model with its masks, by a new optimizer unless one is given."""
+    """Train a compressed model, masked values kept zero; do nothing if it has no trainer."""
     epochs = module.post_compress_finetuning_epochs(name)
     trainer = module.post_compress_finetuning_trainer(name)
     if trainer is None or epochs == 0:

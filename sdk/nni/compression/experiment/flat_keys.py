@@ -66,7 +66,7 @@ def argument_name(name: str) -> str:
 def parsed(
     algorithm: str, values: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the `config_list` and the arguments that hyperparameters stand for.
+    """Return `config_list` and arguments from flat hyperparameters; raise for other names.
 
     Args:
         algorithm: name of a pruner or quantizer.
@@ -105,7 +105,7 @@ def _selected(keys: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value without the names of branches, which stand for dicts."""
+    """Return a value without the `_name` entries of nested branches."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items() if key != "_name"}
     return value

@@ -15,7 +15,7 @@ Trainer = Callable[..., object]
 
 
 class AbstractAutoCompressionModule(ABC):
-    """What an auto-compression experiment needs of a model: a class with class methods only.
+    """Base of user classes that give a trial its model, training and evaluation; all class methods.
 
     `model` and `evaluator` are needed. Pruners that train (slim, taylorfo, apoz, mean_activation,
     admm) need `optimizer_factory`, `criterion` and `sparsifying_trainer` too; fine-tuning needs

@@ -17,7 +17,7 @@ def measurements(
     example_inputs: Any,  # noqa: ANN401 - inputs of any form
     bits: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """Return latency, operations, number of parameters and size of a model.
+    """Return a model's latency (ms), FLOPs, number of parameters and size (bytes) by name.
 
     Args:
         model: the model, without wrappers.
@@ -51,7 +51,7 @@ def measurements(
 
 
 def quantized_bits(quantizer: Quantizer) -> dict[str, int]:
-    """Return the bits of each quantized parameter.
+    """Return the bits of each parameter by full name, without those that are only observed.
 
     Args:
         quantizer: a quantizer that is in its model.

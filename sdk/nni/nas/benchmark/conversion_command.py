@@ -21,7 +21,7 @@ def run_conversion(
     source: str,
     arguments: Sequence[str] | None = None,
 ) -> int:
-    """Parse a command line, and convert a benchmark's original files to its database.
+    """Convert the files that a command line names to a database; return the exit status.
 
     Args:
         convert: converter of the benchmark.

@@ -43,7 +43,7 @@ def check_reduction(reduction: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkDatabase:
-    """Queries of the SQLite file of one benchmark.
+    """Read-only queries of the trials in one benchmark's SQLite file.
 
     Args:
         path: SQLite file.
@@ -114,7 +114,7 @@ class BenchmarkDatabase:
     def _intermediates(
         self, connection: sqlite3.Connection, trial_id: int | None, config_id: int
     ) -> list[Row]:
-        """Return the intermediate results of a trial, or without one the means of a config."""
+        """Return a trial's rows in order of epochs; without a trial, a config's means per epoch."""
         schema, mean = self.schema, trial_id is None
         columns = schema.columns(schema.intermediate)
         table = schema.table(schema.intermediate)
@@ -138,7 +138,7 @@ class BenchmarkDatabase:
 
 
 def _selected(table: str, columns: Sequence[Column], *, mean: bool = False, key: str = "") -> str:
-    """Return the SQL expressions that select a table's columns, or their means over a group.
+    """Return SQL expressions of a table's columns, or of means over a group; NULL if it has none.
 
     Args:
         table: alias of the table.
@@ -162,7 +162,7 @@ def _row(columns: Sequence[Column], cells: Sequence[object]) -> Row:
 
 
 def _where(conditions: Mapping[str, object]) -> tuple[str, list[object]]:
-    """Return the WHERE clause of the conditions that are no wildcards, and its values."""
+    """Return the WHERE clause of conditions, without those that are None, and its values."""
     terms: list[str] = []
     values: list[object] = []
     for name, value in conditions.items():

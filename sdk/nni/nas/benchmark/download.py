@@ -10,7 +10,7 @@ from nni.nas.benchmark.files import PUBLISHED_FILES, BenchmarkFileMissingError, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the path of a benchmark's file, or an error if it is missing; download nothing.
+    """Print the path of a benchmark's file; return 0, or 1 if it is missing; download nothing.
 
     Args:
         arguments: words after the program's name; None for those of this process.

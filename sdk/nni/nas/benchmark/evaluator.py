@@ -27,7 +27,7 @@ _PERCENT: Final = 0.01
 
 
 class BenchmarkEvaluator(Evaluator):
-    """Base of evaluators that report recorded results of an architecture.
+    """Base of evaluators that report recorded results of an architecture, without training.
 
     A model is a sample, as `BenchmarkModelSpace` and `SlimBenchmarkSpace` have it, or an executable
     model with a `sample`. Of several recorded trainings one is drawn at random.
@@ -107,7 +107,7 @@ class BenchmarkEvaluator(Evaluator):
             )
 
     def evaluate(self, model: Any) -> float:  # noqa: ANN401 - a sample, or a model that has one
-        """Report a randomly drawn training of an architecture; return its final metric.
+        """Report a random recorded training of a model; raise if none; return the final metric.
 
         Args:
             model: sample, or executable model with a sample.
@@ -143,7 +143,7 @@ class BenchmarkEvaluator(Evaluator):
 
 @nni.trace
 class NasBench101Benchmark(BenchmarkEvaluator):
-    """Evaluator that looks cells up in NAS-Bench-101.
+    """Evaluator that reports a NAS-Bench-101 training of the model's cell.
 
     Args:
         num_epochs: schedule of the trainings: 4, 12, 36 or 108.
@@ -167,7 +167,7 @@ class NasBench101Benchmark(BenchmarkEvaluator):
         self.num_epochs = num_epochs
 
     def default_space(self) -> SlimBenchmarkSpace:
-        """Return cells of up to 7 vertices and 9 edges, as `nni.nas.hub` has them."""
+        """Return the space of cells of up to 7 vertices and 9 edges, as `nni.nas.hub` has them."""
         vertices = Categorical(list(range(2, MAX_VERTICES + 1)), label="num_nodes")
         operations = [
             Categorical([CONV3X3_BN_RELU, CONV1X1_BN_RELU, MAXPOOL3X3], label=f"op{at}")
@@ -182,7 +182,7 @@ class NasBench101Benchmark(BenchmarkEvaluator):
         return SlimBenchmarkSpace({str(one.label): one for one in members})
 
     def names(self) -> Sequence[str]:
-        """Return the names of the number of vertices, the operations and the inputs."""
+        """Return the names `num_nodes`, `op1` to `op5` and `input1` to `input6`."""
         return (
             "num_nodes",
             *(f"op{at}" for at in range(1, MAX_VERTICES - 1)),
@@ -190,7 +190,7 @@ class NasBench101Benchmark(BenchmarkEvaluator):
         )
 
     def trials(self, sample: Sample) -> list[Row]:
-        """Return the trainings of all cells with the graph of a sample."""
+        """Return the recorded trainings of all cells that are isomorphic to a sample's."""
         return list(
             query_nb101_trial_stats(
                 pruned(sample),
@@ -202,7 +202,7 @@ class NasBench101Benchmark(BenchmarkEvaluator):
 
 @nni.trace
 class NasBench201Benchmark(BenchmarkEvaluator):
-    """Evaluator that looks cells up in NAS-Bench-201.
+    """Evaluator that reports a NAS-Bench-201 training of the model's cell.
 
     Args:
         num_epochs: schedule of the trainings: 12 or 200.
@@ -229,7 +229,7 @@ class NasBench201Benchmark(BenchmarkEvaluator):
         self.dataset = dataset
 
     def default_space(self) -> SlimBenchmarkSpace:
-        """Return the 15,625 cells of the benchmark."""
+        """Return the space of all 15,625 cells: one of 5 operations for each edge."""
         return SlimBenchmarkSpace(
             {edge: Categorical(list(PRIMITIVES), label=edge) for edge in EDGES}
         )
@@ -239,7 +239,7 @@ class NasBench201Benchmark(BenchmarkEvaluator):
         return EDGES
 
     def trials(self, sample: Sample) -> list[Row]:
-        """Return the trainings of the cell of a sample."""
+        """Return the recorded trainings of a sample's cell on the evaluator's data set."""
         return list(
             query_nb201_trial_stats(
                 sample,

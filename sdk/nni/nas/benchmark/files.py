@@ -23,7 +23,7 @@ PUBLISHED_FILES: Final = {
 
 
 class BenchmarkFileMissingError(FileNotFoundError):
-    """No file of a benchmark lies in the folders where it is looked for.
+    """Error that a benchmark's file is in none of the folders; says how to place one there.
 
     Args:
         benchmark: name of the benchmark.
@@ -54,7 +54,7 @@ class BenchmarkFileMissingError(FileNotFoundError):
 
 
 def benchmark_folder() -> Path:
-    """Return the folder that benchmark files belong in; it need not exist.
+    """Return the folder for benchmark files, by environment or default; it need not exist.
 
     It is the first of: the environment variable `NASBENCHMARK_DIR`; `nasbenchmark` in `NNI_HOME`;
     `nni/nasbenchmark` in `XDG_CACHE_HOME`, which is `~/.cache` by default.
@@ -74,14 +74,14 @@ def benchmark_folder() -> Path:
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the folders to look in: the one files belong in, and an older place without a name."""
+    """Yield the folders to look in: `benchmark_folder()`; an old one unless it is configured."""
     yield benchmark_folder()
     if not os.environ.get("NASBENCHMARK_DIR"):
         yield Path("~/.nni/nasbenchmark").expanduser()
 
 
 def download_benchmark(benchmark: str, progress: bool = True) -> Path:  # noqa: ARG001, FBT001, FBT002, RUF100 - NNI's signature
-    """Return the path of a benchmark's file; raise if it is missing; download nothing.
+    """Return the path of a benchmark's local file; raise if it is missing; download nothing.
 
     Args:
         benchmark: `"nasbench101"`, `"nasbench201"`, `"nds"` or `"nlp"`.

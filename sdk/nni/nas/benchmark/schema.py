@@ -25,7 +25,7 @@ _REFERENCES: Final = {"config": "config_id", "trial": "trial_id"}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table.
+    """Column of a table: name, Python type, and whether it may be NULL.
 
     Args:
         name: name of the field, and of the column.
@@ -56,7 +56,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSchema:
-    """Three tables of one benchmark.
+    """Tables of one benchmark, given as dataclasses: configs, results, results per epoch.
 
     Args:
         name: name of the benchmark, as `load_benchmark` takes it.
@@ -94,7 +94,7 @@ class BenchmarkSchema:
         return tuple(_columns(row_type))
 
     def statements(self) -> tuple[str, ...]:
-        """Return the SQL that makes the tables and the indexes of an empty database."""
+        """Return the SQL statements that create the tables and the indexes of an empty database."""
         config, stats, intermediate = map(self.table, (self.config, self.stats, self.intermediate))
         return (
             self._create(self.config, ""),

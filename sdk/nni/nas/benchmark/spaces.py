@@ -21,7 +21,7 @@ class BenchmarkSample(dict[str, Any]):
 
 
 class SlimBenchmarkSpace(BaseModelSpace):
-    """Model space without a network: mutables by label.
+    """Model space without a network: mutables by label; its models are samples.
 
     Args:
         mutables: mutables of the space; the keys are for the caller, the labels count.
@@ -63,7 +63,7 @@ class SlimBenchmarkSpace(BaseModelSpace):
 
 
 class BenchmarkModelSpace(RawFormatModelSpace):
-    """Executable space for a benchmark: of any model space, whose networks are never built.
+    """Executable space of any model space; its models are samples, no network is built.
 
     Args:
         model_space: the space, which may have networks; None for that of the evaluator.
@@ -102,7 +102,7 @@ class BenchmarkModelSpace(RawFormatModelSpace):
         evaluator: ModelEvaluator | None = None,
         **options: Any,  # noqa: ANN401 - this format has none
     ) -> Self:
-        """Return a space for a benchmark.
+        """Return an executable space of a model space; raise TypeError for options.
 
         Raises:
             TypeError: an option is given, which this format does not have.
@@ -112,7 +112,7 @@ class BenchmarkModelSpace(RawFormatModelSpace):
         return cls(model_space, evaluator)
 
     def freeze(self, sample: Sample) -> Self:
-        """Return the model of a sample."""
+        """Return a frozen copy of the executable space for a sample, which it checks."""
         frozen = RawFormatModelSpace.freeze(self, sample)
         assert isinstance(frozen, type(self))
         return frozen
@@ -123,7 +123,7 @@ class BenchmarkModelSpace(RawFormatModelSpace):
 
 
 def labels_by_name(labels: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Return the label of each name: equal to it, or ending in it after a separator.
+    """Return labels by the names that they equal, or end in after `/`; raise if two share one.
 
     Args:
         labels: labels of a space or of a sample.

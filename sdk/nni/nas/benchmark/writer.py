@@ -14,7 +14,7 @@ from nni.nas.benchmark.schema import BenchmarkSchema, Column, canonical_json
 
 
 class BenchmarkWriter:
-    """Open database that trials are added to.
+    """Writer of trials to an empty database, whose tables it creates.
 
     `create_database` makes it; it is no longer usable when that context ends.
 
@@ -47,7 +47,7 @@ class BenchmarkWriter:
         trial_id: int | None = None,
         config_id: int | None = None,
     ) -> None:
-        """Add one trial; its config is added with it unless an equal one is there.
+        """Insert a trial, its intermediate results, and its config unless it is there.
 
         Args:
             stats: instance of the schema's `stats`.
@@ -84,7 +84,7 @@ class BenchmarkWriter:
 
 @contextmanager
 def create_database(path: str | Path, schema: BenchmarkSchema) -> Iterator[BenchmarkWriter]:
-    """Yield the writer of a new file, which appears under its name at the end without an error.
+    """Yield the writer of a new file, which replaces `path` at the end, if no error occurs.
 
     The file appears under its name when the context ends without an error; until then it lies
     beside it, so an interrupted conversion leaves no half database. A file that is there is

@@ -44,7 +44,7 @@ class Evaluator(ABC):
     @staticmethod
     @contextmanager
     def mock_runtime(model: Any) -> Iterator[None]:  # noqa: ANN401 - an executable model
-        """Let the trial API return a model, to try an evaluator without a search.
+        """Let the trial API return a model and print reports within a block, to try an evaluator.
 
         Metrics are printed, as outside an experiment.
 
@@ -98,7 +98,7 @@ class MutableEvaluator(Evaluator, Mutable):
             yield from mutable.leaf_mutables(is_leaf)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return why a sample does not fit the arguments, None if it does."""
+        """Return the error of a sample that does not fit the mutable arguments, None if it does."""
         for path, mutable in self._mutables():
             error = mutable.check_contains(sample)
             if error is not None:
@@ -137,7 +137,7 @@ class MutableEvaluator(Evaluator, Mutable):
 
 
 class FrozenEvaluator(Evaluator):
-    """Evaluator with the arguments of a sample, built when it is first used.
+    """Evaluator with the arguments of a sample, built when first used.
 
     `nni.dump` writes the call, so that `nni.load` returns the evaluator itself.
 
@@ -194,7 +194,7 @@ class FrozenEvaluator(Evaluator):
 
 
 def check_can_evaluate(evaluator: object) -> None:
-    """Raise TypeError unless an object evaluates models.
+    """Raise TypeError unless an object is an instance with a method `evaluate`.
 
     Args:
         evaluator: an `Evaluator`, or another object with its method.

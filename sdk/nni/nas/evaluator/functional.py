@@ -9,7 +9,7 @@ from nni.nas.evaluator.base import MutableEvaluator
 
 @nni.trace
 class FunctionalEvaluator(MutableEvaluator):
-    """Evaluator that calls a function with the model, which reports the metrics.
+    """Evaluator that calls a function with the model; the function reports the metrics.
 
     The function should be importable by other processes; one of the main script is written by
     value. The class is traced already.

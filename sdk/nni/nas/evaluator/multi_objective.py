@@ -53,7 +53,7 @@ class MultiObjectiveEvaluator(MutableEvaluator):
         self.objectives = dict(objectives)
 
     def evaluate(self, model: Any) -> Any:  # noqa: ANN401 - a network of any framework
-        """Measure the model, then evaluate it, with the measures added to the final result."""
+        """Measure the model, then evaluate it, with the measures added to its final report."""
         measured = {name: float(measure(model)) for name, measure in self.objectives.items()}
 
         def change(metric: object) -> object:

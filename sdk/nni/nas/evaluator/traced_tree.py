@@ -13,7 +13,7 @@ _ROOT = ""
 
 
 def mutables_in(call: Any, path: str = _ROOT) -> Iterator[tuple[str, Mutable]]:  # noqa: ANN401 - a traced object
-    """Yield the mutables among the arguments of a call, and of calls among its arguments.
+    """Yield path and object of each mutable in a call's arguments, nested ones included.
 
     Args:
         call: traced object, or call that has not been made.
@@ -42,7 +42,7 @@ def _mutables_of(value: Any, path: str) -> Iterator[tuple[str, Mutable]]:  # noq
 
 
 def frozen_call(call: Any, sample: Sample) -> SerializableObject:  # noqa: ANN401 - a traced object
-    """Return a call whose mutables are replaced by their values.
+    """Return a new traced call with the sample's values in place of mutables, nested ones too.
 
     Args:
         call: traced object, or call that has not been made.

@@ -16,7 +16,7 @@ Report = Callable[[object], object]
 
 
 class CallbackTrialChannel:
-    """Trial channel that passes metrics to functions, in the form that JSON gives them.
+    """Trial channel of fixed parameters that passes metrics, as parsed JSON, to two functions.
 
     Args:
         parameters: what the trial gets.
@@ -65,7 +65,7 @@ class CallbackTrialChannel:
 def reports_to(
     parameters: object, on_intermediate: Report, on_final: Report
 ) -> Iterator[CallbackTrialChannel]:
-    """Redirect the trial API of this process; at the end it is as before.
+    """Within a block, give the trial API of this process these parameters and report functions.
 
     Within the block `nni.get_next_parameter` and `nni.get_current_parameter` return the
     parameters, and metrics go to the functions, in the thread that reports. What the functions
@@ -121,7 +121,7 @@ def present_reporter() -> Callable[[MetricType, object], None]:
 
 
 class _ChangedFinals:
-    """Trial channel that changes results on their way to another channel."""
+    """Trial channel that wraps another one and replaces final results by a function's."""
 
     def __init__(self, channel: TrialChannel, change: Callable[[object], object]) -> None:
         self._channel = channel
@@ -138,7 +138,7 @@ class _ChangedFinals:
 
 @contextmanager
 def changed_finals(change: Callable[[object], object]) -> Iterator[None]:
-    """Change the results that are reported in a block on their way to the search.
+    """Within a block, replace reported final results by what a function returns for them.
 
     Args:
         change: gets a result, returns what is reported in its place.

@@ -29,7 +29,7 @@ from nni.nas.space.status import ModelStatus
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Place where a model is evaluated.
+    """Host name and GPU index of the place where a model is evaluated.
 
     Examples:
         >>> from nni.nas.execution import WorkerInfo
@@ -190,7 +190,7 @@ class ExecutionEngine(ABC):
     def unregister_model_event_callback(
         self, event_type: ModelEventType | str, callback: EventCallback
     ) -> None:
-        """Stop calling a function at events of a kind.
+        """Stop calling a function at events of a type; raise ValueError if it was not registered.
 
         Args:
             event_type: kind of event.
@@ -221,7 +221,7 @@ class ExecutionEngine(ABC):
         self.notify_change()
 
     def call_callbacks(self, event: ModelEvent) -> None:
-        """Call the callbacks of an event in the order of their registration.
+        """Call an event's callbacks in the order of registration, until one stops the event.
 
         Args:
             event: the event; after `stop_propagation` no further callback is called.
@@ -286,7 +286,7 @@ class Middleware(Reconstructible, ExecutionEngine):
 
     @property
     def engine(self) -> ExecutionEngine:
-        """The engine below.
+        """The engine below; raises RuntimeError if none is set.
 
         Raises:
             RuntimeError: none was set.
@@ -296,7 +296,7 @@ class Middleware(Reconstructible, ExecutionEngine):
         return self._engine
 
     def set_engine(self, engine: ExecutionEngine) -> None:
-        """Set the engine below and receive its events.
+        """Set the engine below, once, and receive its events.
 
         Args:
             engine: the engine.

@@ -24,7 +24,7 @@ _NO_LIMIT: Final = 0
 def parameters_of(
     model: ExecutableModelSpace, payloads: PayloadFiles | None = None
 ) -> dict[str, Any]:
-    """Return the parameters of the trial that evaluates a frozen model.
+    """Return a frozen model's trial parameters: sample, version, model; may write payload files.
 
     Args:
         model: frozen model.
@@ -46,7 +46,7 @@ def parameters_of(
 
 
 def model_from(parameters: Mapping[str, Any]) -> ExecutableModelSpace:
-    """Return the model of a trial's parameters; raise ValueError for another version of nni.
+    """Load the model of a trial's parameters; raise ValueError if made by another version of nni.
 
     Raises:
         ValueError: the parameters are not those of a model, or of another version of nni; or a

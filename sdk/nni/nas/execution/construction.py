@@ -50,7 +50,7 @@ def _recording(constructor: Callable[..., None]) -> Callable[..., None]:
 
 
 def construction_of(value: Any) -> Any:  # noqa: ANN401 - any object
-    """Return the call that constructs an object again; any other object unchanged.
+    """Return a traced call that constructs an object again, also in lists; others unchanged.
 
     Arguments that are such objects become calls, too. A `seed` that was not given is drawn here, so
     that each construction makes the same choices.
@@ -84,7 +84,7 @@ def _by_name(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments, those that have names by name, and the seed drawn if there is none."""
+    """Return arguments, by name where they have one; a missing `seed` argument is drawn."""
     parameters = inspect.signature(symbol).parameters
     names = [
         name

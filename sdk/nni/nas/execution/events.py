@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ModelEventType(StrEnum):
-    """Kind of a model event.
+    """Type of a model event: intermediate metric, final metric, end of the training.
 
     Examples:
         >>> from nni.nas.execution import ModelEventType
@@ -40,7 +40,9 @@ class ModelEventType(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class ModelEvent:
-    """Base of model events; callbacks compare models by identity.
+    """Base of events of one model, whose callbacks may stop propagation or the default action.
+
+    Callbacks compare models by identity.
 
     Examples:
         >>> from nni.mutable import Categorical
@@ -140,7 +142,7 @@ _CLASSES: Final[dict[ModelEventType, type[ModelEvent]]] = {
 
 
 def event_type_of(event: ModelEvent) -> ModelEventType:
-    """Return the kind of an event.
+    """Return the type of an event by its class; raise TypeError for an unknown class.
 
     Raises:
         TypeError: the event belongs to none of the three kinds.
@@ -159,7 +161,7 @@ def event_type_of(event: ModelEvent) -> ModelEventType:
 
 
 def checked_event_type(event_type: ModelEventType | str) -> ModelEventType:
-    """Return the kind of events of this name.
+    """Convert a name to a type of events; raise ValueError if it is unknown.
 
     Raises:
         ValueError: there is none; the text lists those that exist.

@@ -23,7 +23,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class PayloadFiles:
-    """Store of payloads in a folder, one file for equal payloads.
+    """Store of large payloads in a folder, in files named by their SHA-256.
 
     Args:
         folder: made at the first write; the trials must reach it under the same path.
@@ -108,7 +108,7 @@ class PayloadFiles:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a document with its pickles changed: values of `__nni_obj__`, and `bytes:` texts."""
+    """Return a document with a function applied to pickles: `__nni_obj__` and `bytes:` texts."""
     if isinstance(value, dict):
         return {
             key: change(item)

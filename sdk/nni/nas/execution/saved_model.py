@@ -18,7 +18,7 @@ WEIGHTS: Final = "weights.safetensors"
 
 
 def save_model(model: Any, network: Any, trial_folder: Path) -> list[Path]:  # noqa: ANN401 - of any format
-    """Write a model's sample, and its code and weights if it has them; return the paths.
+    """Write sample, code and weights, if there are any, below a trial's folder; return paths.
 
     Args:
         model: `ExecutableModelSpace` of a sample.

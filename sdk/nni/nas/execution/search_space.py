@@ -31,7 +31,7 @@ _TEXT_LIMIT: Final = 80
 def search_space_of(
     model_space: object, leaves: Mapping[str, LabeledMutable] | None = None
 ) -> dict[str, Any]:
-    """Return the dimensions of a model space as an experiment and its page show them.
+    """Return a model space's dimensions by label, for display, at most 2,000 with short texts.
 
     Each label has an entry with `_type` and `_value`, as in the spaces of hyperparameter tuning.
     `kind` tells what is chosen: `layer`, `inputs`, `depth`, `value`, `number` or `other`. A layer
@@ -73,7 +73,7 @@ def search_space_of(
 
 
 def readable(value: object) -> object:
-    """Return a choice as the page shows it: plain values and lists of them, otherwise its text.
+    """Return a choice for the page: plain values, lists of them, else its text; long ones are cut.
 
     Args:
         value: of a sample.
@@ -145,7 +145,7 @@ class _Layers:
         return found
 
     def visit(self, module: Any, place: _Place | None) -> None:  # noqa: ANN401 - a module of torch
-        """Add the choices of a module, and of the modules inside."""
+        """Record the choices of a module and of those inside, with the candidate they are in."""
         from nni.nas.nn.pytorch import LayerChoice, Repeat  # here: this module has no need of torch
 
         if isinstance(module, LayerChoice):
@@ -173,14 +173,14 @@ def _layer(choice: Any) -> dict[str, Any]:  # noqa: ANN401 - a LayerChoice
 
 
 def _children(module: Any) -> Iterator[Any]:  # noqa: ANN401 - anything
-    """Yield the modules of a module, none of what is no module of torch."""
+    """Yield the child modules of a torch module; nothing for any other object."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(module, torch.nn.Module):
         yield from module.children()
 
 
 def _text(value: object) -> str:
-    """Return the text of an object on one line; its class, with those inside, if that is long."""
+    """Return an object's one-line repr; if that is long its class, with its children's if short."""
     text = repr(value)
     if "\n" not in text and len(text) <= _TEXT_LIMIT:
         return text

@@ -14,7 +14,7 @@ _DEFAULT: Final = "default"
 
 
 def architecture_result(metric: object, sample: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the result of a trial that has found an architecture.
+    """Return a trial's result: its metrics, `default` 0 if missing, and the shown sample.
 
     Args:
         metric: number, or a dict with `default`; None: 0 stands for it, since a trial with one
@@ -33,7 +33,7 @@ def architecture_result(metric: object, sample: Mapping[Any, Any]) -> dict[str, 
 
 
 def architecture_of(result: object, leaves: Mapping[str, LabeledMutable]) -> Sample | None:
-    """Return the architecture of a result as a sample of its space; None: it has none.
+    """Convert a result's architecture to a sample of a space; None without one; raise if unfit.
 
     Args:
         result: what `architecture_result` returned, after a way through JSON.

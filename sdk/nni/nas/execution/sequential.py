@@ -76,7 +76,7 @@ class SequentialExecutionEngine(ExecutionEngine):
         self._is_shut_down = False
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Evaluate models until all have ended; only queue them during another evaluation.
+        """Evaluate models one by one until all ended; during another evaluation only queue.
 
         Called from a callback or from another thread during an evaluation, it returns at once, and
         the models are evaluated after those that wait already.
@@ -162,7 +162,7 @@ class SequentialExecutionEngine(ExecutionEngine):
             raise failure
 
     def _is_handled(self, model: ExecutableModelSpace, status: ModelStatus) -> bool:
-        """Return whether the exception of an evaluation ends with the model.
+        """Return whether an exception is not to be raised: a failure, allowed or retried.
 
         A callback that evaluates the model again has stopped the event, so that the status differs.
         """
@@ -195,7 +195,7 @@ class SequentialExecutionEngine(ExecutionEngine):
             self._stopping.update(id(m) for m in models if m.status is ModelStatus.Training)
 
     def list_models(self, status: ModelStatus | None = None) -> list[ExecutableModelSpace]:
-        """Return the models that were submitted, in the order of their submission.
+        """Return the submitted models, of one status if given, in order of submission.
 
         Args:
             status: only those of this status; None for all.
@@ -217,7 +217,7 @@ class SequentialExecutionEngine(ExecutionEngine):
             return not self._busy
 
     def budget_available(self) -> bool:
-        """Return whether the limits on models and time are not reached.
+        """Return whether the engine is not shut down, and model and time limits not reached.
 
         Returns:
             True if one more model fits.

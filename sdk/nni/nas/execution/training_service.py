@@ -159,7 +159,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             raise
 
     def _adopt(self, model: ExecutableModelSpace) -> bool:
-        """Bind a model to a trial of an earlier process with the same sample; return if any."""
+        """Bind a model to a trial held from an earlier process, by sample; return whether any."""
         with self._lock:
             keys = self._held_keys.get(_sample_text(model))
             if not keys:
@@ -177,7 +177,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             return bool(self._held) and limit is not None and len(self._keys) >= limit
 
     def _release_held(self) -> None:
-        """Report the trials of an earlier process for which no model was submitted."""
+        """Handle the events held for earlier trials, although no model was submitted."""
         with self._lock:
             for events in self._held.values():
                 self._queue.extend(events)
@@ -192,7 +192,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             raise RuntimeError(f"the experiment takes no more models: {self._closed_reason}")
 
     def list_models(self, status: ModelStatus | None = None) -> Iterable[ExecutableModelSpace]:
-        """Return the models of this process, and those that an earlier one has not counted.
+        """Return models of this process and uncounted earlier ones, of one status if given.
 
         Args:
             status: only those of this status; None for all.
@@ -206,7 +206,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         return [one for one in models if status is None or one.status == status]
 
     def wait_models(self, *models: ExecutableModelSpace) -> None:
-        """Wait until models are completed.
+        """Wait until models, or all, are completed; raise RuntimeError if the search failed.
 
         Args:
             *models: the models; none for all that were submitted.
@@ -231,7 +231,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         return True
 
     def stop_models(self, *models: ExecutableModelSpace) -> None:
-        """Stop the trials of running models; each ends as interrupted.
+        """Kill the trials of running models without waiting; each ends as interrupted.
 
         Args:
             *models: running models; others are ignored.
@@ -261,7 +261,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             return len(self._keys) - len(self._ended) - len(self._held)
 
     def budget_available(self) -> bool:
-        """Return whether more models may be submitted.
+        """Open the experiment if needed; return whether more models may be submitted.
 
         Returns:
             False once the limit is reached, the experiment has ended, or the search has failed.
@@ -364,7 +364,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._handle_queue()
 
     def _handle_queue(self) -> None:
-        """Handle queued events in order; one thread does it at a time, without a lock."""
+        """Handle queued events in order, without a lock; return if another call does it."""
         while True:
             with self._lock:
                 if self._handling or not self._queue:
@@ -454,7 +454,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
     # End and state
 
     def shutdown(self) -> None:
-        """Stop the experiment of the platform, and the models that run; may be called twice."""
+        """Stop the experiment; wait for its events at most 10 s; may be called twice."""
         with self._opening:
             self._is_shut_down = True
             self._closed_reason = self._closed_reason or "the engine was shut down"

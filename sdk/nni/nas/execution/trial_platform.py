@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class CandidateAdded:
-    """The platform has stored a model that was added."""
+    """Event: the platform has stored a model that was added, with its trial parameters."""
 
     key: str
     """Key under which the engine added it."""
@@ -19,7 +19,7 @@ class CandidateAdded:
 
 @dataclass(frozen=True, slots=True)
 class CandidateScheduled:
-    """A trial was created for a model."""
+    """Event: a trial, named by its id, was created for a model."""
 
     key: str
     """Key under which the engine added it."""
@@ -29,7 +29,7 @@ class CandidateScheduled:
 
 @dataclass(frozen=True, slots=True)
 class CandidateLost:
-    """An attempt of a trial was lost, and the trial may be tried again."""
+    """Event: an attempt of a trial was lost, and the trial may be tried again."""
 
     key: str
     """Key under which the engine added it."""
@@ -37,7 +37,7 @@ class CandidateLost:
 
 @dataclass(frozen=True, slots=True)
 class CandidateMetric:
-    """The trial of a model reported a metric."""
+    """Event: the trial of a model reported an intermediate or the final metric."""
 
     key: str
     """Key under which the engine added it."""
@@ -49,7 +49,7 @@ class CandidateMetric:
 
 @dataclass(frozen=True, slots=True)
 class CandidateEnded:
-    """The trial of a model has ended, and is not tried again."""
+    """Event: the trial of a model has succeeded or failed, and is not tried again."""
 
     key: str
     """Key under which the engine added it."""
@@ -59,7 +59,7 @@ class CandidateEnded:
 
 @dataclass(frozen=True, slots=True)
 class PlatformClosed:
-    """The platform takes no more trials, because of a limit, an error or a user."""
+    """Event: the platform takes no more trials, for a reason; finally, or until it opens again."""
 
     reason: str
     """State of the experiment."""
@@ -69,12 +69,12 @@ class PlatformClosed:
 
 @dataclass(frozen=True, slots=True)
 class PlatformOpened:
-    """The platform takes trials again, because a limit was raised or a user resumed it."""
+    """Event: the platform takes trials again, as a limit was raised or a user resumed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformLimits:
-    """Limits of the platform were changed, by the search or by a user of its page."""
+    """Event: limits on trials or concurrency were changed; None where unchanged."""
 
     max_trial_number: int | None
     """Number of trials; None: as before."""
@@ -95,7 +95,7 @@ PlatformEvent: TypeAlias = (
 
 
 class TrialPlatform(Protocol):
-    """Experiment of a platform to which an engine adds trials.
+    """Interface of a platform's experiment: open, add and kill trials, follow events, close.
 
     Methods may be called from any thread; `events` by one only.
     """

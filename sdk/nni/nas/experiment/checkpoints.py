@@ -25,7 +25,7 @@ _STATE: Final = "state.ckpt.torch"
 
 
 class CheckpointFiles:
-    """Checkpoint of an experiment in a directory.
+    """Files of an experiment's checkpoint in a directory: configuration and state.
 
     Args:
         directory: made at the first write.
@@ -60,7 +60,7 @@ class CheckpointFiles:
         return config
 
     def log_changes(self, config: Mapping[str, Any]) -> None:
-        """Log how a configuration differs from the one that was written, if it does."""
+        """Log, as an error, how a configuration differs from the written one, if it does."""
         saved, current = _text(self.read_config()), _text(config)
         if saved != current:
             lines = difflib.unified_diff(
@@ -93,7 +93,7 @@ class CheckpointFiles:
         replace_durably(draft, self.directory / _STATE)
 
     def read_state(self) -> dict[str, Any] | None:
-        """Return the state; None if none was written."""
+        """Return the state; log and return None if none was written."""
         path = self.directory / _STATE
         if not path.is_file():
             _logger.warning("the checkpoint in %s has no state", self.directory)
@@ -105,7 +105,7 @@ class CheckpointFiles:
 
 
 def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yield the parts of a state that are no containers, with their paths."""
+    """Yield path and value of all parts of a state that are no dict, list or tuple."""
     if type(value) in {dict, OrderedDict} and isinstance(value, dict):
         for key, item in value.items():
             if type(key) not in _PLAIN:

@@ -28,7 +28,7 @@ from nni.nas.strategy.base import Strategy
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """What is searched, for an engine whose models are trials of an experiment."""
+    """Model space, executable space, strategy and port from which an engine is made."""
 
     model_space: object
     """Network with its choices."""
@@ -132,7 +132,7 @@ def create_engine(config: NasExperimentConfig, search: SearchTarget) -> Executio
 
 
 def client_strategy(config: NasExperimentConfig, strategy: Strategy) -> Strategy:
-    """Return the strategy that runs in this process: the given one, or one that follows it.
+    """Return the strategy for this process: the given one, or one that follows it in the service.
 
     Args:
         config: in its canonical form.
@@ -150,7 +150,7 @@ def create_space(
     model_space: Any,  # noqa: ANN401 - a mutable of the user
     evaluator: Any,  # noqa: ANN401 - anything with `evaluate`
 ) -> ExecutableModelSpace:
-    """Return the executable space in the format of a canonical configuration.
+    """Return a new executable space in the configured format; raise TypeError if it does not fit.
 
     Args:
         config: in its canonical form.

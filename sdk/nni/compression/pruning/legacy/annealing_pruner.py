@@ -133,7 +133,7 @@ class AnnealingPruner(SearchPruner):
         self._write(self._factor * best)
 
     def _evaluated(self, start: State, sparsities: Mapping[str, float], total: float) -> float:
-        """Return the score of the original model with other sparsities; larger is better."""
+        """Mask the original model in place by sparsities; record and return its score."""
         self._set(start, sparsities)
         performance = float(self._score(self.bound_model))
         if math.isnan(performance):

@@ -46,7 +46,7 @@ class _Evaluation:
 
 
 def convert_nasbench101(source: Path, writer: BenchmarkWriter) -> None:
-    """Add the trials of an original file to a database.
+    """Read a TFRecord file of NAS-Bench-101; add its trainings, with all epochs, to a database.
 
     Args:
         source: TFRecord file, such as `nasbench_full.tfrecord`.
@@ -83,7 +83,7 @@ def _intermediate(stats: Nb101TrialStats, one: _Evaluation) -> Nb101Intermediate
 
 
 def _records(source: Path) -> Iterator[bytes]:
-    """Yield the contents of a TFRecord file."""
+    """Yield the bytes of each record of a TFRecord file, unchecked; raise if it is cut off."""
     with source.open("rb") as file:
         while header := file.read(_HEADER.size):
             length = _HEADER.unpack(header)[0] if len(header) == _HEADER.size else 0
@@ -94,7 +94,7 @@ def _records(source: Path) -> Iterator[bytes]:
 
 
 def _metrics(message: bytes) -> tuple[list[_Evaluation], int]:
-    """Return evaluations in order, and the number of parameters, of a `ModelMetrics` message."""
+    """Return the evaluations in order, and the number of parameters, of one `ModelMetrics`."""
     evaluations, parameters = [], 0
     for number, value in _fields(message):
         if number == _EVALUATION_DATA and isinstance(value, bytes):
@@ -107,7 +107,7 @@ def _metrics(message: bytes) -> tuple[list[_Evaluation], int]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
-    """Yield number and value of each field of a protobuf message; floats are of 4 or 8 bytes."""
+    """Yield number and value of each field of a protobuf message; texts and messages as bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -131,7 +131,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a position, and the position behind it."""
+    """Return the protobuf varint at a position of a message, and the position behind it."""
     value = shift = 0
     while True:
         byte = message[at]

@@ -22,7 +22,7 @@ Architecture = Mapping[str, Any]
 def nasbench_format_to_architecture_repr(
     adjacency_matrix: Sequence[Sequence[int]] | np.ndarray[Any, Any], labeling: Sequence[str]
 ) -> tuple[int, dict[str, Any]]:
-    """Convert the format of the published data to an architecture.
+    """Convert a matrix and names of operations to number of vertices and architecture.
 
     Args:
         adjacency_matrix: square, upper triangular; entry `[u][v]` is true if an edge leads from
@@ -58,7 +58,7 @@ def nasbench_format_to_architecture_repr(
 
 
 def infer_num_vertices(architecture: Architecture) -> int:
-    """Return the number of vertices of an architecture, input and output included.
+    """Return the number of an architecture's vertices, with input and output, from its keys.
 
     Args:
         architecture: architecture in NNI's format.
@@ -77,7 +77,7 @@ def infer_num_vertices(architecture: Architecture) -> int:
 
 
 def hash_module(architecture: Architecture, vertices: int) -> str:
-    """Return a hash that isomorphic architectures share.
+    """Return the MD5 hash of a cell's graph, the same for isomorphic ones; raise if invalid.
 
     Args:
         architecture: architecture in NNI's format.

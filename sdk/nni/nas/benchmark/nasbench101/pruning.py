@@ -11,7 +11,7 @@ MAX_EDGES: Final = 9
 
 
 def pruned(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the architecture of a sample without vertices that contribute nothing.
+    """Return a sample's cell, renumbered, without vertices off all paths; raise if there is none.
 
     Args:
         sample: `num_nodes`, and `op…` and `input…` of at least so many vertices.
@@ -57,7 +57,7 @@ def is_valid(vertices: int, *inputs: Sequence[int]) -> bool:
 
 
 def _used(sources: Sequence[Sequence[int]]) -> list[int]:
-    """Return the vertices on ways from the first to the last one, in order; none without a way."""
+    """Return the vertices on paths from the first to the last one, in order; empty without any."""
     last = len(sources) - 1
     reached = {0}
     for vertex in range(1, last + 1):

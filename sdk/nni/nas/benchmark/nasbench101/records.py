@@ -14,7 +14,7 @@ from nni.nas.benchmark.schema import BenchmarkSchema
 
 @dataclass(frozen=True, slots=True)
 class Nb101TrialConfig:
-    """Cell and schedule of a trial.
+    """Configuration of a trial: cell, its number of vertices and hash, number of epochs.
 
     Examples:
         >>> Nb101TrialConfig({"input1": [0]}, 2, "043721b9c7fe8c5fad811d47d83132ec", 108).num_epochs
@@ -34,7 +34,9 @@ class Nb101TrialConfig:
 
 @dataclass(frozen=True, slots=True)
 class Nb101TrialStats:
-    """Results of one training; the seeds of the trainings were not published.
+    """Results of one training: accuracies (percent), parameters (millions), time (seconds).
+
+    The seeds of the trainings were not published.
 
     Examples:
         >>> config = Nb101TrialConfig({"input1": [0]}, 2, "", 108)
@@ -58,7 +60,7 @@ class Nb101TrialStats:
 
 @dataclass(frozen=True, slots=True)
 class Nb101IntermediateStats:
-    """Results in the course of a training.
+    """Accuracies (percent) and time (seconds) at one epoch of a training.
 
     Examples:
         >>> trial = Nb101TrialStats(Nb101TrialConfig({}, 2, "", 108), 100.0, 90.0, 89.0, 0.2, 900.0)

@@ -32,7 +32,7 @@ _ORIGINAL_TEST: Final = ("ori-test",)
 
 
 def architecture_of(text: str) -> dict[str, str]:
-    """Return the cell of the original notation.
+    """Return the operation of each edge, such as `0_1`, from a cell in the original notation.
 
     Args:
         text: nodes separated by `+`, each a list of `|operation~source|`.
@@ -49,7 +49,7 @@ def architecture_of(text: str) -> dict[str, str]:
 
 
 def convert_nasbench201(source: Path, writer: BenchmarkWriter) -> None:
-    """Add the trials of an original file to a database.
+    """Load an original file by torch; add its trainings, with all epochs, to a database.
 
     Args:
         source: file of version 1.1 of the benchmark.
@@ -106,7 +106,7 @@ def _add(
 
 
 def _measured(trial: Mapping[str, Any], epoch: int) -> dict[str, Any]:
-    """Return accuracies and losses after an epoch, by the names of the fields."""
+    """Return accuracies and losses after an epoch, by field; None for what was not measured."""
     found = {}
     for kind, ending in (("acc1es", "acc"), ("losses", "loss")):
         trained = trial[f"train_{kind}"].get(epoch)

@@ -17,7 +17,7 @@ def query_nb201_trial_stats(
     reduction: str | None = None,
     include_intermediates: bool = False,  # noqa: FBT001, FBT002 - NNI's signature
 ) -> Generator[Row, None, None]:
-    """Return the trials of NAS-Bench-201 that fulfil all conditions.
+    """Yield the trials of NAS-Bench-201 that fulfil all conditions; None matches every value.
 
     Args:
         arch: cell, as the field `arch` of `Nb201TrialConfig`; None matches every cell.

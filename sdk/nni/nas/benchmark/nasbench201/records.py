@@ -10,7 +10,7 @@ from nni.nas.benchmark.schema import BenchmarkSchema
 
 @dataclass(frozen=True, slots=True)
 class Nb201TrialConfig:
-    """Cell, schedule and data set of a trial.
+    """Configuration of a trial: cell, epochs, channels, number of cells, data set.
 
     Examples:
         >>> Nb201TrialConfig({"0_1": "none"}, 200, 16, 5, "cifar100").num_channels
@@ -33,7 +33,7 @@ class Nb201TrialConfig:
 
 @dataclass(frozen=True, slots=True)
 class Nb201TrialStats:
-    """Results of one training.
+    """Results of one training: seed, accuracies, losses, parameters, latency, FLOPs, times.
 
     Losses that were NaN are None.
 
@@ -81,7 +81,7 @@ class Nb201TrialStats:
 
 @dataclass(frozen=True, slots=True)
 class Nb201IntermediateStats:
-    """Results after an epoch of a training; what was not evaluated then is None.
+    """Accuracies and losses after an epoch of a training; None if not evaluated then.
 
     Examples:
         >>> import dataclasses

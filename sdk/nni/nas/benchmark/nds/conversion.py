@@ -36,7 +36,7 @@ _FAMILIES: Final = {
 
 
 def convert_nds(source: Path, writer: BenchmarkWriter) -> None:
-    """Add the trials of all sweeps in a folder to a database.
+    """Add the trials of all sweeps (JSON files) in a folder to a database; raise if it has none.
 
     Args:
         source: folder of `.json` files.
@@ -98,7 +98,7 @@ def _add(
 
 
 def _network(net: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return family, specification of the network, and of its cells."""
+    """Return family, specification of the network, and of its cells (empty for other families)."""
     if "genotype" in net:
         genotype = net["genotype"]
         model_spec = {

@@ -21,7 +21,7 @@ def query_nds_trial_stats(  # noqa: PLR0913 - NNI's signature
     reduction: str | None = None,
     include_intermediates: bool = False,  # noqa: FBT001, FBT002 - NNI's signature
 ) -> Generator[Row, None, None]:
-    """Return the trials of NDS that fulfil all conditions; None matches every value.
+    """Yield the trials of NDS that fulfil all conditions; None matches every value.
 
     Args:
         model_family: family of the network.

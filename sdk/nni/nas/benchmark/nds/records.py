@@ -13,7 +13,7 @@ from nni.nas.benchmark.schema import BenchmarkSchema
 
 @dataclass(frozen=True, slots=True)
 class NdsTrialConfig:
-    """Network and hyperparameters of a trial.
+    """Configuration of a trial: network, cells, proposer, optimization, epochs, data set.
 
     Examples:
         >>> import dataclasses
@@ -48,7 +48,7 @@ class NdsTrialConfig:
 
 @dataclass(frozen=True, slots=True)
 class NdsTrialStats:
-    """Results of one training.
+    """Results of one training: seed, final and best accuracies and losses, size, FLOPs, time.
 
     Losses that were NaN are None.
 
@@ -84,7 +84,7 @@ class NdsTrialStats:
 
 @dataclass(frozen=True, slots=True)
 class NdsIntermediateStats:
-    """Results after an epoch of a training.
+    """Loss and accuracies after an epoch of a training.
 
     Examples:
         >>> import dataclasses

@@ -22,7 +22,7 @@ from nni.nas.benchmark.writer import BenchmarkWriter
 
 
 def flat_recipe(recipe: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a recipe without nesting, as the benchmark's `arch` has it.
+    """Return a recurrent cell's recipe with flat keys: `<node>_op` and `<node>_input_<index>`.
 
     Args:
         recipe: node to its `op` and its list `input`.
@@ -40,7 +40,7 @@ def flat_recipe(recipe: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def convert_nlp(source: Path, writer: BenchmarkWriter) -> None:
-    """Add the trials of all logs in a folder to a database.
+    """Add a trial per JSON log below a folder to a database, if it has epochs; raise without logs.
 
     A training that ended before its first epoch has no results and is left out.
 

@@ -16,7 +16,7 @@ def query_nlp_trial_stats(
     reduction: str | None = None,
     include_intermediates: bool = False,  # noqa: FBT001, FBT002 - NNI's signature
 ) -> Generator[Row, None, None]:
-    """Return the trials of the NLP benchmark that fulfil all conditions.
+    """Yield the trials of the NLP benchmark that fulfil all conditions; None matches every value.
 
     Args:
         arch: recipe of a recurrent cell; None matches every cell.

@@ -14,7 +14,7 @@ from nni.nas.benchmark.schema import BenchmarkSchema
 
 @dataclass(frozen=True, slots=True)
 class NlpTrialConfig:
-    """Recurrent cell and data set of a trial.
+    """Configuration of a trial: recurrent cell and data set.
 
     Examples:
         >>> NlpTrialConfig({"node_0_op": "linear", "node_0_input_0": "x"}, "ptb").dataset
@@ -29,7 +29,7 @@ class NlpTrialConfig:
 
 @dataclass(frozen=True, slots=True)
 class NlpTrialStats:
-    """Results of one training. Losses that were NaN are None.
+    """Results of one training: losses after the last epoch (None if NaN) and time.
 
     Examples:
         >>> NlpTrialStats(NlpTrialConfig({}, "ptb"), 4.1, 4.7, 4.6, 177.0).val_loss
@@ -50,7 +50,7 @@ class NlpTrialStats:
 
 @dataclass(frozen=True, slots=True)
 class NlpIntermediateStats:
-    """Results after an epoch of a training.
+    """Losses (None if NaN) and time after an epoch of a training.
 
     Examples:
         >>> trial = NlpTrialStats(NlpTrialConfig({}, "ptb"), 4.1, 4.7, 4.6, 177.0)

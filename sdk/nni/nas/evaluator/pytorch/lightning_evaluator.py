@@ -25,7 +25,7 @@ from nni.nas.evaluator.pytorch.traced_originals import (
 
 @nni.trace
 class Lightning(MutableEvaluator):
-    """Evaluator of a training logic and a trainer of Lightning.
+    """Evaluator that sets a model in a training logic and runs a Lightning trainer on it.
 
     Trainer, loaders, data sets and the module are traced, so that the evaluator can travel. The
     data module is used if there is one. With a validation loader alone the model is validated and
@@ -106,7 +106,7 @@ class Lightning(MutableEvaluator):
         self._callbacks = copy.deepcopy(vars(trainer)["trace_kwargs"].get("callbacks"))
 
     def evaluate(self, model: nn.Module) -> None:
-        """Train and validate a model; the module reports the metrics.
+        """Train and validate a model; the module reports the metrics; raise if not frozen.
 
         Raises:
             RuntimeError: an argument is mutable; `freeze` returns an evaluator for a sample.
@@ -144,7 +144,7 @@ class Lightning(MutableEvaluator):
 
     @contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt where Lightning ends the program, or returns, after one."""
+        """Raise KeyboardInterrupt after a block in which Lightning ended by an interrupt."""
         handler = signal.getsignal(signal.SIGINT)
         try:
             yield

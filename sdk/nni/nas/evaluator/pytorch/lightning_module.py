@@ -50,7 +50,7 @@ class LightningModule(pytorch_lightning.LightningModule):
 
     @property
     def model(self) -> Any:  # noqa: ANN401 - a network with any methods
-        """Network that is trained now.
+        """Network that is trained now; raises RuntimeError before one is set.
 
         Raises:
             RuntimeError: none is set yet.

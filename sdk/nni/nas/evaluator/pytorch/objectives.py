@@ -45,7 +45,7 @@ def parameter_bytes(model: nn.Module) -> int:
 
 @nni.trace
 class ForwardTime:
-    """Measure of the time that a network takes for one batch, on the device where it is.
+    """Callable that returns a network's median time for a batch of zeros, on the network's device.
 
     The network runs in eval mode without gradients; its modes are as before afterwards.
 

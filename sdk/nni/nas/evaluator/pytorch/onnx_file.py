@@ -15,7 +15,7 @@ _FOLDER = "NNI_OUTPUT_DIR"
 
 
 def output_path(export_onnx: bool | str | Path | None) -> Path | None:  # noqa: FBT001 - as documented
-    """Return the path of the file; None if none is wanted.
+    """Return the ONNX file's path: the given one, a default one for True, else None.
 
     Args:
         export_onnx: true for `model.onnx` in the folder of the trial, or in the current folder
@@ -29,7 +29,7 @@ def output_path(export_onnx: bool | str | Path | None) -> Path | None:  # noqa: 
 
 
 def export_network(model: nn.Module, inputs: Tensor, path: Path) -> None:
-    """Write a network in ONNX; warn if it cannot be converted.
+    """Write a network, in eval mode, to an ONNX file; warn if that fails.
 
     Args:
         model: network; its modes are as before afterwards.

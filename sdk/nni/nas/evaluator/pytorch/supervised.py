@@ -20,7 +20,7 @@ _DEFAULT = "default"
 
 @nni.trace
 class SupervisedLearningModule(LightningModule):
-    """Training logic for pairs of inputs and targets, which reports its metrics.
+    """Training logic for pairs of inputs and targets; reports its metrics to the search.
 
     It logs `train_loss`, `val_loss` and `test_loss`, and each metric under the same prefixes. At
     the end of each epoch of validation the metrics are an intermediate result, at the end of the
@@ -121,7 +121,7 @@ class SupervisedLearningModule(LightningModule):
         self._step("test", batch, self.test_metrics)
 
     def configure_optimizers(self) -> Optimizer:
-        """Return the optimizer of all parameters.
+        """Construct the configured optimizer of all parameters.
 
         Returns:
             A new one, without state.
@@ -133,7 +133,7 @@ class SupervisedLearningModule(LightningModule):
         return made
 
     def on_validation_epoch_end(self) -> None:
-        """Report the metrics as an intermediate result, except those of the sanity check."""
+        """In a fit, report validation's metrics as an intermediate result; not in sanity checks."""
         if self.trainer.sanity_checking or self.trainer.state.fn != "fit":
             return
         metrics = self._reported("val")
@@ -141,7 +141,7 @@ class SupervisedLearningModule(LightningModule):
             nni.report_intermediate_result(metrics)
 
     def teardown(self, stage: str) -> None:
-        """Report the metrics of validation, or without it those of training, as the result.
+        """Report validation's last metrics, or after a fit without them its own, as final result.
 
         Args:
             stage: what has ended: `fit` or `validate`.
@@ -168,7 +168,7 @@ class SupervisedLearningModule(LightningModule):
         return loss
 
     def _reported(self, stage: str) -> float | dict[str, float] | None:
-        """Return the metrics of a stage, None if it has not run."""
+        """Return a stage's logged metrics: a number if one, else a dict; None if not logged."""
         logged = self.trainer.callback_metrics
         names = {name: f"{stage}_{name}" for name in self.metrics}
         if not all(name in logged for name in names.values()):

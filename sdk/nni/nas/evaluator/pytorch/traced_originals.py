@@ -50,7 +50,7 @@ def new_trainer(trainer: Any, callbacks: Any) -> pytorch_lightning.Trainer:  # n
 
 
 def untraced_loaders(loaders: Any) -> Iterator[str]:  # noqa: ANN401 - as Lightning takes them
-    """Yield the class names of loaders without a record.
+    """Yield class names of data loaders that `nni.trace` has no record of; lists are searched.
 
     Args:
         loaders: loader, or lists and dicts of loaders.

@@ -33,7 +33,7 @@ class Timer(Protocol):
 
 
 def start_timer(seconds: float, action: Callable[[], None]) -> Timer:
-    """Start a timer in a thread that does not keep the process alive.
+    """Start a daemon timer that calls a function once; return it, so that it can be cancelled.
 
     Args:
         seconds: time until the action.
@@ -131,7 +131,7 @@ class CrossGraphOptimization(Middleware):
         self._start_trials()
 
     def _stop_waiting(self) -> None:
-        """Train the queued models although others may follow."""
+        """Start trials of the queued models, although their groups are not full."""
         with self._lock:
             self._is_overdue = bool(self._queue)
         self._start_trials()
@@ -160,7 +160,7 @@ class CrossGraphOptimization(Middleware):
             self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Interrupted))
 
     def _next_group(self) -> list[GraphModelSpace]:
-        """Take the models of the next trial off the queue; none if they wait; with the lock."""
+        """Take the next trial's models off the queues; none if they wait; needs the lock."""
         free = self.devices - sum(len(group) for _, group in self._running.values())
         size = min(free, self._limit)
         if size < 1:
@@ -223,7 +223,7 @@ class CrossGraphOptimization(Middleware):
                     self.dispatch_model_event(TrainingEndEvent(model, status))
 
     def list_models(self, status: ModelStatus | None = None) -> list[ExecutableModelSpace]:
-        """Return the models that were submitted, in the order of their submission.
+        """Return the submitted models, of one status if given, in order of submission.
 
         Args:
             status: only those of this status; None for all.
@@ -236,7 +236,7 @@ class CrossGraphOptimization(Middleware):
         return [one for one in models if status is None or one.status == status]
 
     def wait_models(self, *models: ExecutableModelSpace) -> None:
-        """Train what is queued, and wait until models are completed.
+        """Train what is queued; wait until the given models, else all, are completed.
 
         Args:
             *models: the models; none for all that were submitted.

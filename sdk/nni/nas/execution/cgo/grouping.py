@@ -13,7 +13,7 @@ T = TypeVar("T")
 def grouped(
     models: Sequence[T], limit: int, fit: Callable[[T, T], bool] = lambda one, other: True
 ) -> list[list[T]]:
-    """Return models in groups of at most `limit` that fit together, each for one trial.
+    """Return models in groups of up to `limit`; each joins the first whose first model fits it.
 
     Args:
         models: models in the order of their submission.

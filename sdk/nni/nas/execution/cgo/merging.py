@@ -24,7 +24,7 @@ def can_share_inputs(one: GraphModelSpace, other: GraphModelSpace) -> bool:
 
 
 def merged_model(models: Sequence[GraphModelSpace]) -> GraphModelSpace:
-    """Return a model that computes several, and returns a tuple of their outputs.
+    """Return a new frozen model that computes several on one input; it returns their outputs.
 
     Inputs are shared, so that a batch is loaded once. Names of nodes, graphs and modules begin with
     `M_` and the position of their model; parameters are never shared.
@@ -66,7 +66,7 @@ def merged_model(models: Sequence[GraphModelSpace]) -> GraphModelSpace:
 
 
 def _add(merged: GraphModelSpace, root: Graph, model: GraphModelSpace, position: int) -> None:
-    """Add the graphs of a model; the output of the outermost becomes one output of all."""
+    """Copy a model's graphs, prefixed, to a merged model; its output becomes one of several."""
     prefix = f"M_{position}"
     for name, graph in model.graphs.items():
         if name == ROOT_GRAPH:

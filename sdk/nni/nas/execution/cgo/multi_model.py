@@ -68,7 +68,7 @@ class MultiModelLightningModule(LightningModule):
         self._stages, self._latest = {}, {}
 
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
-        """Return the sum of the losses of a batch.
+        """Update metrics and log each model's loss of a batch; return the sum of the losses.
 
         Args:
             batch: inputs and targets.
@@ -104,13 +104,13 @@ class MultiModelLightningModule(LightningModule):
         self._compute("train")
 
     def on_validation_epoch_end(self) -> None:
-        """Compute the metrics; report them, except those of the sanity check."""
+        """Compute and log metrics; in a fit report them as intermediate, not in sanity checks."""
         self._compute("val")
         if not self.trainer.sanity_checking and self.trainer.state.fn == "fit":
             nni.report_intermediate_result(self._reported("val"))
 
     def teardown(self, stage: str) -> None:
-        """Report the metrics of validation, or without it those of training, as the result.
+        """Report validation's last metrics, or without them those of training, as final result.
 
         Args:
             stage: what has ended.
@@ -150,7 +150,7 @@ class MultiModelLightningModule(LightningModule):
 
 
 class _MultiModelTrainer(pytorch_lightning.Trainer):
-    """Trainer of Lightning for a network of several models.
+    """Lightning trainer for a network of several models; takes no `strategy`.
 
     Args:
         use_cgo: without effect; the network tells how many models it has.

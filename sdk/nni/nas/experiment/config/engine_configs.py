@@ -10,7 +10,7 @@ from nni.experiment.config.base import ConfigModel, Flag, Integer
 
 
 class NamedConfig(ConfigModel):
-    """Base of configurations that are chosen by a name.
+    """Base of families of configurations; constructing a family makes the member of `name`.
 
     The base class of a family, called with the name of a member, constructs that member.
     """
@@ -29,7 +29,7 @@ class NamedConfig(ConfigModel):
 
     @classmethod
     def member(cls, name: object) -> type[NamedConfig]:
-        """Return the class of a member of the family.
+        """Return the class of a family's member by name; raise ValueError if it is unknown.
 
         Args:
             name: of the member.
@@ -47,7 +47,7 @@ class NamedConfig(ConfigModel):
 
     @classmethod
     def of(cls, value: object) -> NamedConfig | None:
-        """Return the configuration for a name, a mapping with a name, or a configuration itself.
+        """Convert a name or mapping to a configuration; return None and configurations as is.
 
         Args:
             value: name, mapping, configuration of the family, or None.

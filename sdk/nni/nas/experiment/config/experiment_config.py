@@ -38,7 +38,7 @@ AVAILABLE_ENGINES: Final = frozenset({"cgo", "sequential", "service", "ts"})
 
 
 class NasExperimentConfig(ExperimentConfig):
-    """Configuration of an architecture search.
+    """Configuration of an architecture search: experiment, engine, model format.
 
     Search space and trial command are derived from the model space, the code directory is the
     present one, and there is no tuner: none of them may be set.
@@ -99,7 +99,7 @@ class NasExperimentConfig(ExperimentConfig):
         evaluator: object,
         strategy: Strategy,
     ) -> Self:
-        """Return the default: this process for one-shot strategies, local trials for others.
+        """Return the default: one-shot in this process, otherwise local trials, one at a time.
 
         Args:
             model_space: the space.
