@@ -109,7 +109,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return answer
 
     def resume(self, request: pb.ResumeExperimentRequest) -> pb.ResumeExperimentResponse:
-        """Resume a stopped experiment."""
+        """Resume a stopped experiment; return it and the addresses of its page."""
         request.request_id = request.request_id or new_request_id()
         request.port = self._listener_port(request.port)
         answer: pb.ResumeExperimentResponse = self._call(
@@ -121,7 +121,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def view(
         self, experiment_id: str, *, port: int, experiment_directory: str = ""
     ) -> pb.ViewExperimentResponse:
-        """Open a stopped experiment for reading only."""
+        """Open a stopped experiment for reading only; return it and the addresses of its page."""
         request = pb.ViewExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,
@@ -149,7 +149,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return list(urls) or [f"{self.endpoint.http.rstrip('/')}/?id={experiment_id}"]
 
     def stop(self, experiment_id: str) -> experiment_pb2.Experiment:
-        """Stop an experiment; returns when it is STOPPED."""
+        """Stop an experiment; return it once it is STOPPED."""
         request = pb.StopExperimentRequest(request_id=new_request_id(), experiment_id=experiment_id)
         answer = self._call(lambda: self._experiments.StopExperiment, request, SLOW_CALL_TIMEOUT_S)
         experiment: experiment_pb2.Experiment = answer.experiment
@@ -206,7 +206,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         max_experiment_duration: duration_pb2.Duration | None = None,
         search_space: value_pb2.Value | None = None,
     ) -> experiment_pb2.Experiment:
-        """Change those limits and that search space of an experiment that are not `None`."""
+        """Change the limits and search space that are not None; return the experiment."""
         request = pb.UpdateExperimentRequest(
             request_id=new_request_id(),
             experiment_id=experiment_id,
@@ -410,7 +410,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         header: history_service_pb2.LoadHeader,
         pieces: Callable[[], Iterator[history_service_pb2.FilePiece]],
     ) -> experiment_pb2.Experiment:
-        """Load a saved experiment; start again if the connection breaks.
+        """Load a saved experiment and return it; start again if the connection breaks.
 
         Args:
             header: what it is and where it goes.
@@ -447,7 +447,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return trial
 
     def kill_trial(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Stop a live trial; it ends as USER_CANCELED."""
+        """Stop a live trial, which ends as USER_CANCELED, and return it."""
         request = trial_service_pb2.KillTrialRequest(
             request_id=new_request_id(), experiment_id=experiment_id, trial_id=trial_id
         )

@@ -155,7 +155,7 @@ def _member(file: CodeFile) -> tarfile.TarInfo:
 
 
 class _HashingWriter(io.RawIOBase):
-    """Passes bytes on and keeps their hash and number."""
+    """Writer that passes bytes on to another one, and keeps their hash and number."""
 
     def __init__(self, output: BinaryIO) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ def number_of(value: Any, metric: str = _METRIC) -> float | None:  # noqa: ANN40
 
 
 def objective_of(config: Mapping[str, Any]) -> tuple[str, Mode]:
-    """Return metric and direction that an experiment optimizes first.
+    """Return the first metric and mode of an experiment; `default`, `maximize` if not given.
 
     Without either in the configuration they are `default` and `maximize`, as documented.
 
@@ -156,7 +156,7 @@ def best_so_far(values: Sequence[float | None], mode: Mode) -> list[float | None
 def regret_rows(
     first: ComparedExperiment, second: ComparedExperiment, mode: Mode
 ) -> list[RegretRow]:
-    """Return the regret of both after 1, 2, 5, 10, ... trials and after the last ones."""
+    """Return best and regret of both after 1, 2, 5, 10, ... and the last trials; or no rows."""
     histories = [best_so_far(one.values, mode) for one in (first, second)]
     known = [history[-1] for history in histories if history and history[-1] is not None]
     if not known:

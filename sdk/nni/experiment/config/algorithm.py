@@ -125,7 +125,7 @@ def _has_submodule(module: str) -> bool:
 
 
 def _name_of(class_name: str) -> str:
-    """Return the remedy for a class under a path of NNI 1.x: the name to write instead."""
+    """Return the remedy for a class of NNI 1.x: the name to write instead; empty for others."""
     if class_name in REMOVED_ALGORITHMS:
         return REMOVED_ALGORITHMS[class_name]
     for entry in BUILT_IN:

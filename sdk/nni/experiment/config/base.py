@@ -95,7 +95,7 @@ Flag = StrictBool
 
 
 class ConfigModel(BaseModel):
-    """Base of all configuration classes.
+    """Base of all configuration classes: checked when made and changed, camelCase in YAML.
 
     Fields are written in snake_case in Python and in camelCase in YAML; both spellings are
     accepted, but not both of one field. `None` means "not given". Assignments are checked at once.

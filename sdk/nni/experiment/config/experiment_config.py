@@ -51,7 +51,7 @@ class ExperimentConfig(ExperimentFields):
 
     @classmethod
     def load(cls, path: str | Path, *, warn: Callable[[str], None] | None = None) -> Self:
-        """Return the configuration in a YAML file; one of schema v1 is converted.
+        """Return the configuration in a YAML file, of v1 converted; not validated as a whole.
 
         Args:
             path: the file; relative paths in it count from its folder.

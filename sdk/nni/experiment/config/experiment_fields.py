@@ -161,7 +161,7 @@ class ExperimentFields(ConfigModel):
         return list(service) if isinstance(service, list) else [service]
 
     def given(self, section: Literal["tuner", "assessor", "advisor"]) -> AlgorithmConfig | None:
-        """Return the section of an algorithm if it has been filled in.
+        """Return an algorithm's section, None if not filled in; `tuner` may name an advisor.
 
         The name of an advisor under `tuner`, as in NNI 3.0, counts as the section `advisor`.
 

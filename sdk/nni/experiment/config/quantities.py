@@ -15,7 +15,7 @@ _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmgt]b)$", re.IGNORECASE)
 
 
 def duration_seconds(text: str) -> float:
-    """Return the seconds that a duration such as `10m` or `0.5h` stands for.
+    """Return the seconds of a duration such as `10m` or `0.5h`; ValueError if it is malformed.
 
     Raises:
         ValueError: it is no positive number followed by one of the units s, m, h, d.
@@ -45,7 +45,7 @@ def is_slurm_time(text: str) -> bool:
 
 
 def size_bytes(text: str) -> int:
-    """Return the bytes that a size such as `8gb` stands for; units are powers of 1024.
+    """Return the bytes of a size such as `8gb`, units in powers of 1024; ValueError if malformed.
 
     Raises:
         ValueError: it is no positive number followed by one of the units kb, mb, gb, tb.
@@ -60,7 +60,7 @@ def size_bytes(text: str) -> int:
 
 
 def gpu_indices(value: object) -> list[int]:
-    """Return the GPUs that one of the spellings of a GPU list names, in the order given.
+    """Return the GPU numbers that `2`, `"0,2"` or `[0, 2]` names, in order; ValueError for others.
 
     Args:
         value: `2`, `"2"`, `"0,2"` or `[0, 2]`.

@@ -227,7 +227,7 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
 
 
 def _split(hint: Any, place: str) -> tuple[Any, Range | Choice | None]:  # noqa: ANN401 - a type hint
-    """Split `Annotated[type, sampling]` into type and sampling; sampling is None if absent."""
+    """Return type and sampling of `Annotated[type, sampling]`, None without; TypeError if many."""
     if get_origin(hint) is not Annotated:
         return hint, None
     base, *beside = get_args(hint)

@@ -313,7 +313,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
             self._learn(configuration, loss)
 
     def _intermediate_losses(self, reports: object) -> list[float | None]:
-        """Return the losses of intermediate results; empty if there are none to compare."""
+        """Return intermediate losses, None for one without a number; empty if any is a tuple."""
         if not isinstance(reports, list):
             return []
         return plain_losses(map(self._loss_of_report, reports))

@@ -104,7 +104,7 @@ class DNGOTuner(ModelBasedTuner[float]):
         return self._random_vector() if vector is None else vector
 
     def _sampled(self, good: Floats) -> Floats:
-        """Return `(sample_size, d)` candidates: prior draws, and moves from good results."""
+        """Return up to `(sample_size, d)` candidates: prior draws, and moves from good results."""
         near = int(_NEAR_SHARE * self._sample_size)
         drawn = self._space.sample(self._rng, self._sample_size - near)
         centres = good[self._rng.integers(len(good), size=near)]

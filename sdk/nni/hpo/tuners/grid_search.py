@@ -74,7 +74,7 @@ class GridSearchTuner(Tuner):
         self._begin(Grid(self._space), level=0)
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return the next allowed combination that is not skipped; raise at the grid's end."""
+        """Return the next allowed combination, later of finer grids; raise if none is left."""
         del parameter_id, kwargs
         while not self._find_next():
             if not self._refine():

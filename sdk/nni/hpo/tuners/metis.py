@@ -209,7 +209,7 @@ class MetisTuner(ModelBasedTuner[float]):
         return [vector for vector in found if vector is not None]
 
     def _exploiting_candidate(self, best_first: Floats, taken: set[VectorKey]) -> Floats | None:
-        """Return the draw of greatest density ratio between good and bad results."""
+        """Return the untaken draw of greatest good/bad density ratio; None if there is none."""
         count = len(best_first)
         split = min(max(2, math.ceil(_GOOD_SHARE * count)), count - 1)
         if split < 1:
@@ -246,7 +246,7 @@ class _Outlier:
 
 
 def _outlier(vectors: Floats, fitted: FittedGP, trusted: set[VectorKey]) -> _Outlier | None:
-    """Return the result that is farthest outside the bounds of its prediction; None if none is.
+    """Return the untrusted result farthest outside the bounds of its prediction; None if none is.
 
     Args:
         vectors: `(n, d)`, of the modelled results.

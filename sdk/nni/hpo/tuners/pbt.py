@@ -222,7 +222,7 @@ class PBTTuner(Tuner):
         self._released = list(state.get("released", ()))
 
     def _send(self, parameter_id: int) -> dict[str, JsonValue]:
-        """Return the configuration of the next member, which now runs."""
+        """Mark the next member as running; return its configuration with checkpoint folders."""
         index = self._next_member
         self._next_member += 1
         self._running[parameter_id] = index
@@ -271,7 +271,7 @@ class PBTTuner(Tuner):
         self._next_member = 0
 
     def _successor(self, index: int, best: list[int], *, worst: bool) -> Member:
-        """Return a member of the next step: a copy of a donor, or a continuation."""
+        """Return a member of the next step: a perturbed copy of a donor, or a continuation."""
         member = self._members[index]
         if best and (worst or member.failed):
             donor = self._rng.choice(best)

@@ -137,7 +137,7 @@ class SMACTuner(ModelBasedTuner[float]):
         return vector
 
     def _next(self, taken: set[VectorKey]) -> Floats | None:
-        """Return the space's middle first, then random draws and the most promising in turn."""
+        """Return the middle first, then random and promising vectors in turn; None if all taken."""
         if self._proposals == 0:
             first = self._space.middle()
             if vector_key(first) not in taken and self._space.allows(first):
@@ -148,7 +148,7 @@ class SMACTuner(ModelBasedTuner[float]):
         return self._untaken_draw(taken) if vector is None else vector
 
     def _most_promising(self, taken: set[VectorKey]) -> Floats | None:
-        """Return the vector of greatest expected improvement that a local search finds."""
+        """Return the untaken vector of greatest expected improvement in a local search, or None."""
         forest, targets = self._current_forest()
         incumbent = float(targets.min())
         feasibility = self._feasibility()

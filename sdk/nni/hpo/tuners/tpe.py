@@ -248,7 +248,7 @@ class TPETuner(Tuner):
                 self._curves.complete(losses, outcome.losses[0])
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return a configuration without registering a trial for it.
+        """Return a configuration by the model, of the prior at first; register no trial for it.
 
         Args:
             from_prior: whether to draw from the search space, without a look at the results.
@@ -261,7 +261,7 @@ class TPETuner(Tuner):
         return self._proposal(self._pending())
 
     def _draw(self) -> dict[str, JsonValue]:
-        """Return a draw from the prior, accepted with its probability to succeed."""
+        """Return a draw of the prior; once trials failed, one accepted by its success chance."""
         drawn = self._space.draw(self._prior)
         if not self._failed:
             return drawn
@@ -359,7 +359,7 @@ class TPETuner(Tuner):
         return not (self._objectives.several or self._objectives.limits)
 
     def _intermediate_losses(self, reports: object) -> list[float | None]:
-        """Return the losses of intermediate results; empty if there are none to compare."""
+        """Return losses of intermediate results; empty with several objectives or limits."""
         if not isinstance(reports, list) or not self._has_curves:
             return []
         found = map(self._objectives.losses, reports)
@@ -372,7 +372,7 @@ class TPETuner(Tuner):
             self._learn(configuration, Outcome((estimate,)))
 
     def _learn(self, configuration: JsonValue, outcome: Outcome | None) -> None:
-        """Record a trial that lies in the space; None for the outcome of a failed one."""
+        """Record a trial, a failed one if `outcome` is None; log and drop it outside the space."""
         try:
             placed = place(self._space, configuration)
         except ValueError as error:

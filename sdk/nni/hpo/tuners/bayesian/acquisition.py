@@ -26,7 +26,7 @@ AcquisitionFunction: TypeAlias = Callable[[Floats, Floats, float], AcquisitionVa
 
 
 def expected_improvement(margin: float) -> AcquisitionFunction:
-    """Return the acquisition function of the log expected improvement beyond a margin."""
+    """Return a function to the log expected improvement beyond a margin, and its derivatives."""
 
     def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
         z = (incumbent - margin - mean) / deviation
@@ -41,7 +41,7 @@ def expected_improvement(margin: float) -> AcquisitionFunction:
 
 
 def probability_of_improvement(margin: float) -> AcquisitionFunction:
-    """Return the acquisition function of the log probability of improvement beyond a margin."""
+    """Return a function to the log probability of improvement beyond a margin, and derivatives."""
 
     def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
         z = (incumbent - margin - mean) / deviation
@@ -53,7 +53,7 @@ def probability_of_improvement(margin: float) -> AcquisitionFunction:
 
 
 def confidence_bound(weight: float) -> AcquisitionFunction:
-    """Return the acquisition function of the lower confidence bound: `weight` deviations - mean."""
+    """Return a function to the confidence bound, `weight` deviations - mean, and derivatives."""
 
     def evaluate(mean: Floats, deviation: Floats, incumbent: float) -> AcquisitionValue:
         del incumbent

@@ -58,7 +58,7 @@ class LossAcquisition:
     """Known results that a vector may repeat; None where every vector has a result of its own."""
 
     def values(self, vectors: Floats) -> Floats:
-        """Return the acquisition at vectors, weighted by the probability of a new result."""
+        """Return the acquisition `(m,)` at vectors, plus the log probability of a new result."""
         means, deviations = self.posterior.predict(self.space.features(vectors))
         values = self.function(means, deviations, self.incumbent)[0]
         if self.plateaus is not None:
@@ -99,7 +99,7 @@ class FeasibleAcquisition:
 def weighted_by_success(
     space: EncodedSpace, acquisition: Acquisition, feasibility: Feasibility | None
 ) -> Acquisition:
-    """Return an acquisition times the probability of success; itself if no trial has failed."""
+    """Return a log acquisition plus the log probability of success; itself if that is not known."""
     if feasibility is None:
         return acquisition
     return FeasibleAcquisition(space, acquisition, feasibility)
@@ -136,7 +136,7 @@ class AcquisitionOptimizer:
         return self.best_of(np.concatenate(found))
 
     def _ascend(self, start: Floats, region: Region) -> Floats:
-        """Return the end of a gradient ascent along the active numbers of a vector."""
+        """Return the allowed end of a gradient ascent from a vector along its active numbers."""
         space = self.space
         axes = np.flatnonzero(space.ordered & space.active(start[None, :])[0])
         if not len(axes):
@@ -157,7 +157,7 @@ class AcquisitionOptimizer:
         return self._allowed_towards(start, end)
 
     def _allowed_towards(self, start: Floats, end: Floats) -> Floats:
-        """Return the allowed vector nearest to `end`, found by bisection on the way."""
+        """Return `end` snapped if allowed, else the last allowed vector towards it (bisection)."""
         space = self.space
         snapped: Floats = space.snap(end[None, :])[0]
         if space.allows(snapped):

@@ -149,7 +149,7 @@ class GPSearch(ModelBasedTuner[float]):
         self._adapt(parameter_id, best, count)
 
     def _adapt(self, parameter_id: int, best: float, count: int) -> None:
-        """Adapt to whether a trial that has ended improved the incumbent.
+        """Record a model proposal's gain on the incumbent; adapt the trust region if it was local.
 
         Args:
             parameter_id: of the trial.
@@ -260,7 +260,7 @@ class GPSearch(ModelBasedTuner[float]):
         plateaus: KnownPlateaus | None,
         budget: SearchBudget,
     ) -> Floats | None:
-        """Return the best vector that is found from the candidates of the current mode."""
+        """Return the best vector found from the current mode's candidates; None if none is left."""
         space = self._space
         vectors = np.array(self._vectors)[fitted.kept]
         order = np.argsort(fitted.targets, kind="stable")
@@ -295,7 +295,7 @@ class GPSearch(ModelBasedTuner[float]):
         return option_candidates(self._space, good, options[place], count, self._rng)
 
     def _incumbent(self, fitted: FittedGP, posterior: GPPosterior) -> float:
-        """Return the loss to improve on, on the model's scale."""
+        """Return the loss to improve on, on the model's scale; lower by a margin in some modes."""
         best, median = fitted.best_target, float(np.median(fitted.targets))
         if self._model.gp.noise_variance() > NOTABLE_NOISE:
             # A lucky measurement is no better than the mean that is predicted there.
@@ -310,7 +310,7 @@ class GPSearch(ModelBasedTuner[float]):
         return best
 
     def _region_size(self) -> float:
-        """Return the size of the trust region for the next proposal."""
+        """Return the trust region's size for the next proposal, as if running ones had failed."""
         return self._region.size_with_pending(
             size for mode, size in self._proposals.values() if mode == "local"
         )

@@ -105,7 +105,7 @@ def log_hypervolume_improvement(means: Floats, deviations: Floats, boxes: Boxes)
 def hypervolume_improvement_derivatives(
     mean: Floats, deviation: Floats, boxes: Boxes
 ) -> tuple[float, Floats, Floats]:
-    """Return the logarithm for one prediction, and its derivatives `(k,)` by mean and deviation.
+    """Return the log improvement of one prediction, and derivatives `(k,)` by mean and deviation.
 
     Args:
         mean: `(k,)` of the losses.

@@ -108,7 +108,7 @@ class OutcomeSearch(ModelBasedTuner[tuple[float, ...]]):
 
 
 def _excess(value: JsonValue, limit: OutcomeLimit) -> float:
-    """Return by how much a report exceeds a limit; negative if it stays below."""
+    """Return by how much a report exceeds a limit, negative below; a huge number if missing."""
     number = scalar_metric(part_of(value, limit.metric))
     if number is None:
         return _GREATEST

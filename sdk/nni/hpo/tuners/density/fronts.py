@@ -119,7 +119,7 @@ class FrontRanking:
         self._known = None
 
     def _choose(self, count: int) -> tuple[int, list[int], Floats]:
-        """Return the best positions front by front, spread out, with weights."""
+        """Return the last front taken, the best positions by front, spread out, and weights."""
         fronts = self._fronts[: self._count]
         rows: list[int] = []
         last = -1

@@ -184,7 +184,7 @@ class LevelModel:
         *,
         crowded: bool = False,
     ) -> Row:
-        """Return the candidate of greatest ratio of good to rest density, an allowed one if any.
+        """Draw candidates; return the row of best good/rest density ratio, an allowed one if any.
 
         Args:
             rng: of all draws.
@@ -311,7 +311,7 @@ class LevelModel:
         return slip
 
     def _on_grid(self, points: Floats) -> Floats:
-        """Return the points moved to the nearest values of stepped columns."""
+        """Move points in place to the nearest values of stepped columns, and return them."""
         stepped = self._stepped
         if not stepped.any():
             return points

@@ -37,7 +37,7 @@ class Extent:
         self.count += 1
 
     def lie(self, kind: str) -> Outcome:
-        """Return the least, largest or mean losses as the made-up result of a running trial.
+        """Return the least, largest or mean losses as a made-up result; the worst before any.
 
         Args:
             kind: one of `LIARS`. While no result is feasible it has no effect: running trials rank

@@ -90,7 +90,7 @@ class Graph:
         return json.dumps(self.document())
 
     def produce_torch_model(self) -> "nn.Module":
-        """Return a new, untrained module.
+        """Return a new, untrained torch module of the graph; ImportError without torch.
 
         It maps batches `(N, channels, *spatial)`, the order of axes that torch uses, to
         `(N, classes)`.
@@ -142,7 +142,7 @@ def _nodes(source: Mapping[str, Any], key: str, index: int) -> tuple[int, ...]:
 
 
 def _only_source(inputs: dict[int, tuple[int, ...]], outputs: dict[int, tuple[int, ...]]) -> int:
-    """Return the node that is the output of no layer."""
+    """Return the one node that is read but made by no layer; ValueError unless there is one."""
     made = [node for nodes in outputs.values() for node in nodes]
     if len(set(made)) != len(inputs):
         raise ValueError("every layer of a graph must make one node of its own")

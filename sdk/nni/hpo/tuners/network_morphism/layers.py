@@ -104,7 +104,7 @@ def _is_amount(value: object) -> bool:
 
 
 def output_shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
-    """Return the shape of a layer's output, given the shapes of its inputs.
+    """Return the shape of a layer's output by those of its inputs; ValueError if they do not fit.
 
     Raises:
         ValueError: the layer does not fit to its inputs; the text says why.

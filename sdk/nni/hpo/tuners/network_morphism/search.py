@@ -149,7 +149,7 @@ class BayesianOptimizer:
         return self._annealed(model, roots, self._bounds(model, between), set(taken), rng)
 
     def _modelled(self) -> list[int]:
-        """Return the positions in the history of the modelled results, oldest first."""
+        """Return history positions of the modelled results, the best and newest, oldest first."""
         count = len(self._history)
         order = sorted(range(count), key=lambda place: (self._history[place].loss, place))
         return sorted({*order[:_MOST_BEST], *range(max(count - _MOST_NEW, 0), count)})
@@ -168,7 +168,7 @@ class BayesianOptimizer:
         seen: set[Architecture],
         rng: Random,
     ) -> tuple[int, Graph] | None:
-        """Search the tree of morphs by simulated annealing; return the child of lowest bound."""
+        """Search the morphs by annealing; return root id and child of the lowest bound, or None."""
         queue = [
             (bound, number, root.model_id, root.graph)
             for number, (bound, root) in enumerate(zip(bounds, roots, strict=True))
