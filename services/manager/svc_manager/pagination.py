@@ -89,7 +89,7 @@ def token_moment(token: str, now_ms: int) -> int:
 def page_after(
     ranked: Sequence[tuple[Place, Item]], token: str, size: int, moment_ms: int = 0
 ) -> Page[Item]:
-    """Return the page of a ranked list behind the sort key that ``token`` holds.
+    """Return the page of a ranked list behind the sort key that ``token`` holds; empty: the first.
 
     Tokens name a sort key, not an index, so items that come, go or move between two calls shift no
     other item: each of the others is on exactly one page.

@@ -199,7 +199,7 @@ class EffectRunner:
             self._publish(effect)
 
     async def _send(self, task: task_pb2.TrialTask, pool: str, again: str = "") -> None:
-        """Publish a trial's task to the queue of its pool, with large parameters loaded inline.
+        """Publish a trial's task to its pool, large parameters inline; delete the task it replaces.
 
         A non-empty ``again`` (part of the message id) replaces the first task. A retried trial is
         older than those that wait for their first attempt, and goes ahead of them.

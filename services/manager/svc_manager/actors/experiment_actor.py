@@ -203,7 +203,7 @@ class ExperimentActor:
         await done
 
     async def ask(self, ask: inputs.AskTrial) -> Claim:
-        """Return the trial that a caller runs next, once its start is in the log.
+        """Submit a caller's ask; return its trial and attempt once the start is logged; or raise.
 
         A call that is cancelled takes the ask back; if a trial has started, its lease lapses,
         unless the ask is repeated.
@@ -243,7 +243,7 @@ class ExperimentActor:
         return self._change
 
     async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
-        """Wait until the experiment is in one of ``states``, or was since the call."""
+        """Wait until the state is, or since the call was, in ``states``; raise at the end."""
         if self._experiment.state in states:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -60,7 +60,7 @@ class LogRestorer:
                 await self._restore(experiment_id, Path(summary.directory))
 
     async def restore_end(self, experiment_id: str, directory: Path) -> bool:
-        """Rebuild a log that lost its end from the folder's event file; return whether it was.
+        """Rebuild a log from the folder's longer event file; return whether (False if unreadable).
 
         Args:
             experiment_id: the experiment, whose lease this manager has.
@@ -83,7 +83,7 @@ class LogRestorer:
         return restored
 
     async def replace_unreadable(self, experiment_id: str, reason: str) -> bool:
-        """Replace a log that cannot be read by the folder's event file; return whether it was.
+        """Replace a log that cannot be read by the folder's event file; return False if that fails.
 
         Args:
             experiment_id: the experiment, whose lease this manager has.

@@ -173,7 +173,7 @@ class ActorRegistry:
                 await self._ownership.release(experiment_id)
 
     async def find(self, experiment_id: str) -> ExperimentActor:
-        """Return the actor of an experiment; if there is none, take its lease and fold its log.
+        """Return the actor of an experiment; without one take its lease and fold its log, or raise.
 
         Raises:
             NotFoundError: there is no such experiment.
@@ -254,7 +254,7 @@ class ActorRegistry:
         self._stopped_at.pop(experiment_id, None)
 
     async def reserve(self, experiment_id: str) -> None:
-        """Acquire the lease of an experiment without an actor, until `release`.
+        """Acquire an experiment's lease without an actor, until `release`; raise if it is taken.
 
         Raises:
             OwnedElsewhereError: another manager owns it.

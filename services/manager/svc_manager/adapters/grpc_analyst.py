@@ -30,19 +30,19 @@ class GrpcAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Request the importance of each hyperparameter from the dispatcher over gRPC."""
+        """Have the dispatcher compute each hyperparameter's importance over gRPC; return it."""
         return await _translated(
             self._stub.MeasureImportance(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def front(self, request: pb.FindParetoFrontRequest) -> pb.FindParetoFrontResponse:
-        """Request from the dispatcher the results that no other one dominates (Pareto front)."""
+        """Have the dispatcher find the results that no other one dominates; return their trials."""
         return await _translated(
             self._stub.FindParetoFront(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )
 
     async def broken(self, request: pb.CheckConfigurationsRequest) -> Sequence[str]:
-        """Request from the dispatcher which constraint each configuration breaks; empty: none."""
+        """Return the constraint that each configuration breaks, by the dispatcher; empty: none."""
         answer = await _translated(
             self._stub.CheckConfigurations(request, timeout=_DEADLINE_S, metadata=self._credentials)
         )

@@ -15,7 +15,7 @@ _NO_LOGIN: Final = frozenset({"", "false", "nologin", "sync", "halt", "shutdown"
 def other_human_users(
     accounts: Iterable[pwd.struct_passwd] | None = None, own_uid: int | None = None
 ) -> list[str]:
-    """Return the names of human accounts with a login shell, except this process's own.
+    """Return names of accounts with uid >= 1000 and a login shell, except this process's own.
 
     Args:
         accounts: accounts of the machine; None: those that the system lists.

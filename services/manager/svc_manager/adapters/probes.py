@@ -34,7 +34,7 @@ def dispatcher_probe(channel: grpc.aio.Channel, address: str) -> Probe:
 
 
 def store_probe(blobs: BlobStore) -> Probe:
-    """Return an async check that writes a random blob, reads it back and deletes it."""
+    """Return an async check that writes a random blob, reads and deletes it; raises on a loss."""
 
     async def probe() -> str:
         key = f"probe/{secrets.token_hex(8)}/manager"

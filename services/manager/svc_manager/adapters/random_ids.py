@@ -13,7 +13,7 @@ _SEED_LIMIT: Final = 2**31
 
 
 class RandomIds:
-    """Generator of random experiment ids, trial ids and seeds."""
+    """Generator of experiment ids (random, or derived from a request id), trial ids and seeds."""
 
     def experiment_id(self, request_id: str = "", draw: int = 0) -> str:
         """Return 8 characters of [a-z0-9], random or derived from request id and draw."""

@@ -139,7 +139,7 @@ class AgentMonitor:
             self._expect_named(actor.experiment)
 
     def expect(self, experiment_id: str, experiment: Experiment) -> None:
-        """Monitor the agents that a loaded experiment's log names; note attempts not held."""
+        """Monitor the agents that a loaded experiment's log names; note attempts that they lack."""
         self._expect_named(experiment)
         for agent in self._agents.values():
             unheld = _unheld(experiment, agent.presence)
@@ -252,7 +252,7 @@ class AgentMonitor:
         return True
 
     def handle_presence(self, presence: task_pb2.RunnerPresence) -> None:
-        """Store an agent's presence; notify experiments of a new, restarted or changed agent."""
+        """Store an agent's presence; notify experiments of a restart, or of attempts it affects."""
         now_s = self._clock.monotonic_s()
         agent = Agent(presence, now_s, int(self._clock.now().timestamp() * 1000))
         if presence.leaving:

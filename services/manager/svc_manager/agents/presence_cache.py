@@ -36,7 +36,7 @@ class PresenceCache:
         self._away = False
 
     async def recall(self) -> None:
-        """Read all stored presences at the start and pass them to the agent monitor."""
+        """Pass all stored presences to the agent monitor, at the start; only log a failed read."""
         try:
             kept = await self._presences.all()
         except ServiceError as error:

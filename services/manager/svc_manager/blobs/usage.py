@@ -123,7 +123,7 @@ class UsageCounter:
         self._by_experiment.clear()
 
     async def all(self) -> list[BlobInfo]:
-        """List all blobs of the content, staging and output prefixes of the store."""
+        """List all blobs of content, staging, outputs, snapshots and summaries; no tombstones."""
         found: list[BlobInfo] = []
         for kind in (CONTENT_KIND, STAGING_KIND, *OWNED_KINDS):
             found.extend(await self._blobs.listing(f"{kind}/"))

@@ -94,7 +94,7 @@ def _is_secret(name: str, *, is_number: bool) -> bool:
 
 
 def required_secrets(config: config_pb2.ExperimentConfig, pool: str) -> Iterator[tuple[str, str]]:
-    """Yield id and path of each secret value that a configuration was created with."""
+    """Yield (secrets id, path) of each secret value that a configuration was created with."""
     for index, service in enumerate(config.training_services):
         for path in service.secret_paths:
             yield secrets_id_of(pool, index), path

@@ -10,7 +10,7 @@ from svc_common.storage.shared_storage import SharedStorage, shared_storage_of
 def storage_of(
     config: config_pb2.ExperimentConfig, secret_values: Mapping[str, str] | None = None
 ) -> SharedStorage | None:
-    """Return the shared storage of an experiment; None: its platforms have their own disks.
+    """Parse the shared storage in the first platform's options; None: there is none; or raise.
 
     Args:
         config: of the experiment.

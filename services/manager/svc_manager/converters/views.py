@@ -75,7 +75,7 @@ def experiment_view(
 
 
 def write_remarks(message: remarks_pb2.Remarks, remarks: Remarks) -> None:
-    """Write remarks into their message."""
+    """Write note, tags and star into their proto message, replacing its tags."""
     message.note = remarks.note
     message.tags[:] = remarks.tags
     message.starred = remarks.starred

@@ -300,7 +300,7 @@ class ListenerClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentStateChanged:
-    """Event: the experiment went from one state to another, for this cause."""
+    """Event: the experiment changed its state, with cause and execution time so far."""
 
     old_state: ExperimentState | None
     """None: it was created."""

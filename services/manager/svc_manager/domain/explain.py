@@ -41,7 +41,7 @@ _READ_LOG: Final = "its whole output: nnictl log trial --follow --trial_id {tria
 
 
 def explain_trial(experiment: Experiment, trial: Trial, context: ExplanationContext) -> Explanation:
-    """Explain why a trial waits, runs, succeeded, failed or was stopped, with reasons.
+    """Return why a trial waits, runs, succeeded, failed or was stopped: summary and reasons.
 
     Args:
         experiment: the experiment.

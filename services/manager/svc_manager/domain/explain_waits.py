@@ -39,7 +39,7 @@ _LOOK_AT_BYTES = "look at the byte store with: nnictl doctor"
 def explain_waiting(
     trial: Trial, context: ExplanationContext, *, has_callers: bool = False
 ) -> Explanation:
-    """Explain why a WAITING trial has not started: since when, and the reasons in order.
+    """Return why a WAITING trial has not started: since when, and the reasons in order.
 
     Args:
         trial: the trial.
@@ -165,7 +165,7 @@ def _remedy_of_no_agent(pool: str, facts: PoolFacts | None) -> str:
 
 
 def explain_next(experiment: Experiment, context: ExplanationContext) -> Explanation:
-    """Explain why the experiment's next trial is not created yet, with the reasons in order."""
+    """Return why the experiment's next trial is not created yet, with the reasons in order."""
     reasons = tuple(_next_trial_reasons(experiment, context))
     return Explanation(
         "",

@@ -19,7 +19,7 @@ ERRORS_KEPT: Final = 100
 def fold(  # noqa: C901, PLR0912 - one case per event
     experiment: Experiment, event: events.Event, time_ms: int
 ) -> None:
-    """Apply the next event of the log to an experiment's state, in place.
+    """Apply the next event of the log to an experiment's state, in place; raise if not allowed.
 
     Args:
         experiment: the state; it is changed.

@@ -36,7 +36,7 @@ async def import_folder(
     directory: Path,
     check_config: CheckConfig | None = None,
 ) -> list[str]:
-    """Rebuild an unknown experiment's log on the bus from its folder; return warnings of damage.
+    """Rebuild an unknown experiment's log from its folder, then STOPPED; return damage warnings.
 
     An experiment that was running when its folder was copied is stopped here. Positions inside the
     batches are rewritten to the new ones, and the INBOX cursor restarts at 0: both name places in

@@ -93,7 +93,7 @@ async def load(
 async def complete_journal(
     events: EventLog, experiment_id: str, open_journal: Callable[[], Journal], sequence: int
 ) -> Journal:
-    """Open an experiment's journal; append the batches of the log that its file lacks.
+    """Open and return an experiment's journal; append batches of the log that its file lacks.
 
     A kill between an append to the log and the write of the file leaves the file behind.
     """

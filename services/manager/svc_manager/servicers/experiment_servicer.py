@@ -128,7 +128,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def UpdateExperiment(
         self, request: pb.UpdateExperimentRequest, context: Context
     ) -> pb.UpdateExperimentResponse:
-        """Change the budgets or the search space of an experiment; return its new state."""
+        """Change the budgets or the search space of an experiment; return the experiment."""
         experiment = await self._experiments.update(
             request.experiment_id, _change(request), request.request_id
         )
@@ -186,7 +186,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowLogs(
         self, request: pb.FollowLogsRequest, context: Context
     ) -> AsyncIterator[pb.FollowLogsResponse]:
-        """Stream the log of an experiment, its dispatcher or a trial from a byte offset on."""
+        """Stream an experiment's, dispatcher's or trial's log from an offset, or as it grows."""
         feed = self._experiments.follow_logs(
             request.experiment_id,
             request.source,

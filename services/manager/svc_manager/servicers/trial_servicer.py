@@ -54,7 +54,7 @@ class TrialServicer(pb_grpc.TrialServiceServicer):
         return pb.KillTrialResponse(trial=trial)
 
     async def AddTrial(self, request: pb.AddTrialRequest, context: Context) -> pb.AddTrialResponse:
-        """Add a trial with parameters of the user; its result is not reported to the tuner."""
+        """Queue a trial with a user's parameters, unused by the tuner; return its parameter id."""
         parameter_id = await self._trials.add(
             request.experiment_id, request.parameters, request.request_id
         )

@@ -32,7 +32,7 @@ class AgentDirectory:
     async def list(
         self, *, page_size: int = 0, page_token: str = ""
     ) -> Page[experiment_service_pb2.RunnerSummary]:
-        """Return a page of agents' summaries, sorted by id; 100 if no size is given.
+        """Return a page of connected and platform-started agents' summaries by id; default 100.
 
         They are the agents that are connected, and those that platforms have or are asked for.
         """

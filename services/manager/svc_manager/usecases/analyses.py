@@ -92,7 +92,7 @@ class Analyses:
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Send finished trials to the dispatcher; return those that no other one dominates.
+        """Send finished trials to the dispatcher; return their Pareto front, counts of the rest.
 
         Args:
             experiment_id: the experiment.

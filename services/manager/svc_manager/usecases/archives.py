@@ -147,7 +147,7 @@ class Archives:
     async def load(
         self, requests: AsyncIterator[pb.LoadExperimentRequest]
     ) -> experiment_pb2.Experiment:
-        """Load an experiment from an archive stream: stage, check, place, append; undo on failure.
+        """Load an experiment from an archive stream, STOPPED; return it; undo and raise on failure.
 
         The experiment is STOPPED afterwards, or removed on failure.
 
@@ -183,7 +183,7 @@ class Archives:
             await self._registry.release(experiment_id)
 
     def _root(self, header: pb.LoadHeader) -> Path:
-        """Return the root folder named in a load request, or the default, if it is admitted.
+        """Return the root folder that a load request names, or the default; raise unless admitted.
 
         Raises:
             InvalidArgumentError: a path is not absolute, or the caller may not name it.

@@ -56,7 +56,7 @@ class FolderAdmission:
     def check_storage(
         self, config: config_pb2.ExperimentConfig, secret_values: Mapping[str, str] | None = None
     ) -> SharedStorage | None:
-        """Return the shared storage of a configuration, if the caller may name its mount point.
+        """Return a configuration's shared storage, None: it has none; raise if it is not admitted.
 
         A log that is imported or loaded has to pass this, too: the manager mounts, reads and
         deletes where its configuration says.

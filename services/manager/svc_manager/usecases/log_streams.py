@@ -98,7 +98,7 @@ class LogStreams:
         self._outputs = outputs
 
     async def fetch(self, actor: ExperimentActor, trial_id: str) -> None:
-        """Unpack the stored output of an ended trial of another machine into its folder.
+        """Download an ended trial's stored output into its folder if missing; live: do nothing.
 
         Raises:
             ServiceError: the byte store is away, or the archive cannot be unpacked.

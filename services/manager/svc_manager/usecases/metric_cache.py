@@ -76,7 +76,7 @@ def _is_final(row: Row) -> bool:
 
 
 def _extend(ranges: Ranges, metric: metric_pb2.Metric) -> None:
-    """Extend ranges by the finite numbers of one metric."""
+    """Extend ranges, in place, by the finite numbers of one metric."""
     numbers = numbers_of(metric.value)
     if not isinstance(numbers, Mapping):
         numbers = {} if numbers is None else {DEFAULT_METRIC: numbers}

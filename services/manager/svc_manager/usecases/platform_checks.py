@@ -151,7 +151,7 @@ class FleetPlatformChecker:
 
 
 class NoPlatformChecker:
-    """`PlatformChecker` of an installation without a fleet: accepts everything."""
+    """`PlatformChecker` without a fleet: accepts all sections unchecked, refuses to clean."""
 
     async def check(
         self, sections: Sequence[Section], secrets: Sequence[Mapping[str, str]], field: str
@@ -192,7 +192,7 @@ def _judge(
 
 
 class _Text:
-    """Problem of a platform with its path in the user's file."""
+    """Text of a platform's problem: path in the user's file, and one line with rule and remedy."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _Text:
 
     @property
     def line(self) -> str:
-        """The problem in one line."""
+        """Problem in one line: path, broken rule, value and remedy."""
         shown = f", got {self.problem.value!r}" if self.problem.value else ""
         remedy = f" ({self.problem.remedy})" if self.problem.remedy else ""
         return f"{self.path} {self.problem.rule}{shown}{remedy}"

@@ -280,7 +280,7 @@ class Pools:
             raise InvalidArgumentError("trainingService.platform", rule, name[:80])
 
     async def _definitions(self) -> list[pool_pb2.PoolDefinition]:
-        """Return the definitions of all pools by name."""
+        """Return the definitions of all pools, sorted by name, with those being removed."""
         values = await self._last_values.read(subjects.ALL_POOL_DEFINITIONS)
         found = [pool_pb2.PoolDefinition.FromString(value.payload) for value in values]
         return sorted(found, key=lambda one: one.pool)
@@ -351,7 +351,7 @@ class Pools:
             await self._secrets.remove(secrets_id)
 
     async def _publish(self, definition: pool_pb2.PoolDefinition, stored: _Stored | None) -> None:
-        """Publish a definition with the next revision in place of the stored one.
+        """Publish a definition, with its next revision, in place of the stored; raise if changed.
 
         The time of day keeps the revisions of a pool that is made again above the earlier ones.
 

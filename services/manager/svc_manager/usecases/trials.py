@@ -262,7 +262,7 @@ class Trials:
     async def explain(
         self, experiment_id: str, trial_id: str = ""
     ) -> trial_service_pb2.ExplainTrialResponse:
-        """Explain why a trial is in its state; without an id, why the next one is not created.
+        """Return why a trial is in its state; without an id, why the next one is not created.
 
         Raises:
             NotFoundError: the experiment has no such trial.

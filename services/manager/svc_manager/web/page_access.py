@@ -71,7 +71,7 @@ class PageCookies:
         return "nni-" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def make(self, caller: str) -> str:
-        """Return a signed cookie value with the caller's name and a time of expiry."""
+        """Return a signed cookie value with the caller's name, which expires in 7 days."""
         name = base64.urlsafe_b64encode(caller.encode()).decode().rstrip("=")
         head = f"{_VERSION}.{int(self.now_s()) + LIFETIME_S}.{name}"
         return f"{head}.{self._hash(head)}"

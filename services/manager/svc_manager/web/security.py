@@ -120,7 +120,7 @@ class AccessPolicy:
         return self.cookies.name
 
     def log_in(self, head: RequestHead, shown: str) -> str:
-        """Return a login cookie for the token or one-time code in the page's address.
+        """Return a login cookie for a token or login code, reusable until it expires; or raise.
 
         Raises:
             UnauthenticatedError: it is unknown, or its time has passed.

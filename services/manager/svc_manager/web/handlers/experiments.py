@@ -28,7 +28,7 @@ from svc_manager.web.route import Call, json_response
 
 
 async def version(call: Call) -> Response:
-    """Respond with NNI's version, this experiment's id, the gRPC address and agents' versions."""
+    """Respond with NNI's version, experiment id, gRPC address and agents' incompatible versions."""
     return json_response(
         {
             "version": call.dependencies.version,
@@ -72,7 +72,7 @@ async def create(call: Call) -> Response:
 
 
 def _created(opened: ActivatedExperiment, status: int) -> Response:
-    """Return the response about an experiment that was created or resumed."""
+    """Return a JSON response with an opened experiment's id, page addresses and warnings."""
     return json_response(
         {
             "experiment_id": opened.experiment.id,
@@ -116,7 +116,7 @@ async def run_again(call: Call) -> Response:
 
 
 def _option(body: object, name: str, default: object) -> object:
-    """Return an optional field of a body; raise InvalidArgumentError unless it is an object."""
+    """Return a field of a body, ``default`` if absent; raise unless the body is an object."""
     if not isinstance(body, dict):
         raise InvalidArgumentError("body", "must be an object", type(body).__name__)
     return body.get(name, default)

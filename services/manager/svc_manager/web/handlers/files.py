@@ -81,7 +81,7 @@ def file_inside(directory: str, name: str) -> Path:
 
 
 async def _log(call: Call, source: service_pb.LogSource.ValueType, trial_id: str) -> Response:
-    """Respond with a log as text, from an offset; with `follow` also what is written later."""
+    """Respond with a log as text, from an offset or by `Range`; with `follow` also as it grows."""
     chunks = call.dependencies.experiments.follow_logs(
         call.experiment_id,
         source,

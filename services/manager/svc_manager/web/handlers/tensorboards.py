@@ -22,7 +22,7 @@ TRIALS_LIMIT: Final = 100
 
 
 async def start_tensorboard(call: Call) -> Response:
-    """Start a TensorBoard process over the named trials, or reuse one; respond with its URL."""
+    """Start a TensorBoard process over the named trials, or reuse one; respond with its port."""
     runs = []
     found = await call.dependencies.experiments.get(call.experiment_id)
     directory = Path(found.experiment.directory)

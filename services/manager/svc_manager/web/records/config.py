@@ -111,7 +111,7 @@ def optimize_mode(config: config_pb2.ExperimentConfig) -> str:
 
 
 def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return JSON data with the values of keys that name a secret replaced by `MASK`."""
+    """Return a copy of JSON data, the values of keys that name a secret replaced by `MASK`."""
     if isinstance(data, Mapping):
         return {
             key: MASK if names_secret(key) and item is not None else mask_secrets(item)
@@ -123,7 +123,7 @@ def mask_secrets(data: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def config_from_json(data: object) -> config_pb2.ExperimentConfig:
-    """Convert a configuration in JSON (schema v2) to its proto message; check the structure.
+    """Convert a JSON configuration (schema v2) to its proto message; raise if malformed.
 
     Checks the structure only; the use case checks the values.
 
