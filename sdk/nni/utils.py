@@ -43,7 +43,7 @@ class OptimizeMode(Enum):
 
 
 def extract_scalar_reward(value: object, scalar_key: str = "default") -> float:
-    """Return the number in a result, as a custom tuner or assessor needs it.
+    """Return the number in a result, infinite or NaN too; raise RuntimeError if there is none.
 
     Args:
         value: a number, or a dict that has one.
@@ -75,7 +75,7 @@ def extract_scalar_history(
 
 
 def merge_parameter(base_params: Base, override_params: Mapping[str, Any] | None) -> Base:
-    """Write overrides into parsed arguments, in place; raise ValueError at an unknown name.
+    """Write overrides into parsed arguments, in place; return these; raise if name or type differ.
 
     Args:
         base_params: the defaults: a namespace of `argparse`, or a dict.

@@ -52,7 +52,7 @@ _Statements: TypeAlias = Sequence[ast.stmt]
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameter:
-    """Annotation that makes an entry of the search space."""
+    """Annotated hyperparameter: name, type, options, and the span of code that it replaces."""
 
     line: int
     """Number of the first line of the annotation."""
@@ -104,7 +104,7 @@ class Hyperparameter:
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    """Annotation that reports a metric."""
+    """Annotation that reports a metric, with its position in the file."""
 
     report: Report
     start: Position
@@ -146,7 +146,7 @@ class AnnotatedModule:
         return bool(self.hyperparameters or self._metrics)
 
     def converted(self, keys: Sequence[str]) -> bytes:
-        """Return the file's content for a trial.
+        """Return the file's bytes with annotations replaced by look-ups and reports, for a trial.
 
         Args:
             keys: the names in the search space, in the order of `hyperparameters`.
@@ -263,7 +263,7 @@ def _hyperparameter(
 
 
 def _assigned_value(name: str, statement: ast.stmt | None) -> ast.expr:
-    """Return the right side of the assignment that must follow."""
+    """Return the right side of the assignment to a name; raise if the statement is none."""
     rule = f"@nni.variable(..., name={name}) must stand right before an assignment to {name}"
     if statement is None:
         raise AnnotationSyntaxError(f"{rule}; nothing follows in its block")

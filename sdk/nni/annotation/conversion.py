@@ -26,7 +26,7 @@ def _keep_all(_name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Result of converting a folder of annotated code."""
+    """Result of a conversion: search space, and paths of the files that differ from the source."""
 
     search_space: dict[str, JsonValue]
     """Name to `{"_type": ..., "_value": [...]}`, in the order of files and lines."""
@@ -37,7 +37,7 @@ class Conversion:
 def convert(
     source: Path, destination: Path, *, leave: Callable[[str], bool] = _keep_all
 ) -> Conversion:
-    """Copy a folder of code, with tuned values in the place of annotated ones.
+    """Copy a folder, annotations turned to look-ups; return search space and changed files.
 
     The original is only read. Links stay links, to the same places as before; but a Python file
     behind a link is converted like any other. Virtual environments are linked to.

@@ -6,7 +6,7 @@ from nni.errors import NniError
 
 
 class AnnotationError(NniError, ValueError):
-    """An annotation, or a file that holds one, breaks a rule.
+    """Error of an annotation, or a file with one, that breaks a rule: path, line and reason.
 
     Attributes:
         path: the file, as a path inside the code directory; the directory itself if the fault

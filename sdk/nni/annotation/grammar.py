@@ -40,7 +40,7 @@ _ATOMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Option of a choice."""
+    """Option of a choice: source text, and its value if that is a literal that JSON keeps."""
 
     text: str
     """Source of the argument, on one line; an option of the search space if it is an expression."""
@@ -93,7 +93,7 @@ def is_annotation(text: str) -> bool:
 
 
 def parse_annotation(text: str) -> Annotation:
-    """Parse the text of an annotation.
+    """Parse an annotation's text to a variable, function choice or report; raise if malformed.
 
     Raises:
         AnnotationSyntaxError: it breaks a rule.

@@ -34,7 +34,7 @@ _lock = RLock()
 
 
 def fetch() -> None:
-    """Get the configuration of this trial, unless this process has it."""
+    """Request this trial's configuration and keep it, unless this process has it already."""
     with _lock:
         if _ONLY not in _fetched:
             given = get_current_parameter()  # the script may have asked by itself
@@ -74,7 +74,7 @@ def is_chosen(key: str, option: str) -> bool:
 
 
 def no_such_option(key: str) -> "NoReturn":
-    """Refuse a value that is none of the options in the code.
+    """Raise LookupError: the value of a hyperparameter is none of the options in the code.
 
     Raises:
         LookupError: always.

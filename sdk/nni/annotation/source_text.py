@@ -11,7 +11,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Line and column in a source file."""
+    """Line (from 1) and column (in bytes of UTF-8, from 0) in a source file."""
 
     line: int
     """Counts from 1."""
@@ -72,7 +72,7 @@ class SourceText:
         return self.text.encode(self._encoding)
 
     def parse(self) -> ast.Module:
-        """Return the tree of the text.
+        """Parse the text to a syntax tree, without warnings; SyntaxError: it is no Python.
 
         Raises:
             SyntaxError: it is no Python.
@@ -97,7 +97,7 @@ class SourceText:
         return not self._lines[line - 1].strip()
 
     def edited(self, edits: Iterable[Edit]) -> "SourceText":
-        """Return the text after all edits; their spans must not overlap."""
+        """Return a new text after all edits, lines keep their numbers; spans must not overlap."""
         lines = [*self._lines]
         newline = self._newline()
 

@@ -71,7 +71,7 @@ def _value(value: object) -> object:
 
 
 def counts(names: list[object]) -> Encoding:
-    """Return how often each key occurs, 0 for unknown ones."""
+    """Return the encoding of keys by how often each occurs, 0 for unknown ones."""
     found: dict[object, float] = {}
     for name in names:
         found[name] = found.get(name, 0.0) + 1.0
@@ -79,7 +79,7 @@ def counts(names: list[object]) -> Encoding:
 
 
 def statistics(names: list[object], numbers: NDArray[np.float64], statistic: str) -> Encoding:
-    """Return a statistic of the numbers of each key, that of all for unknown ones.
+    """Return the encoding of keys by a statistic of their numbers; unknown ones get that of all.
 
     Args:
         names: key of each row.
@@ -95,7 +95,7 @@ def statistics(names: list[object], numbers: NDArray[np.float64], statistic: str
 
 
 def distinct_values(names: list[object], values: list[object]) -> Encoding:
-    """Return how many distinct values occur with each key, 0 for unknown ones."""
+    """Return the encoding of keys by their number of distinct values, 0 for unknown ones."""
     found: dict[object, set[object]] = {}
     for name, value in zip(names, values, strict=True):
         found.setdefault(name, set()).add(value)

@@ -98,7 +98,7 @@ class RowBatch:
             self._dense_columns = np.arange(rows.shape[1])
 
     def power_sums(self, scores: Tensor, order: int) -> list[Tensor]:
-        """Return the power sums of exponents 1 to `order`.
+        """Return a matrix of power sums over pairs of rows for each exponent from 1 to `order`.
 
         Args:
             scores: `(n_features,)`, in `[0, 1]`, double.

@@ -27,7 +27,7 @@ __all__ = ["FeatureGenerator"]
 
 
 class FeatureGenerator:
-    """Transformer that computes generated features.
+    """Transformer that learns encodings of columns from a table and computes features by them.
 
     `fit_transform` is for the training table and `transform` for others. They differ in the
     operation `target`: a training row is encoded by the targets of other rows only, since its own
@@ -72,7 +72,7 @@ class FeatureGenerator:
         self._edges: dict[str, NDArray[np.float64]] = {}
 
     def fit(self, table: Table, target: Column = None) -> Self:
-        """Learn the encodings from a training table.
+        """Learn bucket edges and encodings from a training table and target; return self.
 
         Args:
             table: columns by name: a data frame or a dict of lists or arrays.
@@ -114,7 +114,7 @@ class FeatureGenerator:
         return np.column_stack(columns) if columns else np.empty((0, 0))
 
     def fit_transform(self, table: Table, target: Column = None) -> NDArray[np.float64]:
-        """Learn the encodings and return the features of the training table.
+        """Learn the encodings; return the training table's features, `target` out of fold.
 
         Args:
             table: columns by name: a data frame or a dict of lists or arrays.

@@ -275,7 +275,7 @@ class _ScoreSearch:
         self._order = min(options.order, int((self._factor > 0).sum()))
 
     def run(self, start: NDArray[np.float64], random: RandomState) -> NDArray[np.float64]:
-        """Return the final scores, `-inf` for constant columns."""
+        """Run all epochs from start scores; return the final ones, `-inf` for constant columns."""
         scores = np.where(self._factor > 0, start, -np.inf)
         if self._order == 0:
             return scores
@@ -333,7 +333,7 @@ class _ScoreSearch:
         signal: NDArray[np.float64],
         noise: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return the scores after a step of unit length, on average over the columns."""
+        """Return new scores after a step along the penalized gradient, of RMS `learning_rate`."""
         varying = np.isfinite(scores)
         if not self._options.soft_grouping:
             signal, noise = self._shared(signal), self._shared(noise)

@@ -10,7 +10,7 @@ SPACE: Final = "space"
 
 
 class ParameterDistributions:
-    """Distributions by parameter, in the forms that `NNISearchCV` takes.
+    """Converter of `NNISearchCV`'s distributions to a search space, and of its points to values.
 
     Options are positions in the space, since they may be any objects, such as estimators.
 
@@ -38,7 +38,7 @@ class ParameterDistributions:
         self._entries = [_entries(branch) for branch in self._branches]
 
     def search_space(self) -> dict[str, Any]:
-        """Return the search space in JSON."""
+        """Return the search space: options as positions, several dicts as the choice `space`."""
         if not self._several:
             return self._entries[0]
         branches = [{"_name": str(i), **entries} for i, entries in enumerate(self._entries)]

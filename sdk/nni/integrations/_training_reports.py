@@ -104,7 +104,7 @@ class TrainingReports:
 
 
 class BoostingCallback:
-    """Base of the callbacks of libraries that train in iterations.
+    """Base of boosting libraries' callbacks: checks arguments, holds the reports and `result`.
 
     Args:
         metric: see `TrainingReports`.
@@ -182,7 +182,7 @@ def _known(values: Iterable[str]) -> str:
 
 
 def _is_result(value: Any, before: Any, final: FinalResult) -> bool:  # noqa: ANN401 - a number or a dict
-    """Return whether a report takes the place of the result so far."""
+    """Return whether a report replaces the result: always if `last`, else if better; NaN loses."""
     if final == "last":
         return True
     new, old = _default(value), _default(before)

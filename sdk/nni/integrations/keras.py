@@ -32,7 +32,7 @@ _VALIDATION = "val_"
 
 
 class KerasCallback(Callback):  # type: ignore[misc] # Keras ships no types
-    """Callback of `fit` of Keras that connects the training with its trial.
+    """Callback of Keras's `fit`: reports to a trial, ends training early, saves checkpoints.
 
     After each epoch it reports metrics, and at the end the result. Epochs that have no validation,
     as with `validation_freq=2`, are not reported if the metric needs one. For trainings in one
@@ -124,7 +124,7 @@ class KerasCallback(Callback):  # type: ignore[misc] # Keras ships no types
         return self._initial_epoch
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Load the checkpoint of an earlier attempt, once.
+        """Load weights and optimizer from an earlier attempt's checkpoint, once, if there is one.
 
         Args:
             logs: not used.

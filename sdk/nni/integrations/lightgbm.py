@@ -20,7 +20,7 @@ _ORDER = 20
 
 
 class LightGBMCallback(BoostingCallback):
-    """Callback of `lightgbm.train`, `lightgbm.cv` and LightGBM's estimators for a trial.
+    """Callback of `lightgbm.train`, `cv` and estimators: reports to a trial, ends training early.
 
     Reports metrics of the validation data after an iteration, and the result after the last one.
     With `early_stopping` among the callbacks nothing calls back after its stop: call `finish`.

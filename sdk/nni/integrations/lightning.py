@@ -33,7 +33,7 @@ _FILE = "lightning.ckpt"
 
 
 class LightningCallback(Callback):
-    """Callback of a Lightning trainer that connects the training with its trial.
+    """Callback of a Lightning trainer: reports to a trial, ends training early, saves checkpoints.
 
     After each validation, or each epoch of a training without one, it reports metrics that the
     module has logged, and at the end the result. Only the process of rank zero reports and copies
@@ -94,7 +94,7 @@ class LightningCallback(Callback):
         return path if path.exists() else None
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
-        """Report the metrics after a validation within `fit`.
+        """Report the metrics after a validation within `fit`; stop all ranks if due.
 
         Args:
             trainer: of the training.
@@ -105,7 +105,7 @@ class LightningCallback(Callback):
             self._report(trainer)
 
     def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
-        """Report the metrics of a training without validation, and save a checkpoint.
+        """Report the metrics if there is no validation; save a checkpoint if enabled.
 
         Args:
             trainer: of the training.

@@ -31,7 +31,7 @@ def report_to_mlflow(
     token_variable: str | None = None,
     outputs: str | Path | None = None,
 ) -> TrackedTrial:
-    """Start a run of MLflow that gets this trial's parameters, metrics, result and outputs.
+    """Start an MLflow run that gets this trial's parameters, metrics, result, outputs; return it.
 
     Intermediate results are metrics with a step, under `default` or the keys of the report; the
     result is below `final/`. The run is named after the trial, and has the ids of experiment and
@@ -73,7 +73,7 @@ def report_to_mlflow(
 
 
 class _MlflowRun:
-    """Run of MLflow; see `nni.integrations.tracking.RunTracker`."""
+    """Run of MLflow that gets a trial's parameters, metrics, result and outputs (`RunTracker`)."""
 
     name = "MLflow"
 
@@ -92,7 +92,7 @@ class _MlflowRun:
         self.run: str = run.info.run_id
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
-        """See `RunTracker`."""
+        """Send parameters in batches, as texts cut at 500 characters."""
         from mlflow.entities import Param
 
         texts = [Param(_plain(key), str(value)[:_TEXT_CHARACTERS]) for key, value in values.items()]
@@ -100,7 +100,7 @@ class _MlflowRun:
             self._client.log_batch(self.run, params=batch)
 
     def log_metrics(self, values: Mapping[str, float], step: int) -> None:
-        """See `RunTracker`."""
+        """Send the metrics of a step in batches; odd characters of names become `_`."""
         from mlflow.entities import Metric
 
         now = int(time() * _MS)
@@ -113,7 +113,7 @@ class _MlflowRun:
         self.log_metrics({f"final/{key}": value for key, value in values.items()}, 0)
 
     def log_outputs(self, path: Path) -> None:
-        """See `RunTracker`."""
+        """Upload a file, or the files of a folder, as artifacts of the run."""
         if path.is_dir():
             self._client.log_artifacts(self.run, str(path))
         else:

@@ -91,7 +91,7 @@ class OptunaTuner(Tuner):
         self._space = space
 
     def generate_parameters(self, parameter_id: int, **kwargs: object) -> dict[str, JsonValue]:
-        """Return a configuration that the sampler suggests."""
+        """Ask the study for a trial; return its configuration; the trial stays open."""
         del kwargs
         trial = self._study.ask()
         self._open[parameter_id] = trial
@@ -100,7 +100,7 @@ class OptunaTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Pass a result to the sampler; without a finite number the trial counts as failed."""
+        """Pass a result to the sampler, as a failure if not finite; import an unknown trial's."""
         del kwargs
         trial = self._open.pop(parameter_id, None)
         if trial is None:

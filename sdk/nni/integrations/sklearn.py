@@ -141,7 +141,7 @@ class NNISearchCV(BaseSearchCV):  # type: ignore[misc]  # ships no types
         )
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> "NNISearchCV":  # noqa: ANN401 - of scikit-learn
-        """Search, and fit the best configuration to all samples if `refit` says so.
+        """Search, and fit the best configuration to all samples if `refit` says so; return self.
 
         Args:
             X: `(n_samples, n_features)`, samples.
@@ -178,7 +178,7 @@ class NNISearchCV(BaseSearchCV):  # type: ignore[misc]  # ships no types
             )
 
     def _resource_limits(self) -> tuple[int, int]:
-        """Return the smallest and the largest resource of a round.
+        """Return the checked smallest and largest resource of a round; `auto` from the samples.
 
         Raises:
             ValueError: a limit is wrong, or the resource is no parameter.

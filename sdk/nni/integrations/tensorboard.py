@@ -21,7 +21,7 @@ _FOLDER = "tensorboard"
 
 
 def report_to_tensorboard(log_dir: str | Path | None = None) -> TrackedTrial:
-    """Start event files of TensorBoard that get this trial's parameters, metrics and result.
+    """Send this trial's parameters, metrics, result to TensorBoard files; return a `TrackedTrial`.
 
     Intermediate results are scalars with a step, under `default` or the keys of the report. At the
     end parameters and result go to the tab *HParams*, the result below `final/`.
@@ -62,7 +62,7 @@ def _folder(log_dir: str | Path | None) -> Path:
 
 
 class _TensorBoardRun:
-    """Folder with event files; see `nni.integrations.tracking.RunTracker`."""
+    """Writer of event files that get a trial's parameters, metrics and result (`RunTracker`)."""
 
     name = "TensorBoard"
     errors: tuple[type[Exception], ...] = (OSError,)
@@ -90,7 +90,7 @@ class _TensorBoardRun:
         """See `RunTracker`; event files have no place for them."""
 
     def finish(self, *, succeeded: bool) -> None:
-        """See `RunTracker`."""
+        """Write parameters and result to the tab HParams, the result as scalars too; close."""
         del succeeded  # event files have no place for it
         if self._parameters or self._result:
             # `add_hparams` opens a second file, which has the name of the first in tensorboardX.

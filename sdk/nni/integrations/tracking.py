@@ -199,7 +199,7 @@ class _TrackedChannel:
         self._tracked = tracked
 
     def parameters(self, index: int) -> object:
-        """See `nni.trial.ports.TrialChannel`."""
+        """Return the inner channel's parameters; send the first set to the tracker."""
         parameters = self._channel.parameters(index)
         self._tracked._note_parameters(parameters)  # noqa: SLF001 - two classes, one object
         return parameters

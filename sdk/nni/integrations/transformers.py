@@ -40,7 +40,7 @@ _SUMMARY = "train_runtime"
 
 
 class TransformersCallback(TrainerCallback):
-    """Callback of a `Trainer` of transformers that connects the training with its trial.
+    """Callback of a transformers `Trainer`: reports to a trial, ends training early, checkpoints.
 
     After each evaluation, or each log of a training without one, it reports metrics, and at the end
     the result. Only the process of rank zero reports and copies checkpoints; all ranks stop
@@ -137,7 +137,7 @@ class TransformersCallback(TrainerCallback):
         metrics: Mapping[str, float] | None = None,
         **kwargs: object,
     ) -> None:
-        """Report the metrics of an evaluation within `train`.
+        """Report the metrics of an evaluation within `train`; stop all ranks if due.
 
         Args:
             args: of the training.
@@ -158,7 +158,7 @@ class TransformersCallback(TrainerCallback):
         logs: Mapping[str, float] | None = None,
         **kwargs: object,
     ) -> None:
-        """Report the metrics of a log, in a training without evaluations.
+        """Report the metrics of a log, in a training without evaluations; stop if due.
 
         Args:
             args: of the training.
@@ -292,7 +292,7 @@ def search_trainer(
 
 
 class _ObjectiveCallback(TrainerCallback):
-    """Reports of the objective of each evaluation to a trial of `optimize`."""
+    """Callback that reports each evaluation's objective to a trial of `optimize`; stops if due."""
 
     def __init__(
         self, trial: StoppableTrial, compute_objective: Callable[[dict[str, float]], float]

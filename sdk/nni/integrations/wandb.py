@@ -22,7 +22,7 @@ def report_to_wandb(
     outputs: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> TrackedTrial:
-    """Start a run of Weights & Biases for this trial's parameters, metrics, result and outputs.
+    """Start a W&B run that gets this trial's parameters, metrics, result, outputs; return it.
 
     Parameters are the run's configuration, intermediate results its history, under `default` or the
     keys of the report; the result is in its summary, below `final/`. The run is named after the
@@ -67,7 +67,7 @@ def report_to_wandb(
 
 
 class _WandbRun:
-    """Run of W&B; see `nni.integrations.tracking.RunTracker`."""
+    """Run of W&B that gets a trial's parameters, metrics, result and outputs (`RunTracker`)."""
 
     name = "Weights & Biases"
 
@@ -98,7 +98,7 @@ class _WandbRun:
         self.run.summary.update({f"final/{key}": value for key, value in values.items()})
 
     def log_outputs(self, path: Path) -> None:
-        """See `RunTracker`."""
+        """Upload a file or folder as one artifact, `outputs-<id of the run>`."""
         artifact = self._wandb.Artifact(f"outputs-{self.run.id}", type="outputs")
         if path.is_dir():
             artifact.add_dir(str(path))

@@ -19,7 +19,7 @@ __all__ = ["XGBoostCallback"]
 
 
 class XGBoostCallback(BoostingCallback, TrainingCallback):
-    """Callback of `xgboost.train`, `xgboost.cv` and XGBoost's estimators for a trial.
+    """Callback of `xgboost.train`, `cv` and estimators: reports to a trial, ends training early.
 
     Reports metrics of the evaluation data after an iteration, and the result at the end. In a
     distributed training the first worker reports, and all stop together.

@@ -114,7 +114,7 @@ class ExpressionConstraint(ConstructorRecord, Constraint):
         yield self
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return a violation if the expression is false."""
+        """Return why a sample fails (missing label, false expression); None: it is true."""
         error = self.expr.check_contains(sample)
         if error is not None:
             return error.inside(self.label)

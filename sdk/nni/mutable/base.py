@@ -180,7 +180,7 @@ class Mutable(ABC):
     def grid_samples(
         self, memo: Sample | None = None, granularity: int | None = None
     ) -> Iterator[Sample]:
-        """Yield every sample, in the order of `grid`.
+        """Yield every valid sample as a new dict, in the order of `grid`.
 
         Args:
             memo: sample to complete; it holds the current one during the iteration.
@@ -295,7 +295,7 @@ class Mutable(ABC):
     def _completed(
         self, memo: Sample | None, add: "Callable[[LabeledMutable, Sample], None]"
     ) -> Sample:
-        """Return the sample after each leaf has added its value, if it is valid then."""
+        """Return the sample that all leaves completed; raise if invalid, with `memo` unchanged."""
         sample: Sample = {} if memo is None else dict(memo)
         for leaf in self.simplify().values():
             add(leaf, sample)

@@ -17,7 +17,7 @@ _NOT_GIVEN: Final = object()
 
 
 class Categorical(MutableSymbol):
-    """One value out of several.
+    """Leaf whose value is one of several, with optional weights and default.
 
     Args:
         values: distinct values of any type; at least one, none of them mutable.
@@ -73,7 +73,7 @@ class Categorical(MutableSymbol):
         return None if known else f"one of {self.values}"
 
     def value_in(self, sample: Sample) -> Any:  # noqa: ANN401 - the user's value
-        """Return the value, as it was given to the constructor."""
+        """Return the constructor's value that equals the sample's."""
         at = position_of(sample[self.label], self.values, self._positions)
         assert at is not None
         return self.values[at]
@@ -109,7 +109,7 @@ class Categorical(MutableSymbol):
 
 
 def checked_values(values: Iterable[Any]) -> list[Any]:
-    """Return the values of a choice as a list.
+    """Return the values of a choice as a new list; raise if none, mutable or equal ones.
 
     Args:
         values: what the user gave.
@@ -142,7 +142,7 @@ def checked_values(values: Iterable[Any]) -> list[Any]:
 def checked_weights(
     weights: Sequence[float], number: int, *, is_distribution: bool = True
 ) -> list[float]:
-    """Return the weights of a choice as a list.
+    """Return the weights of a choice as floats; raise unless as many, in [0, 1], with sum 1.
 
     Args:
         weights: what the user gave.

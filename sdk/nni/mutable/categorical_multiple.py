@@ -122,7 +122,7 @@ class CategoricalMultiple(MutableSymbol):
         return self._parts
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return why a sample has neither the list nor valid plain choices."""
+        """Return why a sample has neither a valid list nor valid plain choices; else None."""
         if self.label in sample or f"{self.label}{SEPARATOR}0" not in sample:
             return super().check_contains(sample)
         choices, constraint = self.decomposition()
@@ -133,7 +133,7 @@ class CategoricalMultiple(MutableSymbol):
         return None
 
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
-        """Return the rule that the value breaks: a list of the right number of distinct values."""
+        """Return the rule that the value breaks: list, number, distinct values; else None."""
         number = "any number of" if self.n_chosen is None else str(self.n_chosen)
         rule = f"a list of {number} distinct values of {self.values}"
         if not isinstance(value, list | tuple):
@@ -156,7 +156,7 @@ class CategoricalMultiple(MutableSymbol):
         return self.values[: self.n_chosen] if self._default is None else list(self._default)
 
     def random_value(self, random_state: RandomState) -> list[Any]:
-        """Return a random list."""
+        """Return a random list: each value by its weight, or `n_chosen` without repeats."""
         if self.n_chosen is None:
             weights = self.weights or [0.5] * len(self.values)
             return [

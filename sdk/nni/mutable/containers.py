@@ -38,7 +38,7 @@ class MutableList(ConstructorRecord, Mutable):
             yield from member.leaf_mutables(is_leaf)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return the first error of a member."""
+        """Return the first error of a member, in their order; None: there is none."""
         for at, member in enumerate(self._members):
             error = member.check_contains(sample)
             if error is not None:
@@ -140,7 +140,7 @@ class MutableDict(ConstructorRecord, Mutable):
             yield from member.leaf_mutables(is_leaf)
 
     def check_contains(self, sample: Sample) -> SampleValidationError | None:
-        """Return the first error of a member."""
+        """Return the first error of a member, in their order; None: there is none."""
         for name, member in self._members.items():
             error = member.check_contains(sample)
             if error is not None:

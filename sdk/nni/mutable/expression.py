@@ -128,7 +128,7 @@ class MutableExpression(Mutable):
 
     @staticmethod
     def switch_case(value: Any, branches: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - any value
-        """Return the branch of a value.
+        """Return the branch whose key equals a value, as an expression unless all are plain.
 
         Freezing raises `ValueError` if there is none.
 
@@ -180,7 +180,7 @@ class MutableExpression(Mutable):
         return next((error for error in errors if error is not None), None)
 
     def freeze(self, sample: Sample) -> Any:  # noqa: ANN401 - the user's value
-        """Return the result for the values of a sample."""
+        """Compute the expression for a sample; raise if a label is missing or invalid."""
         self.validate(sample)
         results: list[Any] = []
         for step in self.steps():

@@ -70,7 +70,7 @@ class frozen_context:  # noqa: N801 - name of the specification
     @staticmethod
     @contextmanager
     def bypass() -> Iterator[None]:
-        """Hide all contexts, as if there were none.
+        """Hide all contexts inside the block, as if there were none.
 
         Yields:
             Once, inside.
@@ -96,7 +96,7 @@ def ensure_frozen(
     sample: Sample | None = None,
     retries: int = 1000,
 ) -> Any:  # noqa: ANN401 - the user's value
-    """Return the concrete value of a mutable, and anything else as it is.
+    """Return a mutable's value for a sample or the current context; anything else as it is.
 
     Args:
         mutable: mutable or plain value.

@@ -140,7 +140,7 @@ _global_scope = _GlobalScope()
 
 
 def checked_label(label: str) -> str:
-    """Return a label, or a part of one, if it is valid.
+    """Return a label, or a part of one; raise if it is empty, or has a `/` and is no `Label`.
 
     Args:
         label: text that a user gave, or a complete `Label`.

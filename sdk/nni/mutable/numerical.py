@@ -123,7 +123,7 @@ class Numerical(MutableSymbol):
         return super()._load(**arguments)
 
     def check_value(self, value: Any) -> str | None:  # noqa: ANN401 - it is to be checked
-        """Return the rule that the value breaks: number, bounds or multiple."""
+        """Return the rule that the value breaks: number, bounds or multiple; else None."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return "a number"
         number = float(value)

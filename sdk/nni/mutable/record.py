@@ -142,7 +142,7 @@ def unmarked(value: Any) -> Any:  # noqa: ANN401 - any value
 
 
 def equal_values(one: object, other: object) -> bool:
-    """Return whether two values are equal; mutables inside containers are compared by structure.
+    """Return whether values of one type are equal, order of dicts included; mutables by form.
 
     Values whose comparison has no single truth value, such as arrays, are equal if identical.
 

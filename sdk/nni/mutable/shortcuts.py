@@ -17,7 +17,7 @@ _R = TypeVar("_R")
 
 
 def _label_first(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return a shortcut that explains itself when it is called as in an annotation."""
+    """Wrap a shortcut to raise TypeError, with the remedy, if the first argument is no label."""
 
     @functools.wraps(function)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -37,7 +37,7 @@ def _label_first(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @_label_first
 def choice(label: str, choices: Iterable[Any]) -> Any:  # noqa: ANN401 - LayerChoice is of torch
-    """Return a choice of values, or of modules.
+    """Return a `Categorical` of values, or a `LayerChoice` if all choices are modules of torch.
 
     Args:
         label: name of the dimension.

@@ -27,7 +27,7 @@ class MutableSymbol(ConstructorRecord, LabeledMutable, MutableExpression):
         return object.__reduce_ex__(self, protocol)
 
     def float(self) -> MutableExpression:
-        """Return the value as a floating-point number.
+        """Return an expression of the value as a floating-point number.
 
         Returns:
             An expression.
@@ -37,7 +37,7 @@ class MutableSymbol(ConstructorRecord, LabeledMutable, MutableExpression):
         return converted
 
     def int(self) -> MutableExpression:
-        """Return the value as an integer, by truncation.
+        """Return an expression of the value as an integer, by truncation.
 
         Returns:
             An expression.

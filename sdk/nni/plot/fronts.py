@@ -19,7 +19,7 @@ def pareto_front(
     *,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the trials over two objectives, and those that no other one dominates.
+    """Draw trials over two objectives, the Pareto front apart, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.
@@ -77,7 +77,7 @@ def hypervolume(
     reference: Mapping[str, float] | None = None,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the area that the front so far dominates, after each trial.
+    """Draw the area that the front dominates after each trial, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.
@@ -135,7 +135,7 @@ def areas(losses: Sequence[Sequence[float]], corner: tuple[float, float]) -> lis
 def _gain(
     front: list[tuple[float, float]], first: float, second: float, corner: tuple[float, float]
 ) -> float:
-    """Add a point to a front; return the area that it adds."""
+    """Add a point to a sorted front, in place; return the added area, 0 if it is dominated."""
     place = 0
     while place < len(front) and front[place][0] <= first:
         place += 1

@@ -67,7 +67,7 @@ def slices(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the results over each hyperparameter, in a panel each; the colour is the trial's number.
+    """Draw results over each hyperparameter, coloured by trial number, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.
@@ -110,7 +110,7 @@ def contour(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the results over two numeric hyperparameters, interpolated between the trials.
+    """Draw results over two numeric hyperparameters, interpolated, by plotly or matplotlib.
 
     Each point of the surface is the mean of the nearest trials, weighted by the inverse square of
     the distance, in the scales of the axes.
@@ -170,7 +170,7 @@ def rank(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the trials over two hyperparameters; the colour is the rank of the result.
+    """Draw trials over two hyperparameters, coloured by rank of result, by plotly or matplotlib.
 
     Ranks show good regions also where a few results are far from all others.
 
@@ -223,7 +223,7 @@ def parameter_importances(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw how much of the differences between results each hyperparameter explains.
+    """Draw the share of variance that each hyperparameter explains, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.

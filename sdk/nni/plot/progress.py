@@ -23,7 +23,7 @@ def history(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the result of each trial and the best one so far.
+    """Draw each trial's result and the best one so far, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`.
@@ -61,7 +61,7 @@ def intermediate_results(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the intermediate results of each trial over its steps.
+    """Draw trials' intermediate results over steps, a colour per state, by plotly or matplotlib.
 
     Early-stopped and failed trials are among them; each state has its colour.
 
@@ -107,7 +107,7 @@ def edf(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the share of trials whose result is at most a value, of one or several searches.
+    """Draw the cumulative share of trials by result, a line per search, by plotly or matplotlib.
 
     Args:
         sources: a source, see `trials_of`, or a mapping of a name to each.
@@ -137,7 +137,7 @@ def edf(
 
 
 def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: ANN401 - see trials_of; a figure
-    """Draw when each trial ran, in a row for each machine and place on it.
+    """Draw when each trial ran, a row per machine and place, by plotly or matplotlib.
 
     Args:
         source: see `trials_of`; an experiment knows the times.
@@ -206,7 +206,7 @@ def sign_of(optimize_mode: str) -> int:
 
 
 def scale_of(values: Sequence[float]) -> Literal["linear", "log"]:
-    """Return the scale of an axis: logarithmic for positive values over powers of ten."""
+    """Return an axis's scale: `log` for positive values over 3 powers of ten, else `linear`."""
     if not values or min(values) <= 0:
         return "linear"
     return "log" if math.log10(max(values) / min(values)) >= _POSITIVE_DECADES else "linear"

@@ -251,7 +251,7 @@ def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def finished(trials: Iterable[PlottedTrial], metric: str) -> list[PlottedTrial]:
-    """Return the trials that have a final result of a metric.
+    """Return the trials with a final result of a metric; raise ValueError if there is none.
 
     Raises:
         ValueError: there is none.

@@ -18,7 +18,7 @@ def fixed_arch(
     fixed_arch: str | Path | Mapping[str, Any],
     verbose: bool = True,  # noqa: FBT001, FBT002 - documented signature
 ) -> AbstractContextManager[None]:
-    """Return a context in which networks are built as an architecture; write `model_context`.
+    """Return a context that builds networks as an architecture (dict or file); now `model_context`.
 
     Automatic labels of choices in it start at `_mutation_1`, as those of the first network did.
 

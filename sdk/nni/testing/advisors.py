@@ -257,7 +257,7 @@ class AdvisorConformance(ABC):
         assert driver.request()
 
     def test_takes_the_default_of_a_dict_metric(self) -> None:
-        """A dict metric counts with its `default`."""
+        """A dict metric counts with its `default`: the jobs are those of plain numbers."""
         plain, wrapped = self.ready(), self.ready()
         for _ in range(_ROUNDS):
             (left,), (right,) = plain.request(), wrapped.request()
@@ -297,7 +297,7 @@ class AdvisorConformance(ABC):
         assert list(driver.play(_ROUNDS))
 
     def test_a_search_space_may_be_given_again(self) -> None:
-        """The same space is the simplest change."""
+        """An advisor that gets the same space again, with a trial open, proposes on."""
         driver = self.ready()
         (job,) = driver.request()
 

@@ -168,7 +168,7 @@ class EvaluatorConformance(ABC):
         assert seen == [3.0]
 
     def test_parameters_of_an_algorithm_are_trained(self) -> None:
-        """A group that joins the optimizer moves, and its schedulers go on."""
+        """A parameter group that joins the optimizer is trained by the patched loss."""
         _, evaluator = self._bound()
         extra = nn.Parameter(torch.ones(()))
 
@@ -222,7 +222,7 @@ class EvaluatorConformance(ABC):
         assert not _equal(before, _parameters(model))
 
     def test_masked_weights_stay_zero(self) -> None:
-        """A wrapped model is trained with its masks."""
+        """After pruning and training, masked weights are zero, and some others are not."""
         model, evaluator = self._made()
         config_list = [{"op_types": ["Linear"], "sparse_ratio": 0.5}]
         pruner = LevelPruner(model, config_list, evaluator)
@@ -235,7 +235,7 @@ class EvaluatorConformance(ABC):
             assert not weight[masks[name]["weight"].to(weight.device) == 0].any()
 
     def test_an_evaluation_repeats_and_changes_nothing(self) -> None:
-        """The metric of a model is one number."""
+        """Two evaluations return the same float, and leave the parameters as they were."""
         model, evaluator = self._bound()
         before = _parameters(model)
 
@@ -256,7 +256,7 @@ class EvaluatorConformance(ABC):
         assert output is not None
 
     def test_only_a_bound_model_is_trained(self) -> None:
-        """One model is bound at a time; unbinding twice changes nothing."""
+        """Binding twice raises, and so do training, patching and evaluation when unbound."""
         model, evaluator = self._bound()
 
         second = _error_of(lambda: evaluator.bind_model(model))

@@ -102,7 +102,7 @@ class OneShotStrategyConformance(ABC):
         """Return a new strategy, with learning rates for a few hundred small steps."""
 
     def evaluator(self, epochs: int, **trainer: Any) -> Lightning:  # noqa: ANN401 - of the trainer
-        """Return an evaluator that fits a line.
+        """Return a quiet evaluator on the CPU that fits a line.
 
         Args:
             epochs: epochs of the training.
@@ -248,7 +248,7 @@ def _line_data(seed: int) -> Any:  # noqa: ANN401 - traced loader
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Hide the hints of Lightning on loaders and loggers, which are warnings.
+    """Ignore all warnings in the block: Lightning's hints on loaders and loggers are some.
 
     Yields:
         Once.

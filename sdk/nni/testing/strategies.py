@@ -512,7 +512,7 @@ class StrategyConformance(ABC):
         assert _as_json(second.state_dict()) == _as_json(state)
 
     def test_resumed_search_continues(self) -> None:
-        """A search in two runs submits what one run would, and no sample twice."""
+        """A search in two runs uses the budget, with the models of one run if it is exact."""
         half = self.budget // 2
         whole = SimulatedEngine(score_of, self.budget)
         self.search(whole, self.make_space())

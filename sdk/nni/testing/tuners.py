@@ -175,7 +175,7 @@ class TunerConformance(ABC):
         self.still_proposes(tuner)
 
     def test_takes_the_default_of_a_dict_metric(self) -> None:
-        """A dict metric counts with its `default`."""
+        """A dict metric counts with its `default`: proposals are those for plain numbers."""
         plain, wrapped = self.ready(), self.ready()
 
         for parameter_id in range(self.rounds):
@@ -207,7 +207,7 @@ class TunerConformance(ABC):
             self.still_proposes(tuner)
 
     def test_survives_a_search_space_given_again(self) -> None:
-        """The user may change the space while trials run; the same space is the simplest change."""
+        """A tuner that gets the same space again, with a trial open, proposes on."""
         tuner = self.ready()
         (configuration,) = ask(tuner, 0)
 

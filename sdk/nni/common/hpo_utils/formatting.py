@@ -27,7 +27,7 @@ FormattedParameters: TypeAlias = dict[ParameterKey, float]
 
 
 class ParameterSpec(NamedTuple):
-    """Parameter of a search space."""
+    """Flat parameter of a search space: key, type, scale, bounds or number of options."""
 
     name: str
     """Key of the parameter in the dict that holds it."""
@@ -117,7 +117,7 @@ def _spec(parameter: Parameter, values: list[JsonValue], key: ParameterKey) -> P
 def format_parameters(
     parameters: JsonValue, formatted_search_space: FormattedSearchSpace
 ) -> FormattedParameters:
-    """Return a configuration in flat form; the inverse of `deformat_parameters`.
+    """Return a nested configuration as a flat dict of key to number; raise if it is outside.
 
     Args:
         parameters: what a trial gets.

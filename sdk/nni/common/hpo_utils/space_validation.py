@@ -14,7 +14,7 @@ def validate_search_space(
     support_types: Sequence[str] | None = None,
     raise_exception: bool = False,  # noqa: FBT001, FBT002 - documented signature
 ) -> bool:
-    """Return whether a search space is well formed.
+    """Return whether a search space is well formed; log, or on request raise, what is wrong.
 
     Args:
         search_space: what the user gave.

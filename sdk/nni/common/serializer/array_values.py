@@ -16,7 +16,7 @@ _OBJECTS = "O"
 
 
 def array_form(value: Any, encode: Encode) -> tuple[Any] | None:  # noqa: ANN401 - any object
-    """Return the JSON form of an array, a scalar of numpy, or a table, in a tuple of one.
+    """Return the JSON form of an array, numpy scalar or table, in a tuple of one; None for others.
 
     Args:
         value: any object.
@@ -77,7 +77,7 @@ def _series_form(value: Any, encode: Encode) -> tuple[Any] | None:  # noqa: ANN4
 
 
 def _is_simple(table: Any) -> bool:  # noqa: ANN401 - a table or column
-    """Return whether a list can hold the index and the data types are those of numpy."""
+    """Return whether the index is flat numbers or texts and each kind of type plain (no dates)."""
     types = table.dtypes if hasattr(table, "columns") else [table.dtype]
     plain = all(getattr(one, "kind", "") in _PLAIN_KINDS for one in types)
     return plain and table.index.nlevels == 1 and table.index.dtype.kind in "iuUO"

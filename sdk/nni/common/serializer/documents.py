@@ -22,7 +22,7 @@ def dump(
     allow_nan: bool = True,
     **json_options: Any,  # noqa: ANN401 - those of the standard library
 ) -> str:
-    """Return an object as a JSON document, from which `nni.load` makes it again.
+    """Return an object as a JSON document for `nni.load`; write it to a file if one is given.
 
     Objects made by `nni.trace` are written as calls. Numbers, texts, lists and dicts are plain
     JSON; a tuple becomes a list and keys of dicts become texts. Paths, dates, sets, decimals,
@@ -75,7 +75,7 @@ def written(
     allow_nan: bool = True,
     **json_options: Any,  # noqa: ANN401 - those of the standard library
 ) -> str:
-    """Return the document of an object by an encoder with rules of its own.
+    """Return an object's document by a given encoder; write it to a file if one is given.
 
     Args:
         encoder: encoder.
@@ -137,7 +137,7 @@ def load(
     preserve_order: bool = False,
     ignore_comments: bool = True,
 ) -> Any:  # noqa: ANN401 - any object
-    """Return the object that a document of `nni.dump` describes.
+    """Return the object of a trusted `nni.dump` document, text or file; its code and pickles run.
 
     Loading runs code: it imports modules, calls the classes and functions that the document names
     and opens the pickles that it holds. Load only documents that you trust as you trust a program.

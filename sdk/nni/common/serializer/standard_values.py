@@ -22,7 +22,7 @@ _UTC = "UTC"
 
 
 def standard_form(value: Any, encode: Encode) -> Form | None:  # noqa: ANN401 - any object
-    """Return the JSON form of a value of the standard library.
+    """Return the JSON form of a standard-library value (path, date, set, enum, …); else None.
 
     Args:
         value: any object.
@@ -93,7 +93,7 @@ def _moment_form(value: dt.date | dt.time | dt.timedelta) -> Form | None:
 
 
 def _zone(name: str) -> dt.tzinfo | None:
-    """Return the time zone of a name such as `UTC`, `UTC+02:00` or `Europe/Oslo`."""
+    """Return the time zone of `UTC`, `UTC+02:00`, `Europe/Oslo` or the like; None: unknown."""
     if name == _UTC:
         return dt.UTC
     if name.startswith(_UTC):

@@ -67,7 +67,7 @@ class SerializableObject:
         )
 
     def get(self, traceable: bool = True) -> Any:  # noqa: FBT001, FBT002, ANN401 - as documented
-        """Make the call, and those of arguments that are shells themselves.
+        """Make the call, and those of arguments that are shells themselves; return the result.
 
         Args:
             traceable: the result carries the call.
@@ -160,7 +160,7 @@ def _is_function(value: object) -> bool:
 
 
 def _existing_wrapper(marker: TraceMarker) -> type | None:
-    """Return the wrapper that an earlier call has made of the same class, so that both agree."""
+    """Return the wrapper that an earlier call has made of the same class; None: there is none."""
     for subclass in type.__subclasses__(marker.symbol):
         if marker_of(subclass) == marker:
             return subclass

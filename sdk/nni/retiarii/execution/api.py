@@ -18,7 +18,7 @@ class SearchEnded(BaseException):
 
 
 class _RunningSearch:
-    """Engine of the running search, one for the process."""
+    """Process-wide engine of the running search, and whether a strategy knows of its end."""
 
     engine: ExecutionEngine | None = None
     is_end_known = False
@@ -59,7 +59,7 @@ def get_and_register_default_listener(engine: ExecutionEngine) -> ExecutionEngin
 
 
 def submit_models(*models: ExecutableModelSpace) -> None:
-    """Start the evaluation of models.
+    """Freeze mutated models by the choices that made them; submit all to the running search.
 
     Args:
         *models: mutated models, which are frozen; or frozen models.
@@ -90,7 +90,7 @@ def wait_models(*models: ExecutableModelSpace) -> None:
 
 
 def query_available_resources() -> int:
-    """Return how many models would start at once: one or none.
+    """Return 1 if a worker is idle, else 0; SearchEnded: asked again after the budget ended.
 
     Raises:
         SearchEnded: the budget has ended, and this was answered by 0 before.

@@ -76,7 +76,7 @@ class RetiariiExeConfig(ExperimentConfig):
         super().__setattr__(name, value)
 
     def translated(self) -> NasExperimentConfig:
-        """Return the configuration of `nni.nas` with the same meaning.
+        """Return a new `NasExperimentConfig` with the same meaning; ValueError: unknown engine.
 
         Raises:
             ValueError: no engine has the name `execution_engine`.

@@ -13,7 +13,7 @@ from nni.nas.space.pytorch import PytorchGraphModelSpace
 def mutated_space(
     base_model: nn.Module, applied_mutators: Iterable[Mutator]
 ) -> PytorchGraphModelSpace:
-    """Return the graphs of a network that mutators change.
+    """Return a graph space of a network and mutators; raise if the network has choices.
 
     Args:
         base_model: network without choices.

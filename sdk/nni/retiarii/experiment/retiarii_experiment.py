@@ -26,7 +26,7 @@ _BENCHMARKS: Final[Mapping[str | None, type[Any]]] = {
 
 
 class RetiariiExperiment:
-    """Architecture search of NNI 2.x.
+    """Architecture search of NNI 2.x: runs a strategy or one-shot trainer, exports the best models.
 
     Args:
         base_model: network with its choices, a class with `model_wrapper`.
@@ -120,7 +120,7 @@ class RetiariiExperiment:
         optimize_mode: Literal["maximize", "minimize"] = "maximize",
         formatter: str = "dict",
     ) -> list[Any]:
-        """Return the best models.
+        """Return the best models' architectures, or their code, best first; raise before a run.
 
         Args:
             top_k: number of models at most; 1 with a one-shot trainer.
@@ -159,7 +159,7 @@ class RetiariiExperiment:
 def _with_graphs(
     graphs: PytorchGraphModelSpace, config: RetiariiExeConfig, translated: NasExperimentConfig
 ) -> PytorchGraphModelSpace:
-    """Return a space of graphs for a configuration, which is changed to their format."""
+    """Return the graph space, set up for a configuration; set the graph format in `translated`."""
     if config.execution_engine == "py":
         raise ValueError(
             "execution_engine must be 'base' or 'cgo' with mutators, got 'py'; write the choices "

@@ -70,7 +70,7 @@ class _WithMiddleware(Strategy):
 
 
 class LegacyRandom(_WithMiddleware, Random):
-    """`Random` of NNI 2.x.
+    """`Random` of NNI 2.x: with `variational`, without repetitions by default, with a filter.
 
     Args:
         variational: true for spaces of varying size; every space is sampled directly now, so it
@@ -97,7 +97,7 @@ class LegacyRandom(_WithMiddleware, Random):
 
 
 class LegacyGridSearch(GridSearch):
-    """`GridSearch` of NNI 2.x.
+    """`GridSearch` of NNI 2.x: shuffles models by default, a hundred at a time.
 
     Args:
         shuffle: whether models are shuffled, a hundred at a time.
@@ -109,7 +109,7 @@ class LegacyGridSearch(GridSearch):
 
 
 class LegacyRegularizedEvolution(_WithMiddleware, RegularizedEvolution):
-    """`RegularizedEvolution` of NNI 2.x.
+    """`RegularizedEvolution` of NNI 2.x: minimizes or maximizes; ends after `cycles` models.
 
     Args:
         optimize_mode: `maximize` or `minimize` the metric.
@@ -161,7 +161,7 @@ class LegacyRegularizedEvolution(_WithMiddleware, RegularizedEvolution):
 
 
 class LegacyPolicyBasedRL(_WithMiddleware, PolicyBasedRL):
-    """`PolicyBasedRL` of NNI 2.x.
+    """`PolicyBasedRL` of NNI 2.x: ends after `max_collect * trial_per_collect` models.
 
     Args:
         max_collect: number of updates of the policy; `max_collect * trial_per_collect` models are

@@ -23,7 +23,7 @@ CALL_TIMEOUT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Response to a request for parameters."""
+    """Response to a request: parameters by id, whether no more follow, number of deferred ones."""
 
     parameters: dict[int, JsonValue]
     """By parameter id, in the order of the answer."""
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(slots=True)
 class TuningSession:
-    """Session on a server; trials are named after their parameter ids."""
+    """Session on a tuning server: requests and reports; trials are named after their ids."""
 
     stub: Any
     id: str
@@ -178,7 +178,7 @@ class TuningClient:
     def session(
         self, search_space: JsonValue, class_args: JsonValue = None, seed: int = 0
     ) -> Iterator[TuningSession]:
-        """Open a session and close it at the end."""
+        """Open a session, yield it, and close it at the end of the block."""
         session = self.open(search_space, class_args, seed)
         try:
             yield session

@@ -116,7 +116,7 @@ class DirectoryBlobStore:
             _write_whole(place, data)
 
     def _copy_in(self, path: Path) -> str:
-        """Copy a file into the store while hashing it; rename the copy to its hash; return it."""
+        """Copy a file into the store, hashing it; name the copy by its hash; return the key."""
         folder = self._folder / CONTENT_KIND
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = hashlib.sha256()

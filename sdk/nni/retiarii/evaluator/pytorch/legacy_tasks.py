@@ -19,7 +19,7 @@ from nni.retiarii.deprecation import warn_once
 
 
 class LargestLogitAccuracy(torchmetrics.Metric):
-    """Fraction of right predictions, whatever the number of classes."""
+    """Metric of torchmetrics: fraction of batches' predictions (largest logit) that are right."""
 
     correct: Tensor
     """Number of right predictions."""

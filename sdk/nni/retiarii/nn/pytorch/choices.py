@@ -156,7 +156,7 @@ class LegacyInputChoice(InputChoice):
         label: str | None = None,
         **unused: object,
     ) -> nn.Module:
-        """Return the inputs that a sample chooses.
+        """Return a module that selects and reduces the inputs that a sample chooses.
 
         Args:
             sample: value of each label; a position, or a list of them.
@@ -242,7 +242,7 @@ def _by_name(candidates: Candidates) -> dict[str, nn.Module]:
 
 
 def _with_name(sample: Sample, label: str, named: Mapping[str, nn.Module]) -> Sample:
-    """Return a sample in which the value of a label is the name of a candidate."""
+    """Return the sample with a label's position replaced by the candidate's name; else as it is."""
     value = sample.get(label)
     if isinstance(value, int) and 0 <= value < len(named):
         return {**sample, label: list(named)[value]}

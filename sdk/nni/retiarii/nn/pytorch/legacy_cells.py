@@ -44,7 +44,7 @@ class LegacyRepeat(Repeat):
         depth: int | tuple[int, int],
         label: str | None = None,
     ) -> nn.Module:
-        """Return the sequence of a sample.
+        """Return the sequence of as many blocks as a sample says; raise if the least depth is < 1.
 
         Args:
             sample: value of each label.
@@ -107,7 +107,7 @@ def _depth_label(depth: int | tuple[int, int], label: str | None) -> str | None:
 
 
 def _of_position(blocks: LegacyBlocks) -> Any:  # noqa: ANN401 - the same form
-    """Return blocks whose functions take their position."""
+    """Return the blocks; functions are wrapped, so that they take and ignore their position."""
     if isinstance(blocks, nn.Module):
         return blocks
     if isinstance(blocks, Sequence):

@@ -36,7 +36,7 @@ TABLE: str = "lut.json"
 
 @dataclass
 class NASConfig:
-    """Configuration of FBNet in NAS 1.0."""
+    """Configuration of FBNet in NAS 1.0: cost table, penalty, schedule, layers of the space."""
 
     perf_metric: Literal["flops", "latency"] = "flops"
     """Cost of a layer: operations, or milliseconds on this machine."""
@@ -65,7 +65,7 @@ class NASConfig:
 
 
 class LookUpTable:
-    """Cost of each operator in each layer.
+    """Table of each operator's cost in each layer, measured (and saved) or read from a file.
 
     Args:
         config: configuration, whose search space lists the layers.
@@ -154,7 +154,7 @@ class LookUpTable:
 
 @dataclass(frozen=True, slots=True)
 class TableProfiler:
-    """Profiler of a table of costs."""
+    """Profiler of a table of costs, which evaluates their expression for a sample."""
 
     expression: MutableExpression
     """Cost as a function of the labels."""
@@ -245,7 +245,7 @@ class FBNetTrainer(SupernetTrainer):
         self._arch_path = arch_path
 
     def new_strategy(self) -> OneShotStrategy:
-        """Return the strategy that searches."""
+        """Return a new `GumbelDARTS` with the configuration's penalty, warm-up and temperature."""
         config = self._config
         return GumbelDARTS(
             arc_learning_rate=config.nas_lr,

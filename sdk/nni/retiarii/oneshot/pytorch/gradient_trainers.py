@@ -129,7 +129,7 @@ class ProxylessTrainer(SupernetTrainer):
         return halves(*self._data)
 
     def export(self) -> Sample:
-        """Return the architecture that the search prefers.
+        """Return the preferred architecture by label: position of the chosen layer, else the value.
 
         Returns:
             Position of the chosen layer by label.

@@ -115,7 +115,7 @@ class ProxylessNasTrainer(SupernetTrainer):
             self.export(self._arch_path)
 
     def export(self, file_name: str | Path | None = None) -> dict[str, Any]:
-        """Return the architecture that the search prefers.
+        """Return the preferred architecture by label; write it as JSON if a file is given.
 
         Args:
             file_name: JSON file to write it to, as `fixed_arch` reads it; None for none.

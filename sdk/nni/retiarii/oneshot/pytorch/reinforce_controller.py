@@ -40,7 +40,7 @@ class ReinforceController(Controller):
     def update(
         self, trajectories: Sequence[ControllerEpisode], batch_size: int = 32, repeat: int = 1
     ) -> None:
-        """Learn from episodes.
+        """Learn from episodes by REINFORCE in batches, `repeat` times; none changes nothing.
 
         Args:
             trajectories: episodes with their rewards; none changes nothing.
@@ -56,7 +56,7 @@ class ReinforceController(Controller):
                 self._learn(actions, rewards)
 
     def _learn(self, actions: Tensor, rewards: Tensor) -> None:
-        """Take one step of the optimizer; actions are `(episodes, steps)`."""
+        """Take one optimizer step on `(episodes, steps)` actions; rewards move the baseline."""
         advantages = torch.stack([self._above_baseline(reward) for reward in rewards])
         logarithms, entropy, _ = self.evaluate(actions)
         objective = (logarithms.sum(1) * advantages).mean()

@@ -112,7 +112,7 @@ class EnasTrainer(SupernetTrainer):
             self._policy["hidden"] = (ctrl_kwargs or {})["lstm_size"]
 
     def new_strategy(self) -> ENAS:
-        """Return the strategy that searches."""
+        """Return a new `ENAS` with a `ReinforceController` and this trainer's settings."""
         return ENAS(
             batches_per_update=self._aggregate,
             gradient_clip_val=self._grad_clip,
@@ -122,7 +122,7 @@ class EnasTrainer(SupernetTrainer):
         )
 
     def loaders(self) -> tuple[Any, Any]:
-        """Return loaders of the two halves of the data set."""
+        """Return loaders of two random halves; the policy's is repeated if `ctrl_steps` is set."""
         weights, policy = halves(*self._data)
         if self._steps is None:
             return weights, policy

@@ -142,7 +142,7 @@ class SupernetTrainer(BaseOneShotTrainer):
         """Return the loader of weights, and the one of architectures or the validation."""
 
     def fit(self) -> None:
-        """Train and search."""
+        """Train and search with a new strategy, kept for `export`; the model becomes a supernet."""
         train, val = self.loaders()
         trainer = Trainer(
             max_epochs=self.num_epochs,
