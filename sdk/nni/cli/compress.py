@@ -51,7 +51,7 @@ def submit(
         bool, typer.Option("--follow", "-f", help="Print its progress until it has ended.")
     ] = False,
 ) -> None:
-    """Check a job and start it."""
+    """Check a compression job and start it; with --follow print its progress."""
     from nni.compression.remote import submit_job
 
     with submit_job(_checked(_read(job)), code, name=name, port=port) as submitted:

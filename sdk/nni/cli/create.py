@@ -138,7 +138,7 @@ def _write_json(client: ManagerClient, answer: pb.CreateExperimentResponse) -> N
 
 
 def _stop_new(messages: Messages, client: ManagerClient, experiment_id: str) -> None:
-    """Stop an experiment whose creation was interrupted."""
+    """Stop an experiment whose creation was interrupted, and print how to delete it."""
     messages.warning(
         f"Interrupted. Experiment {experiment_id}, just created, is stopped; to delete it: "
         f"nnictl experiment delete {experiment_id}"

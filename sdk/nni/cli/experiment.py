@@ -246,7 +246,7 @@ def _recover(client: ManagerClient, messages: Messages, folder: Path) -> None:
 
 
 class _Remaining:
-    """Progress of a deletion; a line every few seconds, none for a short one."""
+    """Callback that prints the progress of a deletion, a line every few seconds at most."""
 
     def __init__(self, messages: Messages, experiment_id: str) -> None:
         self._messages = messages

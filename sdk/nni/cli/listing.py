@@ -68,7 +68,7 @@ def write_listing(
 
 
 def csv_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV with a column for each field; nested values as JSON.
+    """Return records as CSV, a column per field; nested values as JSON, formulas made texts.
 
     Names and messages come from other users and machines, so a text that a spreadsheet would run as
     a formula begins with a quote, as in the page's CSV.

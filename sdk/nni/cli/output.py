@@ -72,7 +72,7 @@ class Messages:
         complain(text)
 
     def save(self, directory: Path) -> None:
-        """Append what was written so far to `nnictl_stdout.log` and `nnictl_stderr.log`."""
+        """Move what was written so far into `nnictl_stdout.log` and `nnictl_stderr.log`."""
         directory.mkdir(parents=True, exist_ok=True)
         for name, lines in (("nnictl_stdout.log", self._out), ("nnictl_stderr.log", self._err)):
             with (directory / name).open("a", encoding="utf-8") as file:
@@ -162,7 +162,7 @@ def _cell(value: object) -> str:
 
 
 def local_time(milliseconds: int | str | None) -> str:
-    """Return an instant as `YYYY-MM-DD HH:MM:SS` of this machine's time zone; texts pass."""
+    """Return an instant as local `YYYY-MM-DD HH:MM:SS`; None as `N/A`, texts as they are."""
     if milliseconds is None:
         return "N/A"
     if isinstance(milliseconds, str):

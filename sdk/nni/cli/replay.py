@@ -45,7 +45,7 @@ def replay(*, id: OptionalId = None, as_json: Json = False) -> None:  # noqa: A0
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show the replay's progress if stderr is a terminal."""
+    """Yield a callback that shows the replay's progress, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _handled, _total: None
         return

@@ -55,7 +55,7 @@ def to_stop(
     everything: bool,
     running: Mapping[str, int],
 ) -> list[str]:
-    """Return the ids that `nnictl stop` is to stop.
+    """Return the ids that `nnictl stop` stops, by word, port or all; raise if none fits.
 
     Args:
         word: an id, the start of one, or a start followed by `*` for all with it.

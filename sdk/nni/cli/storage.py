@@ -83,7 +83,7 @@ def clean(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Delete what nothing refers to any more; it also happens by itself."""
+    """Delete stored blobs that nothing refers to any more; it also happens by itself."""
     from google.protobuf.duration_pb2 import Duration
 
     from nni.cli.session import manager

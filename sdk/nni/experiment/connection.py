@@ -143,7 +143,7 @@ class Connection:
             raise UnreachableError(str(error)) from error
 
     def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
-        """Wait for the manager after a passing error; raise any other, or a missed deadline.
+        """Return since when the manager is away, after a pause; raise other errors, or too late.
 
         Raises:
             ExperimentError: the call was refused, or the manager does not come back.
@@ -186,7 +186,7 @@ class Connection:
                     raise
 
     def _after_failure(self, error: grpc.RpcError, give_up_at: float) -> None:
-        """Wait a moment, then reconnect if the manager's address changed; give up in time."""
+        """Raise at the limit; else wait a moment, reconnect if the manager's address changed."""
         if time.monotonic() >= give_up_at:
             raise translated(error) from error
         time.sleep(self._retry_step_s)

@@ -43,7 +43,7 @@ def endpoint_path() -> Path:
 
 
 def read_endpoint(timeout_s: float = ANSWER_S) -> Endpoint | None:
-    """Return the endpoint of the services that are up, or `None` if they are not.
+    """Return the endpoint of remote services if some are named, else of local ones; None if down.
 
     A file left behind by a supervisor that is dead counts as none. Services of another machine
     that `NNI_ENDPOINT` names go before those of this one.

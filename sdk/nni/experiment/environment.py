@@ -59,7 +59,7 @@ def services_are_elsewhere() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSettings:
-    """Services of another machine."""
+    """Addresses, token and certificates to reach services of another machine."""
 
     url: str
     """Base address of page and REST, `https://host:port`."""
@@ -77,7 +77,7 @@ class RemoteSettings:
 
 
 def remote_settings(address: str = "") -> RemoteSettings | None:
-    """Return the services that the user has named, `None`: those of this installation.
+    """Return the settings of services at an address, or in the environment; None if none is named.
 
     Args:
         address: base address of the services; empty: that of the environment.
@@ -125,7 +125,7 @@ def access_file() -> Path:
 
 
 def experiment_environment() -> dict[str, str]:
-    """Return this environment for trials: without own settings, interpreter first on PATH.
+    """Return this environment for trials: UTF-8, no settings of NNI, interpreter first on PATH.
 
     It is that of this process, except that the folder of this interpreter comes first on the
     PATH unless a virtual environment is active: `python3` in a trial command then finds the

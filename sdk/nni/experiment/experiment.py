@@ -145,7 +145,7 @@ class Experiment(ExperimentHandle):
         *,
         on_exit: OnExit = "stop",
     ) -> bool | None:
-        """Start the experiment, show its progress until it is done, and stop it.
+        """Start the experiment, show progress until it is done, stop it; return False on ERROR.
 
         Its results can be read afterwards. Ctrl-C, TERM and HUP stop it, too.
 
@@ -388,7 +388,7 @@ class Experiment(ExperimentHandle):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         non_blocking: bool | None = None,  # noqa: FBT001 - documented signature
     ) -> Experiment | None:
-        """Open a stopped experiment for reading only; on the class, or on an object with an id.
+        """Open a stopped experiment for reading, until Enter or Ctrl-C, or return it at once.
 
         Args:
             experiment_id: the experiment; left out on an object, which has its id.
@@ -480,7 +480,7 @@ class Experiment(ExperimentHandle):
         root: str | Path | None = None,
         search_space_path: str | Path | None = None,
     ) -> str:
-        """Load an experiment that was saved elsewhere; it is STOPPED and keeps its id.
+        """Load an experiment that was saved elsewhere, as STOPPED; return its id, which it keeps.
 
         Args:
             path: the archive.

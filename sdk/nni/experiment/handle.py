@@ -169,7 +169,7 @@ class ExperimentHandle:
             self._connected().wait(self.id, _loaded_states(), check_time)
 
     def get_status(self) -> str:
-        """Return the state of the experiment.
+        """Return the name of the experiment's state, such as `RUNNING`.
 
         Returns:
             `INITIALIZED`, `RUNNING`, `NO_MORE_TRIAL`, `TUNER_NO_MORE_TRIAL`, `DONE`, `ERROR`,
@@ -285,7 +285,7 @@ class ExperimentHandle:
             return replay(client, self.id, on_progress)
 
     def save(self, folder: str | Path = ".", *, code: bool = False, files: bool = True) -> Path:
-        """Write everything of the experiment to `nni_experiment_<id>.zip`, to load it elsewhere.
+        """Write everything of the experiment to `nni_experiment_<id>.zip`; return its path.
 
         Works also after `stop`; see `Experiment.load`. The archive holds the configuration as it
         was given, passwords in it included, and is readable for its owner only.
@@ -380,7 +380,7 @@ class ExperimentHandle:
         self._connected().kill_trial(self.id, trial_job_id)
 
     def add_trial(self, parameters: Mapping[str, Any]) -> int:
-        """Add a trial with the given parameters; the tuner does not learn from its result.
+        """Add a trial of given parameters, whose result the tuner ignores; return their id.
 
         Args:
             parameters: values by hyperparameter.

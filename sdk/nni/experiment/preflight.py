@@ -66,7 +66,7 @@ def on_free_port(port: int | None, call: Callable[[int], _Answer]) -> _Answer:
 
 
 def check_start(config: ExperimentConfig, port: int, option: str = "--port") -> None:
-    """Check configuration, platform, port, folders and disk space before an experiment starts.
+    """Raise unless configuration, platform, port, folders and disk allow an experiment to start.
 
     Args:
         config: the configuration.
@@ -89,7 +89,7 @@ def check_start(config: ExperimentConfig, port: int, option: str = "--port") -> 
 
 
 def check_code(config: ExperimentConfig) -> None:
-    """Check that the code directory can be sent to machines of platforms besides `local`.
+    """Raise ConfigError unless the code directory can be sent to platforms besides `local`.
 
     Raises:
         ConfigError: it has too many files, is too large, or has a file that cannot be named there.
@@ -101,7 +101,7 @@ def check_code(config: ExperimentConfig) -> None:
 
 
 def check_code_folder(config: config_pb2.ExperimentConfig) -> None:
-    """Check that the code directory of an experiment that is resumed still exists.
+    """Raise RefusedError if the code directory of a resumed experiment is gone and not stored.
 
     Args:
         config: of the experiment.
@@ -141,7 +141,7 @@ def secret_in_code(config: ExperimentConfig, file: Path) -> str:
 
 
 def check_port(port: int, option: str = "--port") -> None:
-    """Check that an experiment's listener can be opened; 0 stands for none.
+    """Raise unless a port can be opened for an experiment's listener; 0 stands for none.
 
     Args:
         port: the number.
@@ -194,7 +194,7 @@ def port_holder(port: int) -> str:
 
 
 def check_folders(folders: Iterable[Path], *, least_free_bytes: int = LEAST_FREE_BYTES) -> None:
-    """Check that files can be written below each folder, and that the disk has room.
+    """Raise RefusedError unless files can be written below each folder, and its disk has room.
 
     Args:
         folders: need not exist.

@@ -66,7 +66,7 @@ class Progress:
 
 
 def rate_text(rate_per_s: float) -> str:
-    """Return a rate in a unit that gives a readable number."""
+    """Return a rate as text in trials per second, minute or hour, the first that is at least 1."""
     if rate_per_s >= 1:
         return f"{rate_per_s:.1f} trials/s"
     if rate_per_s * _MINUTE_S >= 1:

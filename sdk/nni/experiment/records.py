@@ -182,7 +182,7 @@ def trial_job(trial: trial_pb2.Trial) -> TrialJob:
 
 
 def trial_counts(experiment: experiment_pb2.Experiment) -> dict[str, int]:
-    """Return the number of trials by the documented name of their state."""
+    """Return the number of trials by the documented name of their state, zeros left out."""
     return {
         name.removeprefix("TRIAL_STATE_"): count
         for name, count in experiment.trial_counts.items()

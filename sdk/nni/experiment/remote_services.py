@@ -23,7 +23,7 @@ _RULE: Final = "NNI_ENDPOINT must be https://HOST[:PORT]"
 
 @dataclass(frozen=True, slots=True)
 class RemoteEndpoint:
-    """Addresses and credentials of services on another machine."""
+    """Version and reachable addresses of services on another machine."""
 
     version: str
     """Version of NNI; empty if the services do not report it."""

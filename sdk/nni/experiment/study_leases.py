@@ -78,7 +78,7 @@ class LeaseKeeper:
             return True
 
     def close(self) -> None:
-        """End the thread; it may be called twice."""
+        """End the thread and renew no lease any more; it may be called twice."""
         with self._changed:
             self._closed = True
             self._held.clear()

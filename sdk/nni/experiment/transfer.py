@@ -106,7 +106,7 @@ def _receive(
 
 
 def _add_code(writer: ArchiveWriter, directory: Path, besides: Path) -> int:
-    """Write the code directory's files into an archive, except archives of experiments."""
+    """Write the code directory, without saved archives, into an archive; return the file count."""
     from nni.experiment.code_archive import code_files
 
     if not directory.is_dir():

@@ -167,7 +167,7 @@ class SocketTrialChannel:
             return self._connection is not None and self._connection.offers_next
 
     def next_trial(self) -> NextTrial | None:
-        """End this trial with success, and wait for another one for this process.
+        """End this trial with success, and wait for another one for this process; None if none.
 
         The channel is that of the other trial from then on. None: there is none, and the process
         should end, which ends the trial if it has not ended. To be called if `offers_next`.

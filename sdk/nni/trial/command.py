@@ -42,7 +42,7 @@ class UsageError(Exception):
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run the command and return its exit code.
+    """Run an `nni-trial` command, errors printed to stderr; return its exit code.
 
     Args:
         arguments: what follows the command's name; None takes `sys.argv`.
@@ -117,7 +117,7 @@ def parse_value(text: str) -> object:
 
 
 def find(value: object, key: str) -> object:
-    """Return the part of nested parameters that a key names.
+    """Return the part of nested parameters that a key such as `a/b.0` names; LookupError if none.
 
     A name that itself contains a separator is found first: the longest that fits wins.
 
@@ -144,7 +144,7 @@ def children(value: object) -> "dict[str, Any]":
 
 
 def run() -> "NoReturn":
-    """Run the command and end the process, without the milliseconds of taking it apart."""
+    """Run the command, flush its output, and end the process at once without clean-up."""
     code = main()
     try:
         sys.stdout.flush()

@@ -148,7 +148,7 @@ _process = _Interpreter()
 
 
 def protect(parent: int) -> None:
-    """Have the kernel kill this process with its parent; exit if the parent is dead already."""
+    """Ask the kernel to kill this process with its parent; exit if the parent is dead already."""
     _process.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -352,7 +352,7 @@ def run_module(argv: list[str], packages: set[str], known: set[str]) -> int:
 
 
 def run_script(argv: list[str], packages: set[str], known: set[str]) -> int:
-    """Run a script, or the module behind `-m`, as the interpreter would.
+    """Run a script, or a module behind `-m`; return its exit code, or minus a signal's number.
 
     Args:
         argv: the script, or `-m` and the name of a module, and the arguments.
@@ -518,7 +518,7 @@ def library_roots() -> tuple[str, ...]:
 
 
 def installed(module: Any) -> bool:
-    """Return True if a module is built in or comes from a library folder."""
+    """Return True if a module is built in, of another type, or comes from a library folder."""
     if type(module) is not types.ModuleType:  # a lazy module loads when it is looked at
         return True
     file = module.__dict__.get("__file__")

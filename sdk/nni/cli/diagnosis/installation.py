@@ -23,7 +23,7 @@ _SERVICES: Final = {
 
 
 def check_python() -> Iterator[Finding]:
-    """Check that the interpreter is new enough."""
+    """Yield a finding on this interpreter: bad if it is older than NNI needs."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     if sys.version_info[:2] >= OLDEST_PYTHON:
         yield Finding("python", "ok", f"{version}, {sys.executable}")
@@ -33,7 +33,7 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Check that services and bus are installed beside this interpreter; note a missing numpy."""
+    """Yield findings: bad if services or bus are not beside this interpreter; note: no numpy."""
     missing = [name for module, name in _SERVICES.items() if find_spec(module) is None]
     if missing:
         text = f"missing: {', '.join(missing)}; install them with: pip install 'nni[local]'"

@@ -24,7 +24,7 @@ _GPU_DEVICES: Final = Path("/dev")
 
 
 def check_disk(least_free_bytes: int | None = None) -> Iterator[Finding]:
-    """Check that the folders of experiments and services can be written and have room.
+    """Yield a finding per folder of experiments and services: bad if unwritable or out of room.
 
     Args:
         least_free_bytes: a disk with fewer free bytes is full; None: as for an experiment's start.
@@ -46,7 +46,7 @@ def check_disk(least_free_bytes: int | None = None) -> Iterator[Finding]:
 
 
 def check_bus_room() -> Iterator[Finding]:
-    """Check that the disk of the bus has room, and say how much the bus needs."""
+    """Yield a finding on the room on the disk of the bus: what is free and what the bus needs."""
     from nni.experiment.environment import nni_home
     from nni.experiment.preflight import free_bytes
     from nni_wire.folders import BUS_FOLDER, BUS_ROOM_BYTES, BUS_START_BYTES
@@ -65,7 +65,7 @@ def check_bus_room() -> Iterator[Finding]:
 
 
 def check_descriptors() -> Iterator[Finding]:
-    """Check that the hard limit of open files, to which the services raise theirs, is enough."""
+    """Yield a finding: bad if the hard limit of open files, to which services go, is too low."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < LEAST_DESCRIPTORS:
         text = (
@@ -80,7 +80,7 @@ def check_descriptors() -> Iterator[Finding]:
 
 
 def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
-    """Check that enough inotify instances are allowed to follow logs."""
+    """Yield a finding: bad if too few inotify instances are allowed for logs, a note if unknown."""
     try:
         limit = int(limit_file.read_text("ascii"))
     except (OSError, ValueError):
@@ -97,7 +97,7 @@ def check_watches(limit_file: Path = _WATCH_LIMIT) -> Iterator[Finding]:
 
 
 def check_clock() -> Iterator[Finding]:
-    """Check that this machine's clock agrees with that of the disk, which may be remote."""
+    """Yield a finding: bad if the clocks of this machine and its disk, perhaps remote, differ."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() if nni_home().is_dir() else Path(tempfile.gettempdir())
@@ -114,7 +114,7 @@ def check_clock() -> Iterator[Finding]:
 
 
 def judge_clock(disk_s: float, began_s: float, ended_s: float, folder: str) -> Finding:
-    """Return a bad finding if the clocks of disk and machine differ by more than the limit.
+    """Return a bad finding if clocks of disk and machine differ by more than the limit, else ok.
 
     Args:
         disk_s: time that the disk gave to a file.
@@ -138,7 +138,7 @@ def _nvml() -> Any:  # noqa: ANN401 - a module
 
 
 def check_gpus(devices: Path = _GPU_DEVICES, load: Callable[[], Any] = _nvml) -> Iterator[Finding]:
-    """Check that the GPUs in the device folder can be queried through NVML.
+    """Yield a finding: bad if GPUs are in the device folder, but NVML cannot query them.
 
     Args:
         devices: the folder of devices.

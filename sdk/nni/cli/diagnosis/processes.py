@@ -50,7 +50,7 @@ def check_children() -> Iterator[Finding]:
 
 
 def check_interpreter() -> Iterator[Finding]:
-    """Note if the services run under another interpreter than this command."""
+    """Yield a note if the services run under another interpreter than this command; else ok."""
     supervisor = _supervisor()
     if supervisor is None:
         return
@@ -67,7 +67,7 @@ def check_interpreter() -> Iterator[Finding]:
 
 
 def check_orphans() -> Iterator[Finding]:
-    """Check that no service, bus or trial of this installation has outlived its supervisor."""
+    """Yield a finding: bad if a service, bus or trial of this installation has no supervisor."""
     from nni.experiment.environment import nni_home
 
     supervisor = _supervisor()

@@ -19,7 +19,7 @@ _AGENTS: Final = "agents"
 
 
 def check_version() -> Iterator[Finding]:
-    """Check that client and running services have the same version."""
+    """Yield a finding: bad if the running services have another version than this client."""
     from nni.experiment.endpoint import read_endpoint
     from nni.version import __version__
 
@@ -32,7 +32,7 @@ def check_version() -> Iterator[Finding]:
 
 
 def check_services() -> Iterator[Finding]:
-    """Check that the services answer, over REST and gRPC, and report what they find wrong."""
+    """Yield findings: whether the services answer over REST and gRPC, and what they find wrong."""
     from nni.experiment.client import ManagerClient
     from nni.experiment.endpoint import endpoint_path, read_endpoint
     from nni.experiment.errors import ExperimentError

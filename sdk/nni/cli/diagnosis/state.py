@@ -24,7 +24,7 @@ _LONGEST_EVENT: Final = 100
 
 
 def check_token() -> Iterator[Finding]:
-    """Check that no other user can read the token."""
+    """Yield a finding: bad if another user can read the token; none if there is no file of it."""
     from nni.experiment.endpoint import endpoint_path
 
     path = endpoint_path()
@@ -62,7 +62,7 @@ def check_endpoint_file() -> Iterator[Finding]:
 
 
 def check_logs() -> Iterator[Finding]:
-    """Check that only the owner can write the log folder; note errors of the last hour."""
+    """Yield findings: bad if others can write the log folder, a note on errors of the last hour."""
     from nni.experiment.environment import nni_home
 
     folder = nni_home() / "log"
@@ -107,7 +107,7 @@ def errors_since(path: Path, since: datetime) -> list[str]:
 
 
 def check_ports(page_port: int = DEFAULT_PORT) -> Iterator[Finding]:
-    """Check that no foreign process holds a port of the services; note a page port in use.
+    """Yield findings: bad if a foreign process has a service's port; a note for a used page port.
 
     Args:
         page_port: the page's usual port.

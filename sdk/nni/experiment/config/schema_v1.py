@@ -184,7 +184,7 @@ def _require_class(section: SectionReader, folder_fields: list[str]) -> None:
 
 
 def _class_name(section: SectionReader) -> str | None:
-    """Return `module.Class` of a class in a file below the code directory."""
+    """Return `module.Class` of a class in a file, noting problems; None unless both are given."""
     file_name, class_name = section.text("classFileName"), section.text("className")
     if file_name is None or class_name is None:
         return None

@@ -90,7 +90,7 @@ def require_text_keys(document: object, place: str = "") -> None:
 
 
 def read_text(path: Path, field: str) -> str:
-    """Return the text of a file that a user named.
+    """Return the text of a file that a user named; ConfigError unless it is readable UTF-8.
 
     Raises:
         ConfigError: it does not exist, is a folder, may not be read, or is no UTF-8.
@@ -127,7 +127,7 @@ def read_json(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def read_json_or_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value in a JSON file; what is no JSON is tried as YAML.
+    """Return the value in a JSON file; what is no JSON is tried as YAML, else ConfigError.
 
     A file named `.json` may differ from JSON by what YAML knows and JSON does not, such as a comma
     after the last item. A value that is missing in it is an error, though YAML takes it for null.

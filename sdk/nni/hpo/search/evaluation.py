@@ -150,7 +150,7 @@ class AssessorStopper:
 
 
 class TrialReporter:
-    """Argument `trial` of an objective: takes intermediate results, tells whether to stop.
+    """Argument `trial` of an objective: takes intermediate results, returns whether to stop.
 
     Args:
         trial: the trial.
