@@ -156,7 +156,7 @@ def build_with_local_adapters(  # noqa: PLR0913 - all that differs between insta
 
 
 async def open_stores(service: Service, settings: Settings) -> Stores:
-    """Open the blob store, and Redis for views, presences and leases if a URL is set."""
+    """Open the blob store, and Redis if a URL is set; return stores of blobs, views, leases."""
     adapters = service.adapters
     blobs = await adapters.enter_async_context(open_blob_store(settings.home, settings.s3))
     if settings.redis_url is None:

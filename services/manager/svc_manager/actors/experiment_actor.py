@@ -243,7 +243,7 @@ class ExperimentActor:
         return self._change
 
     async def wait_for_state(self, states: Collection[ExperimentState]) -> None:
-        """Wait until the state is, or since the call was, in ``states``; raise at the end."""
+        """Wait until the state is or was since the call in ``states``; raise if the actor ends."""
         if self._experiment.state in states:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -60,7 +60,7 @@ class LogRestorer:
                 await self._restore(experiment_id, Path(summary.directory))
 
     async def restore_end(self, experiment_id: str, directory: Path) -> bool:
-        """Rebuild a log from the folder's longer event file; return whether (False if unreadable).
+        """Rebuild a log from the folder's longer event file, else mend that; return if rebuilt.
 
         Args:
             experiment_id: the experiment, whose lease this manager has.

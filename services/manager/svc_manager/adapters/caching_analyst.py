@@ -35,7 +35,7 @@ class CachingAnalyst:
     async def importance(
         self, request: pb.MeasureImportanceRequest
     ) -> pb.MeasureImportanceResponse:
-        """Return the cached hyperparameter importance of equal results, or request and cache it."""
+        """Return cached importance of equal results, else request it; cache refusals, too."""
         key = hashlib.blake2b(request.SerializeToString(deterministic=True)).digest()
         answer = self._known.get(key)
         if answer is None:

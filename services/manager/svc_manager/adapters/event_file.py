@@ -154,7 +154,7 @@ class EventFile:
 
 
 def _folder_of(path: Path, within: SafeFolder | None) -> SafeFolder:
-    """Open the parent folder of a path, below the trusted folder ``within`` if there is one."""
+    """Open and return the parent folder of a path, below the trusted folder ``within`` if given."""
     if within is None:
         return SafeFolder.open(path.parent)
     return within.folder(path.parent.as_posix())

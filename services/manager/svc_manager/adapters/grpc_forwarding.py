@@ -163,7 +163,7 @@ class Forwarder:
             stream.cancel()
 
     async def _unless_moved(self, pending: Awaitable[Any], moved: OwnedElsewhereError) -> Any:  # noqa: ANN401 - any answer
-        """Await a forwarded response; raise as soon as the experiment gets another owner.
+        """Return a forwarded response; raise as soon as the experiment gets another owner.
 
         Raises:
             OwnedElsewhereError: the experiment has another owner by now.

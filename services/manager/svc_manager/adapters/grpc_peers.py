@@ -25,7 +25,7 @@ class GrpcPeers:
         self._metadata = (*token_metadata(token), (FORWARDED_KEY, boot_id))
 
     async def owned(self, manager: ManagerId) -> list[experiment_pb2.Experiment]:
-        """List over gRPC, page by page, the experiments that another manager owns."""
+        """Return all experiments that another manager owns, listed over gRPC page by page."""
         channel = self._channels.to(manager.grpc_address)
         stub = experiment_service_pb2_grpc.ExperimentServiceStub(channel)
         request = pb.ListExperimentsRequest(owned_only=True, page_size=_PAGE)

@@ -94,7 +94,7 @@ class RedisLeases:
         self._holders = commands.register_script(_HOLDERS)
 
     async def acquire(self, name: str, owner: str, ttl_s: float, above: int = 0) -> Lease | None:
-        """Acquire or extend a lease in Redis by a script; None if another owner holds it."""
+        """Acquire or extend a lease in Redis by a script; return it; None if another holds it."""
         with self._connection.errors():
             epoch = await self._acquire(
                 keys=[LEASES_KEY, EPOCH_KEY + name], args=[name, owner, _ms(ttl_s), above]

@@ -197,7 +197,7 @@ class LocalSavedFolders:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def stage(self, root: Path) -> StagedExperiment:
-        """Create an empty temporary folder below ``root``, into which an archive is unpacked."""
+        """Create and return a temporary folder below ``root``, to unpack an archive into."""
         try:
             return await asyncio.to_thread(self._stage, root)
         except OSError as error:

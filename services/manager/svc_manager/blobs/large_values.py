@@ -40,7 +40,7 @@ class LargeValues:
         return value_pb2.Value(blob_value=value_pb2.BlobRef(sha256=sha256, size_bytes=len(text)))
 
     async def load(self, value: value_pb2.Value) -> value_pb2.Value:
-        """Return the value that a blob reference names, cached; any other value as it is.
+        """Return the value that a blob reference names, cached, or raise; any other value as it is.
 
         Raises:
             NotFoundError: the byte store has lost it.

@@ -215,7 +215,7 @@ class SharedStorages:
 
     @contextmanager
     def _records(self) -> Iterator[SafeFolder]:
-        """Open the folder of the marks that this manager has written.
+        """Yield the opened folder of marks that this manager has written; translate its errors.
 
         Raises:
             FailedPreconditionError: it, or a file of it, cannot be read or written.

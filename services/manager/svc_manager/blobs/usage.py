@@ -123,7 +123,7 @@ class UsageCounter:
         self._by_experiment.clear()
 
     async def all(self) -> list[BlobInfo]:
-        """List all blobs of content, staging, outputs, snapshots and summaries; no tombstones."""
+        """Return all blobs of content, staging, outputs, snapshots and summaries; no tombstones."""
         found: list[BlobInfo] = []
         for kind in (CONTENT_KIND, STAGING_KIND, *OWNED_KINDS):
             found.extend(await self._blobs.listing(f"{kind}/"))
@@ -142,7 +142,7 @@ class UsageCounter:
         return BlobUsage(sum(sizes), len(sizes))
 
     async def by_experiment(self, infos: Iterable[BlobInfo]) -> dict[str, BlobUsage]:
-        """Return size and count of each experiment's blobs, from a listing of the whole store.
+        """Return {experiment id: size and count of its blobs}, from a listing of the whole store.
 
         Args:
             infos: result of `all`.

@@ -13,7 +13,7 @@ _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 
 
 def blob_digests(payload: bytes) -> set[str]:
-    """Return the SHA-256 hashes of all blobs named in an encoded batch of events.
+    """Return the SHA-256 hashes of all blobs named in an encoded batch of events; or raise.
 
     Raises:
         google.protobuf.message.DecodeError: the payload is not a batch.

@@ -34,7 +34,7 @@ class FieldCodec:
 
 
 def compile_reader(event_type: type[Any], codecs: Mapping[str, FieldCodec]) -> Read:
-    """Compile a function that makes an event of its message.
+    """Compile and return a function that makes an event of its proto message, field by field.
 
     Args:
         event_type: class of the event, whose arguments are its fields in order.
@@ -52,7 +52,7 @@ def compile_reader(event_type: type[Any], codecs: Mapping[str, FieldCodec]) -> R
 
 
 def compile_writer(kind: str, codecs: Mapping[str, FieldCodec]) -> Write:
-    """Compile a function that writes an event into the field ``kind`` of an `Event` message.
+    """Compile and return a function that writes an event into field ``kind`` of an `Event` message.
 
     Args:
         kind: field of the message for events of this class; it is set even if the event is empty.

@@ -169,7 +169,7 @@ def _end_of(trial: Trial, exited: Exited) -> tuple[TrialState, EndReason]:
 
 
 def _end_of_command(exited: Exited) -> tuple[TrialState, EndReason]:
-    """Map a command's exit to state and cause: code 0 SUCCEEDED; other code or signal FAILED."""
+    """Return final state and cause of a command's exit: code 0 SUCCEEDED; other, signal FAILED."""
     tail = exited.detail
     if exited.exit_code is None:
         end = EndReason(EndCause.SIGNAL, signal=exited.signal, stderr_tail=tail)

@@ -57,7 +57,7 @@ class Garbage:
 
 
 def garbage(blobs: Iterable[StoredBlob], marks: Marks, now_ms: int, grace_ms: int) -> Garbage:
-    """Split the blobs that no log or experiment needs by age into old and young garbage.
+    """Return the blobs that no log or experiment needs, split by age into old and young garbage.
 
     Blobs of an unknown kind count as reachable.
 

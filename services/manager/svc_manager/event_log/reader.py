@@ -40,7 +40,7 @@ class FoldedExperiment:
 
 
 def fold_batch(folded: FoldedExperiment, sequence: int, payload: bytes) -> None:
-    """Apply a batch's known events to the state; advance sequence, epoch and INBOX cursor.
+    """Apply a batch's known events to the state; advance sequence, epoch, INBOX cursor; or raise.
 
     Raises:
         ValueError: the batch holds an impossible transition.
@@ -68,7 +68,7 @@ def cursor_of(payload: bytes) -> int:
 async def load(
     events: EventLog, experiment_id: str, snapshot: FoldedExperiment | None = None
 ) -> FoldedExperiment:
-    """Return an experiment's state folded from its log, onto a snapshot (in place) if given.
+    """Return the state folded from an experiment's log, onto a snapshot (in place) if given.
 
     Args:
         events: the logs.

@@ -67,7 +67,7 @@ class Snapshot:
 
 
 def take_snapshot(folded: FoldedExperiment) -> Snapshot:
-    """Copy the current state in milliseconds: live trials are copied, ended ones shared.
+    """Return a copy of the current state, made in milliseconds: live trials copied, ended shared.
 
     An ended trial never changes, so only live trials are copied.
     """

@@ -40,7 +40,7 @@ class Summaries:
             get_logger().warning("summary not written", experiment=view.id, error=error.message)
 
     async def get(self, ends: Mapping[str, int]) -> dict[str, experiment_pb2.Experiment]:
-        """Return the stored summaries made at the end of their logs; empty if the store fails.
+        """Return {id: stored summary} of those made at their log's end; empty if the store fails.
 
         Args:
             ends: last sequence in the log of each requested experiment.
@@ -61,7 +61,7 @@ class Summaries:
         return found
 
     async def latest(self, experiment_ids: Collection[str]) -> dict[str, experiment_pb2.Experiment]:
-        """Return all stored summaries of these experiments, even stale ones; empty on failure."""
+        """Return {id: stored summary} of these experiments, even stale ones; empty on failure."""
         try:
             kept = await self._views.get(experiment_ids)
         except ServiceError as error:

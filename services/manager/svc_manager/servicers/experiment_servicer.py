@@ -59,7 +59,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def ResumeExperiment(
         self, request: pb.ResumeExperimentRequest, context: Context
     ) -> pb.ResumeExperimentResponse:
-        """Resume a stopped experiment; its trials are kept and imported into the new algorithm."""
+        """Resume a stopped experiment, its trials kept and given to a new algorithm; return it."""
         opened = await self._experiments.resume(
             ReopenRequest(
                 experiment_id=request.experiment_id,

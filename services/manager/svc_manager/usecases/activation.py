@@ -281,7 +281,7 @@ class Activations:
     async def _start(
         self, created: ExperimentCreated, new: NewExperiment, prefix: str
     ) -> experiment_pb2.Experiment:
-        """Start the new experiment's actor and append its first events; undo if it is refused.
+        """Start a new experiment's actor, append first events; return its view; undo if refused.
 
         A client that disconnects meanwhile finds them by its request id.
         """
@@ -308,7 +308,7 @@ class Activations:
         return actor.view()
 
     async def resume(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Resume a stopped experiment; a given folder is imported, or recorded as its new place."""
+        """Resume and return a stopped experiment; a given folder is imported, or its new place."""
         check_environment(reopening.environment)
         check_text(reopening.interpreter, "interpreter")
         actor, warnings = await self._find_or_import(reopening)
@@ -354,7 +354,7 @@ class Activations:
                 )
 
     async def view(self, reopening: ReopenRequest) -> ActivatedExperiment:
-        """Open a stopped experiment for reading only; import its given folder if it is unknown."""
+        """Open a stopped experiment for reading, given folder imported if unknown; return it."""
         actor, warnings = await self._find_or_import(reopening)
         if _repeats(actor, reopening, "ViewExperiment"):
             return self._activated(actor.view())

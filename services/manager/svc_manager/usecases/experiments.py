@@ -124,7 +124,7 @@ class Experiments:
     async def run_again(
         self, experiment_id: str, request_id: str = "", *, new_seed: bool = False
     ) -> ActivatedExperiment:
-        """Create and start a new experiment with the current configuration of another one.
+        """Create, start and return a new experiment with the current configuration of another.
 
         Raises:
             FailedPreconditionError: its environment or a secret value is not here any more.
@@ -304,7 +304,7 @@ class Experiments:
         return Page(exported, page.next_token, page.total)
 
     def _finished_trials(self, actor: ExperimentActor) -> Finished:
-        """Return the ended trials with a final result, cached until the log grows."""
+        """Return (sort key, trial) of ended trials with a result; cached until the log grows."""
         key = (actor.id, actor.sequence)
         if self._finished is None or self._finished[0] != key:
             rows = [

@@ -196,7 +196,7 @@ class Pools:
     async def clean_platforms(
         self, platforms: Sequence[pool_pb2.PoolPlatform], *, dry_run: bool
     ) -> pool_service_pb2.CleanPlatformsResponse:
-        """Remove leftovers of no pool from platforms, or list them in a dry run.
+        """Remove leftovers of no pool from platforms (dry run: only find); return them, problems.
 
         Raises:
             InvalidArgumentError: no platform is named, or one that does not exist.

@@ -74,7 +74,7 @@ class Storage:
         return StorageUsage(total, self._counter.quota, tuple(ordered))
 
     async def clean(self, *, dry_run: bool, grace_ms: int | None) -> CollectionResult:
-        """Check the grace's range, then delete (or list, in a dry run) unreachable blobs.
+        """Delete (dry run: list) unreachable blobs; return the result; raise for a bad grace.
 
         Args:
             dry_run: delete nothing.

@@ -281,7 +281,7 @@ class Trials:
     async def _ranked(
         self, experiment_id: str, experiment: Experiment, wanted: TrialFilter, moment_ms: int
     ) -> _Rows:
-        """Return the filtered, sorted trials of a list, cached for the reading of further pages.
+        """Return the filtered (sort key, trial) rows of a list in order, cached for further pages.
 
         It is made once for all pages that are read soon after each other; the time names the list.
         """

@@ -62,7 +62,7 @@ class HttpForwarder:
     """Credentials on behalf of callers with a client certificate; None: no such callers."""
 
     def headers(self, request: Request) -> list[tuple[bytes, bytes]]:
-        """Return a forwarded request's added headers: this manager's id, delegated credentials."""
+        """Return (name, value) headers to add to a forwarded request: own id, credentials."""
         added = [(FORWARDED_HEADER, self.boot_id)]
         caller: Caller | None = getattr(request.state, "caller", None)
         if self.delegation is not None and caller is not None and caller.by == BY_CERTIFICATE:

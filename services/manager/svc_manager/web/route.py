@@ -131,7 +131,7 @@ class Route:
     """Media type of the response."""
 
     def parse_query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Parse the query parameters that the route declares; ignore others.
+        """Return {name: parsed value} of declared query parameters, ignoring others; or raise.
 
         Raises:
             InvalidArgumentError: a value is invalid for its parameter.

@@ -218,7 +218,7 @@ async def _experiment(call: Call) -> experiment_pb2.Experiment:
 
 
 def _count(params: Mapping[str, Any], *names: str) -> int:
-    """Return the first of the named fields as an integer; raise InvalidArgumentError if < 1."""
+    """Return the first of the named fields; raise InvalidArgumentError unless an integer >= 1."""
     name, value = _field(params, *names)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
         raise InvalidArgumentError(name, "must be an integer >= 1", value)

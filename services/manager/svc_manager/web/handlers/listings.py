@@ -67,7 +67,7 @@ async def _chunks(
 
 
 async def _next_chunk(records: AsyncGenerator[Any, None]) -> list[Any]:
-    """Read up to `STREAM_PAGE_SIZE` records from an async generator; fewer at its end."""
+    """Return the next records of an async generator, up to `STREAM_PAGE_SIZE`; fewer at its end."""
     chunk: list[Any] = []
     async for record in records:
         chunk.append(record)

@@ -168,7 +168,7 @@ def _fetch_metrics(call: Call, trial_id: str) -> Fetch[trial_service_pb2.TrialMe
 
 
 async def _named_trials(call: Call, ids: str) -> list[dict[str, Any]]:
-    """Return the records of the trials with these comma-separated ids; skip unknown ids."""
+    """Return records of trials by comma-separated ids; skip unknown ones; raise if too many."""
     wanted = [name for name in ids.split(",") if name]
     if len(wanted) > IDS_LIMIT:
         raise InvalidArgumentError("ids", f"must name at most {IDS_LIMIT} trials", len(wanted))

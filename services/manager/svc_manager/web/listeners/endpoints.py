@@ -221,7 +221,7 @@ async def _call_handler(context: EndpointContext, route: Route, request: Request
 
 
 async def _read_body(request: Request, route: Route, timeout_s: float) -> bytes:
-    """Read a request's body; raise if it exceeds the route's size or the time limit.
+    """Return a request's body; raise if it exceeds the route's size or the time limit.
 
     Raises:
         BodyTooLargeError: it is larger than the route allows.

@@ -23,7 +23,7 @@ _CREATED: Final = frozenset({"create", "add_trial", "start_tensorboard"})
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
-    """Build the OpenAPI document from the route declarations.
+    """Return the OpenAPI document of the REST API as a dictionary, built from route declarations.
 
     Args:
         routes: all routes; routes of one experiment appear a second time, below its id.

@@ -80,7 +80,7 @@ def _file_endpoint(path: Path, caching: str) -> Callable[[Request], Awaitable[Re
 def _token_login(
     document: Callable[[Request], Awaitable[Response]], policy: AccessPolicy
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap the page's endpoint: a token in the address becomes a cookie, by a redirect."""
+    """Return the page's endpoint, wrapped: a token in the address becomes a cookie, by redirect."""
 
     async def serve(request: Request) -> Response:
         token = request.query_params.get(TOKEN_QUERY)

@@ -39,7 +39,7 @@ class RequestRecord:
 def measured_request(
     instruments: Instruments | None, route: Route, request: Request
 ) -> Iterator[RequestRecord]:
-    """Bind a request's id to log lines inside the block; then count it with its duration.
+    """Yield a request's record, its id bound to log lines; then count it with its duration.
 
     Args:
         instruments: metrics to update; None: no metrics.
