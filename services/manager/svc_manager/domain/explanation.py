@@ -119,7 +119,7 @@ class Explanation:
 
 
 def trial_text(trial: Trial) -> str:
-    """Return why a trial waits, was stopped or failed; empty: it runs or has succeeded."""
+    """Return the text of a trial's end, wait or last loss; empty: it runs or has succeeded."""
     if trial.end is not None:
         return end_text(trial.end)
     if trial.wait is not None:
