@@ -24,7 +24,7 @@ Entry = Mapping[str, Any]
 
 
 class AutoCompressionSearchSpaceGenerator:
-    """Generator of a search space whose options are compression algorithms.
+    """Builder of a search space whose options are compression algorithms.
 
     Each algorithm has a `config_list`, of which all values except `op_types`, `op_names` and
     `quant_types` may be search-space nodes, `{"_type": ..., "_value": [...]}`.
@@ -49,7 +49,7 @@ class AutoCompressionSearchSpaceGenerator:
         config_list: Sequence[Entry],
         **algo_kwargs: Any,  # noqa: ANN401 - JSON values and nodes
     ) -> None:
-        """Add an algorithm, with its configurations, to choose from.
+        """Add an algorithm, once each, with its entries and arguments as an option.
 
         Args:
             algorithm_name: a pruner: level, slim, l1, l2, fpgm, taylorfo, apoz, mean_activation,
@@ -72,7 +72,7 @@ class AutoCompressionSearchSpaceGenerator:
         config_list: Sequence[Entry] = (),
         **algo_kwargs: Any,  # noqa: ANN401 - JSON values and nodes
     ) -> None:
-        """Add a quantizer that follows a pruner to choose from.
+        """Add a quantizer, or None for no quantization, as an option after a pruner.
 
         Args:
             algorithm_name: naive, qat, dorefa, bnn or lsq; None for the option to leave the pruned
@@ -98,7 +98,7 @@ class AutoCompressionSearchSpaceGenerator:
             _add(self._quantizations, option)
 
     def dumps(self) -> dict[str, Any]:
-        """Return the search space.
+        """Return a copy of the search space as a dict; raise ValueError if it is empty.
 
         Returns:
             A dict for `ExperimentConfig.search_space` or `nni.hpo.optimize`.
@@ -114,7 +114,7 @@ class AutoCompressionSearchSpaceGenerator:
         return copy.deepcopy(space)
 
     def loads(self, search_space: Mapping[str, Any]) -> None:
-        """Replace all algorithms by those of a search space.
+        """Replace all algorithms by those of a search space, which are checked and copied.
 
         Args:
             search_space: what `dumps` returned.
@@ -165,7 +165,7 @@ def _option(
 
 
 def _node(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
-    """Return a search-space node: a value as the only option, a dict as the only branch."""
+    """Return a search-space node: a given one, a value as only option, a dict as only branch."""
     if not isinstance(value, Mapping):
         return _choice([value])
     if "_type" in value:

@@ -27,7 +27,7 @@ def run_trial(module: type[AbstractAutoCompressionModule]) -> None:
 def load_module(
     file_name: str, class_name: str, code_directory: Path
 ) -> type[AbstractAutoCompressionModule]:
-    """Return the class that an experiment compresses, from the code of the trial.
+    """Import the class that a trial compresses from the code folder; raise TypeError for others.
 
     Args:
         file_name: file of the class, relative to the code.
@@ -49,7 +49,7 @@ def load_module(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the trial in the current folder.
+    """Run the trial of the class that the command line names, in the current folder.
 
     Args:
         arguments: command line without the program; None for that of the process.

@@ -28,7 +28,7 @@ from nni.compression.pipeline.budget import BudgetError
 
 
 def main() -> int:
-    """Run the step of this trial; return the exit status."""
+    """Run the step of this trial and report its result; return 0, or 1 if the job is refused."""
     parameters = nni.get_next_parameter()
     try:
         result = run_trial(parameters, Path.cwd())
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def run_trial(parameters: Mapping[str, object], code_directory: Path) -> dict[str, object]:
-    """Run a step unless its files are complete; return its final result.
+    """Run a job's step unless its files are complete; return its final result as a dict.
 
     A step whose files are complete, as after a kill between the last file and the report, is not
     run again.

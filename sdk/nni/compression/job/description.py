@@ -57,7 +57,7 @@ _ITERATIONS_LIMIT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """Function of the user's code that builds a model or an evaluator."""
+    """Reference `module:function` to the user's factory of a model or evaluator, and arguments."""
 
     reference: str
     """`package.module:function`."""
@@ -122,7 +122,7 @@ class JobDescription:
 
     @classmethod
     def of(cls, fields: object) -> JobDescription:
-        """Read a description from its JSON and check it.
+        """Parse and check a description from its JSON; raise JobError that names the field.
 
         Args:
             fields: the decoded JSON: `model`, `evaluator`, `config_list` and `algorithm`, and if

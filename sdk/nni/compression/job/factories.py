@@ -13,7 +13,7 @@ from nni.compression.job.field_checks import JobError
 
 
 def load_factory(reference: str, field: str, code_directory: Path) -> Callable[..., Any]:
-    """Return the function that a job names, from a module below its code directory.
+    """Import the callable that a job names, from its code directory only; raise JobError otherwise.
 
     Nothing of a module elsewhere is executed.
 

@@ -11,7 +11,7 @@ _LARGEST_LIMIT: Final = 2**31 - 1
 
 
 class JobError(ValueError):
-    """The description of a job breaks a rule.
+    """Error that a job's description breaks a rule; has field and problem.
 
     Args:
         field: place of the value, such as `schedule.iterations`.
@@ -62,14 +62,14 @@ def fields_of(
 
 
 def named_values(value: object, field: str) -> Mapping[str, object]:
-    """Return a mapping with keys of any name; raise JobError for any other value."""
+    """Return a mapping unchanged if all keys are texts; raise JobError for any other value."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise JobError(field, f"must be an object with named values, got {value!r}")
     return cast("Mapping[str, object]", value)
 
 
 def entries_of(value: object, field: str) -> tuple[Mapping[str, object], ...]:
-    """Return a list of one or more mappings; raise JobError for any other value."""
+    """Return a non-empty list of mappings as a tuple; raise JobError for any other value."""
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise JobError(field, f"must be a list of one or more entries, got {value!r}")
     return tuple(named_values(entry, f"{field}[{place}]") for place, entry in enumerate(value))

@@ -40,7 +40,7 @@ def run_later_step(
     model: nn.Module,
     evaluator: Evaluator,
 ) -> StepResult:
-    """Run a step after the pruning and the speedup, and leave its files in a folder.
+    """Fine-tune, quantize or export a model; write the step's files; return its result.
 
     Args:
         job: the description.
@@ -96,7 +96,7 @@ def _quantize(
     model: nn.Module,
     evaluator: Evaluator,
 ) -> StepResult:
-    """Quantize the model; its tensors stay floating-point numbers beside the calibration."""
+    """Quantize the model, still of floats; write the calibration; return the step's result."""
     options = job.quantization
     assert options is not None, "the job has this step"
     inputs = evaluator.get_dummy_input()
@@ -128,7 +128,7 @@ def _export(
     model: nn.Module,
     evaluator: Evaluator,
 ) -> StepResult:
-    """Write the model in ONNX, and evaluate and measure the file as onnxruntime executes it."""
+    """Write the model in ONNX; return metric, size and latency of the file in onnxruntime."""
     assert job.export is not None, "the job has this step"
     inputs: Any = evaluator.get_dummy_input()
     path = folder / step_files.ONNX

@@ -18,7 +18,7 @@ def run_job(
     code_directory: str | Path = ".",
     on_step: Callable[[StepResult], object] | None = None,
 ) -> list[StepResult]:
-    """Run the steps of a job that are not complete yet, in this process.
+    """Run a job's incomplete steps in this process; return the results of all steps, in order.
 
     A run that was interrupted, even by a kill or a cut of power, continues with the step that was
     interrupted when it is called again, and ends with the same masks bit for bit.

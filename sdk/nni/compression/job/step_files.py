@@ -41,7 +41,7 @@ _SEPARATOR: Final = "|"
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Result of a finished step.
+    """Result of a finished step: metric, sparsities, sizes, FLOPs, error and latencies.
 
     Args:
         number: number of the step, from 1.
@@ -76,7 +76,7 @@ class StepResult:
 
 
 def result_in(folder: Path, digest: str) -> StepResult | None:
-    """Return the result of the step whose files are in a folder; None if it is incomplete.
+    """Return the result of the step in a folder; None if incomplete; raise if of another job.
 
     Args:
         folder: folder of one step.
@@ -148,7 +148,7 @@ def state_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_model(model: nn.Module, path: Path) -> None:
-    """Replace the parameters and buffers of a model by those of a file.
+    """Load a model's parameters and buffers from a file; raise unless names and shapes fit.
 
     Args:
         model: as its factory builds it; shared tensors stay shared.
@@ -173,7 +173,7 @@ def load_model(model: nn.Module, path: Path) -> None:
 
 
 def load_masks_of(folder: Path) -> Masks:
-    """Return the masks of a finished step."""
+    """Load the masks of a finished step, as float tensors by module and target."""
     masks: Masks = {}
     for key, mask in load_file(folder / MASKS).items():
         name, _, target = key.rpartition(_SEPARATOR)
@@ -182,7 +182,7 @@ def load_masks_of(folder: Path) -> Masks:
 
 
 def load_random_states(folder: Path) -> None:
-    """Set all generators of random numbers to their states at the end of a step."""
+    """Set the generators of torch, Python and NumPy to their states at the end of a step."""
     states = load_file(folder / RANDOM)
     torch.set_rng_state(states["cpu"])
     if torch.cuda.is_available():
@@ -197,14 +197,14 @@ def load_random_states(folder: Path) -> None:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed all generators of random numbers."""
+    """Seed the global generators of torch, Python and NumPy."""
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - code of users draws from it
 
 
 def empty_folder(folder: Path) -> Path:
-    """Return a folder that exists and is empty; files of an interrupted step are removed."""
+    """Remove a folder with all its files, if there is one; make it anew and return it."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -212,7 +212,7 @@ def empty_folder(folder: Path) -> Path:
 
 
 def save_durably(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a file of safetensors that survives a cut of power.
+    """Replace a safetensors file atomically, so that it survives a cut of power.
 
     Raises:
         OSError: it cannot be written.

@@ -76,7 +76,7 @@ class ExportOptions:
 
 
 def speedup_of(value: object) -> SpeedupOptions | None:
-    """Return the options of the speedup; None for no speedup; raise JobError if they are wrong."""
+    """Return the speedup's options; defaults for True, None for False; raise JobError if wrong."""
     if isinstance(value, bool):
         return SpeedupOptions() if value else None
     options = fields_of(value, "speedup", (), ("allow_norm_change", "time_limit_s", "fine_tuning"))
@@ -90,7 +90,7 @@ def speedup_of(value: object) -> SpeedupOptions | None:
 
 
 def quantization_of(value: object) -> QuantizationOptions | None:
-    """Return the options of the quantization; None for none; raise JobError if they are wrong."""
+    """Return quantization options; defaults for True, None for False; raise JobError if wrong."""
     if isinstance(value, bool):
         return QuantizationOptions() if value else None
     known = ("name", "arguments", "config_list", "runtime", "fine_tuning")
@@ -115,7 +115,7 @@ def quantization_of(value: object) -> QuantizationOptions | None:
 
 
 def export_of(value: object) -> ExportOptions | None:
-    """Return the options of the export; None for no export; raise JobError if they are wrong."""
+    """Return the export's options; defaults for True, None for False; raise JobError if wrong."""
     if isinstance(value, bool):
         return ExportOptions() if value else None
     options = fields_of(value, "export", (), ("threads",))

@@ -29,7 +29,7 @@ from nni.compression.utils import compare_latency, count_flops_params
 def run_step(
     job: JobDescription, step: Step, previous: Path | None, folder: Path, code_directory: Path
 ) -> StepResult:
-    """Run one step and leave its files in a folder.
+    """Build the model, run one step on it, and write its files to a folder; return the result.
 
     The same job, step and previous files give the same files on the same machine with the same
     number of threads. Generators of random numbers are seeded before the user's factories are
@@ -74,7 +74,7 @@ def run_step(
 
 
 def _check_packages(job: JobDescription) -> None:
-    """Raise JobError at the first step if the last one would lack a package."""
+    """Raise JobError if the job exports, and a package for it is missing here."""
     if job.export is None:
         return
     try:

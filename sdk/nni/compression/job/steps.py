@@ -14,7 +14,7 @@ StepKind = Literal["prune", "speedup", "fine_tune", "quantize", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a job, which starts from the files of the step before."""
+    """Number, from 1, and kind of a job's step, which starts from the files of the step before."""
 
     number: int
     """From 1."""
@@ -22,7 +22,7 @@ class Step:
 
 
 def step_of(job: JobDescription, done: int) -> Step | None:
-    """Return the step that follows; None if the job is complete.
+    """Return the step that follows `done` complete ones; None if the job is complete.
 
     Args:
         job: the description.

@@ -51,7 +51,7 @@ class _Unit(Generic[_Key]):
 
 
 def allocate(scores: Mapping[_Key, Scores]) -> dict[_Key, Tensor]:
-    """Return which blocks of each target stay, by ratio, threshold or the ratio of a group.
+    """Return bool tensors of the blocks that stay, by a target's or a group's ratio or threshold.
 
     Blocks that are masked already are masked first. Ties are broken by the lower index. A count
     is the ratio times the number of blocks, rounded down. Members of a dependency group are
@@ -129,7 +129,7 @@ def _unit(keys: list[_Key], members: list[Scores]) -> _Unit[_Key]:
 
 
 def _own_count(unit: _Unit[_Key]) -> int:
-    """Return how many blocks a unit loses by its own threshold or ratio."""
+    """Return how many blocks a unit loses by its threshold or ratio, within its bounds."""
     number = unit.metric.numel()
     settings = unit.settings
     if settings.sparse_threshold is not None:
@@ -146,7 +146,7 @@ def _least(unit: _Unit[_Key]) -> int:
 
 
 def _most_in_group(unit: _Unit[_Key]) -> int:
-    """Return how many blocks a unit of a global group may lose."""
+    """Return how many blocks a unit of a global group may lose; without a cap all but one."""
     number = unit.metric.numel()
     cap = unit.settings.max_sparse_ratio
     if cap is None:
@@ -155,7 +155,7 @@ def _most_in_group(unit: _Unit[_Key]) -> int:
 
 
 def _global_counts(units: Sequence[_Unit[_Key]], group: GroupId) -> list[int]:
-    """Return how many blocks each unit of a global group loses."""
+    """Return how many blocks each unit loses if a group's smallest go until its ratio is met."""
     ratio = units[0].settings.sparse_ratio or 0.0
     total = sum(unit.weight * unit.metric.numel() for unit in units)
     budget = int(total * ratio + _TOLERANCE)
@@ -180,14 +180,14 @@ def _global_counts(units: Sequence[_Unit[_Key]], group: GroupId) -> list[int]:
 
 
 def _largest(unit: _Unit[_Key], count: int) -> Tensor:
-    """Return which blocks of a unit stay if it loses a number of its smallest ones."""
+    """Return a bool tensor of the blocks that stay if a unit loses its `count` smallest ones."""
     kept = torch.ones(unit.metric.numel(), dtype=torch.bool, device=unit.metric.device)
     kept[_smallest(unit.metric, unit.kept, count // unit.blocks, unit.blocks)] = False
     return kept
 
 
 def _smallest(metric: Tensor, kept: Tensor, per_part: int, parts: int) -> Tensor:
-    """Return the indices of the smallest values of each of several equal parts."""
+    """Return indices of the smallest values of each of several equal parts, masked ones first."""
     size = metric.numel() // parts
     return torch.cat(
         [

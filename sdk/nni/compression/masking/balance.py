@@ -9,7 +9,7 @@ from nni.compression.masking.granularity import from_blocks, to_blocks
 
 
 def tile_sizes(shape: Sequence[int], gran: Sequence[int]) -> tuple[int, ...]:
-    """Return the size of a tile in each dimension.
+    """Return a tile's size in each dimension, 1 if not given; raise unless it divides the shape.
 
     Args:
         shape: shape of the tensor.
@@ -32,7 +32,7 @@ def tile_sizes(shape: Sequence[int], gran: Sequence[int]) -> tuple[int, ...]:
 
 
 def balanced_kept(metric: Tensor, kept: Tensor, sizes: tuple[int, ...], ratio: float) -> Tensor:
-    """Return which elements stay if every tile loses the part `ratio` of its elements.
+    """Return a bool tensor, false for the part `ratio` of smallest elements of every tile.
 
     Elements that are masked already are masked first. Ties are broken by the lower index.
 

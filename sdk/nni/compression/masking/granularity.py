@@ -18,7 +18,7 @@ WHOLE = -1
 def block_sizes(
     granularity: Granularity, shape: torch.Size | tuple[int, ...], *, transposed: bool = False
 ) -> tuple[int, ...]:
-    """Return the block sizes of a tensor.
+    """Return a block's size in each dimension by granularity; raise unless it divides the shape.
 
     Args:
         granularity: `default`: single elements; `out_channel`: slices of dimension 0;
@@ -83,7 +83,7 @@ def grid(shape: torch.Size | tuple[int, ...], sizes: tuple[int, ...]) -> tuple[i
 
 
 def to_blocks(tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """Return the elements of each block.
+    """Return the elements of each block along a new last dimension, after those of the grid.
 
     Args:
         tensor: `(d1, ..., dn)`.
@@ -127,7 +127,7 @@ def from_blocks(blocks: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def expanded(reduced: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """Return a tensor in which every element has the value of its block.
+    """Return a tensor of full size in which every element has the value of its block.
 
     Args:
         reduced: one value for each block, `(d1 / b1, ..., dn / bn)`.

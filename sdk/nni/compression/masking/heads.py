@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def head_norms(weights: Sequence[Tensor], width: int, p: float) -> Tensor:
-    """Return for each head the mean norm of its rows in several projections.
+    """Return for each head the mean p-norm of its rows over several projections.
 
     Args:
         weights: `(heads * width, inputs)` each: the projections of query, key and value.
@@ -49,7 +49,7 @@ def lowest_heads(scores: Tensor, kept: Tensor, count: int) -> Tensor:
 def lowest_heads_of_all(
     scores: Sequence[Tensor], kept: Sequence[Tensor], count: int
 ) -> list[Tensor]:
-    """Return which heads stay when those of several layers are ranked together.
+    """Return which heads stay if the lowest of several layers go, but not all of a layer.
 
     Args:
         scores: `(heads,)` of each layer; the smallest are pruned first; NaN counts as smallest.

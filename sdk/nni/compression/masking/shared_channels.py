@@ -15,7 +15,7 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ChannelScores:
-    """Metric of the output channels of one layer."""
+    """Metric, mask, unit ids and ratio of the output channels of one layer."""
 
     metric: Tensor
     """`(channels,)`; the smallest are masked first; NaN counts as smallest."""
@@ -30,7 +30,7 @@ class ChannelScores:
 def shared_channels(
     layers: Sequence[ChannelScores], parts: int = 1, common_ratio: float | None = None
 ) -> list[Tensor]:
-    """Return which channels stay when layers lose common channels first, then their own.
+    """Return bool tensors of channels that stay if layers lose common ones first, then own.
 
     Units that all layers of a set share are ranked by the sum of the metrics of their channels, and
     lost in all layers, as far as the smallest ratio goes; they are spread equally over the parts.
@@ -67,7 +67,7 @@ def shared_channels(
 def _common_units(
     layers: Sequence[ChannelScores], places: Sequence[Ids], count: int, parts: int, ratio: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which units all layers lose, by number of the unit."""
+    """Return a bool array of the units that all layers lose, the smallest first, within ratios."""
     rows, limits, sums, alive = [], [], np.zeros(count), np.zeros(count, dtype=bool)
     for one, own in zip(layers, places, strict=True):
         channels = len(own)

@@ -33,7 +33,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits that the last model must keep; None for no limit.
+    """Limits for the last model: least metric, most of each size; None for no limit.
 
     Args:
         metric: least metric.
@@ -86,7 +86,7 @@ class Budget:
 
 
 class BudgetError(Exception):
-    """A budget cannot be kept: a limit is broken after a step that no later step can mend.
+    """Error that a limit is broken after a step, and that no later step can mend it.
 
     Args:
         step: name of the step.

@@ -21,7 +21,7 @@ from nni.compression.quantization.runtime_sessions import open_session
 
 
 class QuantizeStep(PipelineStep):
-    """Quantizes the model by the ranges of some runs, as `PtqQuantizer` does.
+    """Step that quantizes the model by the ranges of some runs, as `PtqQuantizer` does.
 
     The model simulates the integers afterwards: it is neither smaller nor faster before an
     `ExportStep`.
@@ -62,7 +62,7 @@ class QuantizeStep(PipelineStep):
         self._config_list = config_list
 
     def run(self, model: nn.Module, original: nn.Module, example_inputs: Any) -> nn.Module:  # noqa: ANN401 - inputs of any form
-        """Calibrate and quantize the model; return it, simulating integers.
+        """Calibrate and quantize the model in place; return it, simulating integers.
 
         Args:
             model: model of the step before.
@@ -85,7 +85,7 @@ class QuantizeStep(PipelineStep):
 
 
 class ExportStep(PipelineStep):
-    """Writes the model in ONNX, and measures it in onnxruntime.
+    """Step that writes the model in ONNX and measures the file in onnxruntime.
 
     A quantized model is written as `quantization.export_onnx` does. Bytes are those of the file;
     parameters and operations count as before.
@@ -149,7 +149,7 @@ class ExportStep(PipelineStep):
         return RuntimeModel(self._path, threads=self._threads)
 
     def counted(self, found: Measurement, before: Measurement) -> Measurement:
-        """Return a measurement with the bytes of the file, and the other sizes as before.
+        """Return a measurement with the file's bytes, and parameters and FLOPs of the step before.
 
         Args:
             found: what was measured of the module.
@@ -181,7 +181,7 @@ class RuntimeModel(nn.Module):
         self._session = open_session(path, options=options)
 
     def forward(self, *args: Tensor, **kwargs: Tensor) -> Any:  # noqa: ANN401 - as the model's
-        """Return the output of the file, or a tuple of several.
+        """Return the output of the file, run by onnxruntime on the CPU, or a tuple of several.
 
         Args:
             args: positional arguments of the model.

@@ -74,7 +74,7 @@ def run_pipeline(
     repeats: int = 30,
     on_report: Callable[[StepReport], object] = lambda _report: None,
 ) -> PipelineResult:
-    """Run steps one after another on a copy of a model, and check each of them.
+    """Run steps in turn on a copy of a model; check and report each; return model and reports.
 
     After each step metric, parameters, bytes, operations and latency are measured. A limit of the
     budget that is broken ends the pipeline unless a later step may mend it.

@@ -65,7 +65,7 @@ class PipelineStep(ABC):
 
 
 class PruneStep(PipelineStep):
-    """Removes channels by `nni.compression.prune`.
+    """Step that removes channels by `nni.compression.prune`.
 
     Args:
         sparsity: part of the channels of each group to remove, in [0, 1).
@@ -106,7 +106,7 @@ class PruneStep(PipelineStep):
 
 
 class FineTuneStep(PipelineStep):
-    """Trains the model.
+    """Step that trains the model by a function.
 
     Args:
         train: trains a model in place.
@@ -141,7 +141,7 @@ class FineTuneStep(PipelineStep):
 
 
 class DistilStep(PipelineStep):
-    """Trains the model towards the outputs of the original one.
+    """Step that trains the model towards the outputs of the original one, by a function.
 
     Args:
         train: takes the model and a teacher, which needs no gradients, and trains the model in
@@ -175,7 +175,7 @@ class DistilStep(PipelineStep):
         self._train = train
 
     def run(self, model: nn.Module, original: nn.Module, example_inputs: object) -> nn.Module:
-        """Return the model, trained with a copy of the original one as its teacher.
+        """Train the model, with a frozen copy of the original one as teacher; return it.
 
         Args:
             model: model of the step before.

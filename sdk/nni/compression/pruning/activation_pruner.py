@@ -27,7 +27,7 @@ _ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
 
 
 class ActivationPruner(TrainingPruner):
-    """Base of the pruners that rank output channels by activations.
+    """Base of pruners that rank output channels by their activations in a training.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

@@ -113,7 +113,7 @@ class ADMMPruner(Pruner):
             self._trained_by.unbind_model()
 
     def _pull_weights(self) -> None:
-        """Add the gradient of the distance, rho (W - Z + U), to those of the loss."""
+        """Add the gradient of the distance, rho (W - Z + U), to those of the parameters."""
         for key, sparse in self._sparse.items():
             name, target = key
             parameter = self._wrappers[name].parameter(target)

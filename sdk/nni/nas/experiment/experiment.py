@@ -192,7 +192,7 @@ class NasExperiment(TrialQueries):
             raise
 
     def _prepare(self, *, port: int = 0, debug: bool = False) -> ExecutableModelSpace:
-        """Check the configuration; make engine and space, which change nothing outside."""
+        """Check the configuration; set engine and strategy, return the space; start nothing."""
         if self._engine is not None:
             raise RuntimeError(
                 f"experiment {self.id} was started before; build a new one with id={self.id!r} and "
@@ -221,7 +221,7 @@ class NasExperiment(TrialQueries):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Start the search and wait until its models have ended; Ctrl-C stops it.
+        """Start the search, return True when its models have ended; at Ctrl-C stop, return None.
 
         Args:
             port: see `start`.
@@ -313,7 +313,7 @@ class NasExperiment(TrialQueries):
         port: int = 8080,
         non_blocking: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> None:
-        """Open the search of this id for reading; then its models can be exported.
+        """Load the search of this id to read and export it, show its page; wait for Enter.
 
         Args:
             port: of the page of the trials, which is read only; 0: none. Without effect with the
@@ -337,7 +337,7 @@ class NasExperiment(TrialQueries):
             self._close_page()
 
     def _open_page(self, experiment_id: str | None, port: int) -> None:
-        """Open the experiment of the trials for reading, unless it runs or there is none."""
+        """Show the trials' experiment on a port; only log a warning if it runs."""
         if experiment_id is None or port == 0:
             return
         from nni.experiment import Experiment  # here: a search in this process needs no grpc
@@ -354,7 +354,7 @@ class NasExperiment(TrialQueries):
 
     @classmethod
     def connect(cls, port: int) -> NasExperiment:
-        """Raise an error: a port leads to the trials of a search, and not to its strategy.
+        """Raise RuntimeError: a port leads to the trials of a search, and not to its strategy.
 
         Args:
             port: of a page.
@@ -395,7 +395,7 @@ class NasExperiment(TrialQueries):
 
     @property
     def tuner_command_channel(self) -> str:
-        """Address of the manager by which the strategy adds trials, `grpc://<host>:<port>/<id>`.
+        """Address at which the strategy adds trials, `grpc://<host>:<port>/<id>`; or raises.
 
         Raises:
             RuntimeError: the experiment is not running, or has no manager.
@@ -440,7 +440,7 @@ class NasExperiment(TrialQueries):
         formatter: str | None = None,
         **old_keywords: object,
     ) -> list[Any]:
-        """Return the best models, the one with the largest metric first.
+        """Return at most `top_k` models, the largest metric first, in the form of a formatter.
 
         Args:
             top_k: number of models at most.
@@ -575,7 +575,7 @@ class NasExperiment(TrialQueries):
             self._saved_records = len(records)
 
     def _model_ended(self, event: TrainingEndEvent) -> None:
-        """Record a model that has ended; save a checkpoint from time to time."""
+        """Record an ended model, unless it was interrupted without metric; save when due."""
         model = event.model
         is_unfinished = event.status is ModelStatus.Interrupted and model.metric is None
         if model.sample is None or is_unfinished:

@@ -34,7 +34,7 @@ _KEY: Final = "key"
 def exploration_config(
     config: NasExperimentConfig, search_space: Mapping[str, Any] | None = None
 ) -> config_pb2.ExperimentConfig:
-    """Return the configuration of the experiment of an exploration, without its document.
+    """Return the message that configures an exploration's experiment, without its document.
 
     Args:
         config: of the search, in its canonical form.
@@ -118,7 +118,7 @@ class ExplorationTrials(ManagerTrialPlatform):
         self._strategy = strategy
 
     def open(self, experiment_id: str | None) -> str:
-        """Create an exploration, attach to a running one, or resume a stopped one."""
+        """Create an exploration, attach to a running or resume a stopped one; return its id."""
         if experiment_id is None:
             experiment_id = create_exploration(
                 self._config,
@@ -130,7 +130,7 @@ class ExplorationTrials(ManagerTrialPlatform):
         return super().open(experiment_id)
 
     def add(self, key: str, parameters: Mapping[str, Any]) -> None:
-        """Refuse a model: the strategy of the service adds all.
+        """Raise WrongStateError: the strategy of the service adds all models.
 
         Raises:
             WrongStateError: always.
@@ -142,7 +142,7 @@ class ExplorationTrials(ManagerTrialPlatform):
         )
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
-        """Yield the events that were not yielded before, in order.
+        """Yield the events not yielded before, in order, with those of candidates of the service.
 
         Args:
             follow: yield later ones, too, until the experiment has ended or was closed.
@@ -168,7 +168,7 @@ class ExplorationEngine(TrainingServiceExecutionEngine):
     """
 
     def wait_models(self, *models: ExecutableModelSpace) -> None:
-        """Wait until models are completed.
+        """Wait until models are completed; without any, until the exploration takes no more.
 
         Args:
             *models: the models; none: until the exploration takes no more of them, and all have
@@ -190,7 +190,7 @@ class HostedStrategy(DelegatedStrategy):
 
 
 def _key_of(item: event_pb2.GeneratedParameters) -> str:
-    """Return a key: that of the strategy's process, which is unique together with the id."""
+    """Return a candidate's key: its parameter id, and the key of the strategy's process."""
     origin = from_value(item.provenance)
     key = origin.get(_KEY, "") if isinstance(origin, dict) else ""
     return f"{item.parameter_id}-{key}"

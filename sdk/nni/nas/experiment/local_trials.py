@@ -67,7 +67,7 @@ class LocalTrials:
         return [self._job(number, model) for number, model in enumerate(self._models())]
 
     def get_trial_job(self, trial_job_id: str) -> TrialJob:
-        """Return one model as a trial.
+        """Return one model as a trial by its id; raise NotFoundError if there is none.
 
         Raises:
             NotFoundError: there is none of this number.
@@ -84,7 +84,7 @@ class LocalTrials:
         return dict(Counter(_STATES[model.status] for model in self._models()))
 
     def get_job_metrics(self, trial_job_id: str | None = None) -> dict[str, list[TrialMetricData]]:
-        """Return the metrics by trial; trials without a metric are left out."""
+        """Return the metrics by trial id, of one trial if given; omit trials without a metric."""
         found = {
             str(number): _metrics(number, model)
             for number, model in enumerate(self._models())
@@ -93,7 +93,7 @@ class LocalTrials:
         return {trial: metrics for trial, metrics in found.items() if metrics}
 
     def export_data(self) -> list[TrialResult]:
-        """Return sample and result of the models that have one."""
+        """Return sample, final result and number of each model that has a result."""
         return [
             TrialResult(_sample(model), model.metrics.final, str(number))
             for number, model in enumerate(self._models())
@@ -114,7 +114,7 @@ class LocalTrials:
         raise _unchangeable("max_experiment_duration", value)
 
     def kill_trial_job(self, trial_job_id: str) -> None:
-        """Raise an error: the one model that runs occupies the calling thread."""
+        """Raise RuntimeError: the one model that runs occupies the calling thread."""
         raise RuntimeError(
             f"trial {trial_job_id!r} cannot be stopped: the sequential engine evaluates it in this "
             "process; interrupt the process instead"

@@ -10,7 +10,7 @@ _FORMAT: Final = "[%(asctime)s] %(levelname)s (%(name)s/%(threadName)s) %(messag
 
 
 class ExperimentLogFile:
-    """File that gets the log records of the library while the experiment runs.
+    """File that gets the records of the logger `nni` until it is closed.
 
     Args:
         path: file to append to; its folder is made.
@@ -28,7 +28,7 @@ class ExperimentLogFile:
         self._logger.setLevel(min(self._logger.getEffectiveLevel(), self._handler.level))
 
     def close(self) -> None:
-        """Stop writing; calling it again does nothing."""
+        """Stop writing, and restore the logger's level; calling it again does nothing."""
         if self._handler in self._logger.handlers:
             self._logger.removeHandler(self._handler)
             self._logger.setLevel(self._level)

@@ -25,7 +25,7 @@ _ID_LENGTH: Final = 8
 
 
 def checked_id(experiment_id: str | None) -> str:
-    """Return a new id, or the given one; raise ValueError if it is invalid.
+    """Return the given id, or a random one for None; raise ValueError if it is invalid.
 
     Args:
         experiment_id: id that a user has chosen; None for none.

@@ -17,7 +17,7 @@ _FILES = frozenset({SAMPLE, CODE, WEIGHTS})
 def fetch_model(
     client: ManagerClient, experiment_id: str, trial_id: str, folder: Path
 ) -> list[Path]:
-    """Copy the files of the model of a trial into a folder; return their paths.
+    """Copy a trial's model files into a folder; return their paths; raise if there are none.
 
     They are in the folder of the trial on this machine, or in the byte store. Nothing is opened.
 

@@ -12,7 +12,7 @@ from nni.nas.strategy.sample_codec import SampleCodec
 def record_of(
     model: ExecutableModelSpace, codec: SampleCodec, status: ModelStatus | None = None
 ) -> dict[str, Any]:
-    """Return a model as plain values.
+    """Return a model's sample, status and metrics as a dict of plain values.
 
     Args:
         model: a frozen model.
@@ -30,7 +30,7 @@ def record_of(
 def models_of(
     records: Sequence[Mapping[str, Any]], space: ExecutableModelSpace
 ) -> list[ExecutableModelSpace]:
-    """Return the models of records, frozen again.
+    """Freeze the samples of records again; return the models with their metrics and status.
 
     Raises:
         ValueError: the space has changed.

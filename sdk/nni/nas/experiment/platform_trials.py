@@ -45,7 +45,7 @@ _OPEN: Final = tuple(
 def experiment_config(
     config: NasExperimentConfig, search_space: Mapping[str, Any] | None = None
 ) -> ExperimentConfig:
-    """Return the configuration of the experiment whose trials evaluate the models of a search.
+    """Return the configuration of a search's trials, with a tuner that proposes nothing.
 
     Args:
         config: of the search, in its canonical form.
@@ -65,7 +65,7 @@ def experiment_config(
 
 
 class TrialExperiment(ExperimentHandle):
-    """Experiment whose trials evaluate the models of a search.
+    """Handle of the experiment whose trials evaluate the models of a search.
 
     Args:
         client: of the manager; its owner closes it.
@@ -166,7 +166,7 @@ class ManagerTrialPlatform:
         return parameters_in(self._client.trial(self._id, trial_id).parameters)
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
-        """Yield the events that were not yielded before, in order.
+        """Yield the events not yielded before, in order; following ends with the experiment.
 
         Args:
             follow: yield later ones, too, until the experiment has ended or was closed.
@@ -191,7 +191,7 @@ class ManagerTrialPlatform:
         return self._log.read(message)
 
     def close(self) -> None:
-        """Stop the experiment, and end `events`; may be called twice."""
+        """Stop the experiment, and end `events`; log a failure; may be called twice."""
         if self._manager is None or self._closed.is_set():
             return
         self._closed.set()

@@ -32,7 +32,7 @@ _DONE: Final = "DONE"
 
 @dataclass(frozen=True, slots=True)
 class ExplorationStatus:
-    """State and figures of one exploration."""
+    """Status of an exploration: state, parts, limits, number of trials by state, best, errors."""
 
     id: str
     """Id of its experiment."""
@@ -71,7 +71,7 @@ class ExploredModel:
 
     @property
     def value(self) -> float:
-        """Number by which it is compared; the larger, the better. NaN without a number."""
+        """Metric as a number, `default` of a dict; the larger, the better; NaN if it is none."""
         number = self.metric.get(_DEFAULT) if isinstance(self.metric, dict) else self.metric
         try:
             return float(number) if isinstance(number, (int, float)) else math.nan
@@ -80,7 +80,7 @@ class ExploredModel:
 
 
 class RemoteExploration:
-    """Handle of an exploration of the services.
+    """Handle of an exploration of the services: status, best models, pause, resume, stop.
 
     Args:
         exploration_id: id of its experiment.
@@ -128,7 +128,7 @@ class RemoteExploration:
         return sorted(measured, key=lambda one: one.value, reverse=True)[:limit]
 
     def fetch(self, folder: Path, trial_id: str | None = None) -> list[Path]:
-        """Copy the files of a model: sample, code of a graph, weights; return their paths.
+        """Copy the files of a model, by default the best one, into a folder; return the paths.
 
         The trials leave them if the configuration has `save_models`.
 
@@ -150,7 +150,7 @@ class RemoteExploration:
         return fetch_model(self._client, self.id, trial_id, folder)
 
     def pause(self) -> None:
-        """Start no more trials; those that run go on. A paused exploration stays as it is.
+        """Start no more trials, those that run go on; do nothing if paused; raise if it is over.
 
         Raises:
             WrongStateError: it was stopped, has failed, or has reached its limit.
@@ -164,7 +164,7 @@ class RemoteExploration:
             self._client.update(self.id, trial_concurrency=0)
 
     def resume(self) -> None:
-        """Go on after a pause, a stop or an error, with the concurrency of before.
+        """Go on after a pause, stop or error, with the concurrency of before; raise otherwise.
 
         Raises:
             WrongStateError: it is running.
@@ -190,7 +190,7 @@ class RemoteExploration:
             self._client.update(self.id, trial_concurrency=self._concurrency_before())
 
     def _concurrency_before(self) -> int:
-        """Return the last concurrency of the log that is no pause."""
+        """Return the last concurrency above 0 in the log, 1 if there is none."""
         last = 1
         for item in self._client.events(self.id):
             event = item.event
@@ -220,7 +220,7 @@ def list_explorations(client: ManagerClient) -> list[ExplorationStatus]:
 
 
 def status_of(found: experiment_pb2.Experiment) -> ExplorationStatus:
-    """Return the status of an experiment that is an exploration."""
+    """Return the status of an exploration's experiment; its state is PAUSED at concurrency 0."""
     config = found.config
     state = state_name(found.state)
     is_paused = config.trial_concurrency < 1 and state in {"RUNNING", "INITIALIZED"}

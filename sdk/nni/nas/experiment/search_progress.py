@@ -16,7 +16,7 @@ INTERVAL_S: Final = 2.0
 
 
 class SearchProgress:
-    """Writer of one line about a search when models have ended, at most every two seconds.
+    """Writer of a line to a terminal when models have ended, at most every two seconds.
 
     It writes lines, and no bar that changes, since evaluators may have bars of their own. Methods
     may be called from any thread.
@@ -69,7 +69,7 @@ class SearchProgress:
                 self._write()
 
     def line(self) -> str:
-        """Return the progress as one line of text."""
+        """Return models ended and failed, best metric and time left as one line of text."""
         total = "" if self._limit is None else f"/{self._limit}"
         parts = [f"{self._ended}{total} models", f"{self._failed} failed"]
         if self._best is not None:

@@ -34,7 +34,7 @@ _OVER: Final = frozenset(
 
 
 class TrialLog:
-    """Translator of the events of one experiment, read from their beginning and in order.
+    """Translator of one experiment's events, read in order from the first, for a search.
 
     Trials that were not added by a search, with a key, are left out.
 

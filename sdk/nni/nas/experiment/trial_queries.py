@@ -10,7 +10,7 @@ from nni.experiment.records import TrialJob, TrialMetricData, TrialResult
 
 
 class SearchTrials(Protocol):
-    """Trials of a search, and changes of its limits."""
+    """Interface of the trials of a search: queries, changes of limits, and stopping one."""
 
     def get_status(self) -> str:
         """Return the state of the experiment."""

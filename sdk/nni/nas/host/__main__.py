@@ -13,7 +13,7 @@ from nni.hpo.host.command_pipe import CommandPipe
 
 
 def main() -> int:
-    """Parse the command line, and run the strategy over the pipes; return the exit code."""
+    """Parse the command line; run the strategy of the document sent by a pipe; return 0 or 1."""
     parser = argparse.ArgumentParser(prog="python -m nni.nas.host")
     parser.add_argument("--in-fd", type=int, required=True)
     parser.add_argument("--out-fd", type=int, required=True)

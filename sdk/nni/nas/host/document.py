@@ -24,7 +24,7 @@ _NO_LIMIT: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class ExplorationParts:
-    """Parts of an exploration that the process of its strategy works with."""
+    """Executable space, strategy and store of payloads, as an exploration's document has them."""
 
     space: ExecutableModelSpace
     """Space with evaluator."""
@@ -37,7 +37,7 @@ class ExplorationParts:
 def dump_exploration(
     space: ExecutableModelSpace, strategy: Strategy, payload_folder: Path | None = None
 ) -> str:
-    """Return the document of an exploration.
+    """Return space and unused strategy as text; with a folder, large payloads go to files.
 
     Args:
         space: space with evaluator, in a format that travels.

@@ -54,7 +54,7 @@ class PipeTrials:
         return self._parameters.pop(self._keys.pop(trial_id), {})
 
     def events(self, *, follow: bool) -> Iterator[PlatformEvent]:
-        """Yield the events that were not yielded before, in order.
+        """Yield the events not yielded before, in order; without `follow`, those of the past.
 
         Args:
             follow: true: until the pipe is closed; false: those before the start of the process.

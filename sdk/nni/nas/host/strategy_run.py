@@ -21,7 +21,7 @@ FAILED: Final = 1
 
 
 def run_strategy(pipe: CommandPipe) -> int:
-    """Open the document of the first line and run its strategy; return the exit code.
+    """Run the strategy of the first line's document; send its outcome; return 0, or 1 if it fails.
 
     Args:
         pipe: lines of the service, and what it is sent.
@@ -53,7 +53,7 @@ def _prepare(first: dict[str, Any]) -> None:
 
 
 def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) -> bool:
-    """Run the strategy until it ends; return whether it has no more candidates.
+    """Run the strategy and wait for its models; return whether it ended before its budget.
 
     False where the experiment takes no more of them: its limit may be raised later.
     """
@@ -72,7 +72,7 @@ def _search(parts: ExplorationParts, first: dict[str, Any], trials: PipeTrials) 
 
 
 def _submitting(strategy: Strategy) -> Strategy:
-    """Return the strategy that runs here: a one-shot strategy runs in its trial instead."""
+    """Return the strategy to run here; a one-shot one is wrapped to be trained in one trial."""
     if not strategy.is_one_shot:
         return strategy
     from nni.nas.strategy.oneshot.base import OneShotStrategy

@@ -16,7 +16,7 @@ _BASELINE_MOMENTUM: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Settings of an agent.
+    """Settings of an agent: widths, learning rates, warm-up, discount, batch size, noise.
 
     Raises:
         ValueError: a number is out of range.
@@ -67,7 +67,7 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of an episode."""
+    """Step of an episode: state, action, next state, reward, and whether it is the last."""
 
     state: Sequence[float]
     """State before the step."""
@@ -82,7 +82,7 @@ class Transition:
 
 
 class _Critic(nn.Module):
-    """Value of an action in a state."""
+    """Network that returns the value of an action in a state."""
 
     def __init__(self, states: int, hidden1: int, hidden2: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Critic(nn.Module):
 
 
 class Agent:
-    """Actor and critic with a memory of transitions.
+    """DDPG agent: actor, critic, their slow copies, and a bounded memory of transitions.
 
     Args:
         state_size: numbers in a state.
@@ -163,7 +163,7 @@ class Agent:
         self._memory.extend(transitions)
 
     def learn(self) -> None:
-        """Update actor and critic once, from a random batch of the memory."""
+        """Update actor, critic and slow copies once, by a random batch of the memory."""
         count = min(self._settings.batch_size, len(self._memory))
         order = torch.randperm(len(self._memory), generator=self._generator)[:count].tolist()
         batch = [self._memory[index] for index in order]
@@ -184,7 +184,7 @@ class Agent:
         self._follow()
 
     def _follow(self) -> None:
-        """Move the target networks towards the others."""
+        """Move the target networks' parameters towards the trained ones, by the part `tau`."""
         with torch.no_grad():
             for target, source in self._pairs():
                 target.lerp_(source, self._settings.tau)

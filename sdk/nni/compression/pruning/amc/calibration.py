@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class InputSamples:
-    """Inputs of layers at random places, from some batches.
+    """Recorder of layers' inputs at random places, over some batches.
 
     Args:
         modules: layers whose outputs are products of a weight and one place of the input.
@@ -25,7 +25,7 @@ class InputSamples:
         self._found: dict[str, list[Tensor]] = {name: [] for name in modules}
 
     def collect(self, batches: Iterable[object], run: Callable[[object], object]) -> None:
-        """Run batches and keep inputs of the layers.
+        """Run batches without gradients; add inputs of the layers at random places.
 
         Args:
             batches: what `run` takes.
@@ -85,7 +85,7 @@ def is_pointwise(module: nn.Module) -> bool:
 
 
 def refitted(weight: Tensor, inputs: Tensor, kept: Tensor) -> Tensor:
-    """Return weights that compute the old outputs from the inputs that are kept, without bias.
+    """Return weights, zero for lost inputs, that fit the old outputs by least squares.
 
     Of all least-squares solutions it is the nearest to the old weights.
 

@@ -80,7 +80,7 @@ class AutoFormer(SpaceWithSearchedModels, label_prefix="autoformer"):
         self.head = MutableLinear(width, num_labels)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits.
+        """Return the logits `(batch, num_labels)` of images.
 
         Args:
             inputs: `(batch, 3, img_size, img_size)`.
@@ -140,7 +140,7 @@ class TransformerBlock(nn.Module):
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the transformed tokens.
+        """Return the tokens after attention and feed-forward part, in their shape.
 
         Args:
             tokens: `(batch, tokens, width)`.

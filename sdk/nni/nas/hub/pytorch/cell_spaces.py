@@ -20,7 +20,7 @@ _DARTS_V2: Final = {
 
 
 class CellSpaceOfPaper(NDS, label_prefix="cells"):
-    """Base of spaces whose operators a paper has fixed.
+    """Base of NDS spaces whose operators, nodes and merging of outputs a paper has fixed.
 
     Args:
         width: see `NDS`.
@@ -65,7 +65,7 @@ class CellSpaceOfPaper(NDS, label_prefix="cells"):
 
 
 class NASNet(CellSpaceOfPaper, label_prefix="nasnet"):
-    """Cells of 13 operators and 5 nodes; the output has the nodes that no other one reads.
+    """Space of cells of 13 operators, 5 nodes; a cell returns the nodes that no other one reads.
 
     Args:
         width: see `NDS`.
@@ -99,7 +99,7 @@ class NASNet(CellSpaceOfPaper, label_prefix="nasnet"):
 
 
 class ENAS(CellSpaceOfPaper, label_prefix="enas"):
-    """Cells of 5 operators and 5 nodes; the output has the nodes that no other one reads.
+    """Space of cells of 5 operators, 5 nodes; a cell returns the nodes that no other one reads.
 
     Args:
         width: see `NDS`.
@@ -125,7 +125,7 @@ class ENAS(CellSpaceOfPaper, label_prefix="enas"):
 
 
 class AmoebaNet(CellSpaceOfPaper, label_prefix="amoebanet"):
-    """Cells of 8 operators and 5 nodes; the output has the nodes that no other one reads.
+    """Space of cells of 8 operators, 5 nodes; a cell returns the nodes that no other one reads.
 
     Args:
         width: see `NDS`.
@@ -154,7 +154,7 @@ class AmoebaNet(CellSpaceOfPaper, label_prefix="amoebanet"):
 
 
 class PNAS(CellSpaceOfPaper, label_prefix="pnas"):
-    """Cells of 8 operators and 5 nodes; the output has all nodes.
+    """Space of cells of 8 operators and 5 nodes; a cell returns all nodes.
 
     Args:
         width: see `NDS`.
@@ -184,7 +184,7 @@ class PNAS(CellSpaceOfPaper, label_prefix="pnas"):
 
 
 class DARTS(CellSpaceOfPaper, label_prefix="darts"):
-    """Cells of 7 operators and 4 nodes; the output has all nodes.
+    """Space of cells of 7 operators and 4 nodes; a cell returns all nodes.
 
     Args:
         width: see `NDS`.
@@ -214,7 +214,7 @@ class DARTS(CellSpaceOfPaper, label_prefix="darts"):
 
     @classmethod
     def searched_models(cls) -> dict[str, SearchedModel]:
-        """Return the network that DARTS of second order found."""
+        """Return by name sample, accuracy and arguments of the network of second-order DARTS."""
         sample: dict[str, Any] = {}
         for cell, chosen in _DARTS_V2.items():
             for at, (name, read) in enumerate(chosen):

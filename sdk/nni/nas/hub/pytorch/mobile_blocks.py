@@ -154,7 +154,7 @@ class InvertedResidual(nn.Module):
 
 
 def is_same_number(one: Number, other: Number) -> bool:
-    """Return whether two numbers are equal in every sample.
+    """Return whether two numbers or expressions are equal in every sample.
 
     Args:
         one: number or expression.
@@ -177,7 +177,7 @@ def conv_bn(
     groups: Number = 1,
     activation: Activation | None = None,
 ) -> list[nn.Module]:
-    """Return a convolution, its normalization and its activation.
+    """Return a list of a convolution, its batch normalization, and an activation if one is given.
 
     Args:
         in_channels: channels of the input; number or expression.
@@ -201,7 +201,7 @@ def conv_bn(
 
 
 def set_normalizations(network: nn.Module, eps: float, momentum: float) -> None:
-    """Set the arguments of all batch normalizations of a network.
+    """Set epsilon and momentum of all 2-d batch normalizations of a network, in place.
 
     Args:
         network: changed in place.

@@ -117,7 +117,7 @@ class MobileNetV3Space(SpaceWithSearchedModels, label_prefix="mobilenetv3"):
 
     @classmethod
     def searched_models(cls) -> dict[str, SearchedModel]:
-        """Return the networks of MobileNetV3 and Cream; some architectures are in files."""
+        """Return accuracies and, unless in files, samples of MobileNetV3 and Cream, by name."""
         accuracies = {
             "mobilenetv3-small-050": 57.906,
             "mobilenetv3-small-075": 65.24,
@@ -174,7 +174,7 @@ def _block(
     kernel_sizes: list[int],
     index: int,
 ) -> nn.Module:
-    """Return one block of a stage; the first one changes the shape."""
+    """Return one block of a stage with its choices; the first has the stride and new channels."""
     name = f"s{stage}_i{index}"
     activation = nn.Hardswish if stage >= _SMOOTH_FROM else nn.ReLU
     in_channels = widths[0] if index == 0 else widths[1]

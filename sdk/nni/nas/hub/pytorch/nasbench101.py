@@ -12,7 +12,7 @@ from nni.nas.nn.pytorch import ModelSpace
 
 
 def conv_bn_relu(in_channels: int, out_channels: int, kernel_size: int) -> nn.Sequential:
-    """Return a convolution that is normalized and activated.
+    """Return a convolution without bias, a batch normalization and ReLU in sequence.
 
     Args:
         in_channels: channels of the input.

@@ -31,7 +31,7 @@ class Zero(nn.Module):
         self.stride = stride
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return zeros.
+        """Return zeros with the channels of the output and the strided size.
 
         Args:
             inputs: `(batch, in_channels, height, width)`.
@@ -46,7 +46,7 @@ class Zero(nn.Module):
 
 
 def relu_conv_bn(in_channels: int, out_channels: int, kernel_size: int) -> nn.Sequential:
-    """Return a convolution between an activation and a normalization.
+    """Return ReLU, a convolution without bias, and a batch normalization in sequence.
 
     Args:
         in_channels: channels of the input.

@@ -107,7 +107,7 @@ class NDS(SpaceWithSearchedModels, label_prefix="nds"):
         self.head = _head(channels_of(3, -1, *sizes), dataset)
 
     def forward(self, inputs: Tensor) -> Any:  # noqa: ANN401 - one tensor or two
-        """Return the logits.
+        """Return the logits; in training with auxiliary loss, a pair with the auxiliary ones.
 
         Args:
             inputs: `(batch, 3, height, width)`.
@@ -134,7 +134,7 @@ class NDS(SpaceWithSearchedModels, label_prefix="nds"):
 
 
 class _CellBlock(nn.Module):
-    """Cell that reads the outputs of the last two."""
+    """Module that maps the last two outputs to the last one and a cell's output of both."""
 
     def __init__(self, cell: nn.Module) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def _operator(
 
 
 def _outputs(kind: str, merge_op: Merge, num_nodes: int) -> int | MutableExpression:
-    """Return how many nodes the output of a cell concatenates."""
+    """Return how many nodes a cell's output concatenates; an expression for loose ends."""
     if merge_op == "all":
         return num_nodes
     with label_scope(kind):

@@ -49,7 +49,7 @@ def cell_channels(
     normal: int,
     reduce: int,
 ) -> int:
-    """Return how many channels the output of a cell has.
+    """Return a cell's number of output channels; negative indices lead to earlier stages.
 
     Args:
         stage: stage of the cell.
@@ -100,7 +100,7 @@ def count_loose_ends(num_predecessors: int, num_nodes: int, *inputs: Sequence[in
 
 
 def channels_of(*arguments: Any) -> Any:  # noqa: ANN401 - int, or an expression of one
-    """Return `cell_channels` of arguments of which some may be mutable.
+    """Return `cell_channels` of arguments; an expression if some of them are mutable.
 
     Args:
         *arguments: those of `cell_channels`.

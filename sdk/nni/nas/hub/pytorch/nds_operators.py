@@ -17,7 +17,7 @@ Operator = Callable[[Channels, int], nn.Module]
 
 
 class DropPath(nn.Module):
-    """Drops all of an operator's output for some samples of a batch, in training.
+    """Module that zeroes an operator's output for random samples of a batch, in training.
 
     Args:
         drop_prob: probability for each sample, in `[0, 1)`.
@@ -80,7 +80,7 @@ class FactorizedReduce(nn.Module):
         self.norm = MutableBatchNorm2d(out_channels)
 
     def forward(self, inputs: Tensor, size: int) -> Tensor:
-        """Return the projection.
+        """Return the activated, projected, normalized input, halved if above the size.
 
         Args:
             inputs: `(batch, in_channels, height, width)`.

@@ -108,7 +108,7 @@ class ProxylessNAS(SpaceWithSearchedModels, label_prefix="proxylessnas"):
 
 
 def _block(stage: int, in_channels: int, out_channels: int, stride: int, index: int) -> nn.Module:
-    """Return one block of a stage; the first one changes the shape."""
+    """Return one block of a stage as a choice; the first one has the stride and new channels."""
     return LayerChoice(
         {
             name: InvertedResidual(

@@ -16,7 +16,7 @@ from nni.nas.space.context import model_context
 
 @dataclass(frozen=True, slots=True)
 class SearchedModel:
-    """Network that was found in a space, as its authors published it.
+    """Published network of a space: accuracy, data set, sample (None: in a file), arguments.
 
     Examples:
         >>> model = SearchedModel(74.14, "ImageNet", sample={"layer_1": "k3"})
@@ -138,7 +138,7 @@ def _from_file(path: str) -> SearchedModel:
 
 
 def _weights(path: Path) -> dict[str, Any]:
-    """Return the state dict in a file, which may be one of its entries."""
+    """Load the state dict of a file, or of its entry `state_dict`; raise if it is none."""
     loaded = torch.load(path, map_location="cpu", weights_only=True)
     state = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else loaded
     if not isinstance(state, dict):

@@ -62,7 +62,7 @@ class ShuffleBlock(nn.Module):
             )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return both halves.
+        """Return both halves concatenated: one kept, or reduced by stride, one transformed.
 
         Args:
             inputs: `(batch, in_channels, height, width)`.
@@ -77,7 +77,7 @@ class ShuffleBlock(nn.Module):
 
 
 class ShuffleNetSpace(SpaceWithSearchedModels, label_prefix="shufflenet"):
-    """Twenty blocks of ShuffleNet v2, each with one of four operators.
+    """Space of twenty blocks of ShuffleNet v2, each with one of four operators.
 
     The labels are `shufflenet/layer_1` to `shufflenet/layer_20`, with the values `k3`, `k5`, `k7`
     and `xcep`; with `channel_search` also `shufflenet/channel_1`, ….
@@ -139,7 +139,7 @@ class ShuffleNetSpace(SpaceWithSearchedModels, label_prefix="shufflenet"):
 
     @classmethod
     def searched_models(cls) -> dict[str, SearchedModel]:
-        """Return the network of SPOS."""
+        """Return the network of SPOS, with sample and accuracy, by its name."""
         names = ("k3", "k5", "k7", "xcep")
         sample = {
             f"shufflenet/layer_{number}": names[at] for number, at in enumerate(_SPOS, start=1)

@@ -186,7 +186,7 @@ class MutableModule(Mutable, nn.Module):
         return check_descendants(self, sample)
 
     def freeze(self, sample: Sample) -> Any:  # noqa: ANN401 - any module
-        """Return a copy with the modules inside frozen; raise TypeError for mutables of its own.
+        """Return a copy with modules inside frozen, itself without such; raise for own mutables.
 
         Args:
             sample: value of each label.
@@ -232,7 +232,7 @@ class MutableModule(Mutable, nn.Module):
 
 
 def recursive_freeze(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool]:
-    """Freeze a module and all modules inside; return it, and whether it differs.
+    """Return a frozen copy of a module, or itself if nothing is mutable; and if they differ.
 
     Args:
         module: any module.
@@ -263,7 +263,7 @@ def recursive_freeze(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool
 
 
 def frozen_copy(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool]:
-    """Return a module in which the mutable modules inside are frozen, and whether there were any.
+    """Return a copy with the mutable modules inside frozen, and true; without any, itself, false.
 
     Args:
         module: any module; what it has registered itself is left out of the copy.
@@ -341,7 +341,7 @@ def check_descendants(module: nn.Module, sample: Sample) -> SampleValidationErro
 
 
 def module_label(label: str | None, kind: str) -> str:
-    """Return the complete label of a primitive.
+    """Return the complete label of a primitive, generated for None; raise if it has no scope.
 
     Args:
         label: name that the user gave, if any.
@@ -377,7 +377,7 @@ def is_dry_run() -> bool:
 
 @contextmanager
 def dry_run(space: str) -> Iterator[None]:
-    """Record the defaults of all mutables that are registered, for the modules constructed after.
+    """Within a block, record the defaults of registered mutables, for modules constructed later.
 
     Args:
         space: name of the class that is being constructed.
@@ -434,7 +434,7 @@ def _parts(module: nn.Module) -> Iterator[object]:
 
 
 class _Simplified:
-    """Leaves of a module, valid as long as its parts are the same; copies hold nothing."""
+    """Cache of the leaves of a module, valid as long as its parts are the same; not copied."""
 
     def __init__(self, parts: list[object], leaves: dict[str, LabeledMutable]) -> None:
         self._parts = parts

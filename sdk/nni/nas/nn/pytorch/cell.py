@@ -115,7 +115,7 @@ class Cell(MutableModule):
         return f"{self.label}/{kind}_{node}_{index}"
 
     def freeze(self, sample: Sample) -> "Cell":
-        """Return a cell of fixed operators and inputs.
+        """Return a new cell of a sample's operators and inputs; itself if it is frozen.
 
         Operators that functions of the input build are new; others are the candidates.
 
@@ -136,7 +136,7 @@ class Cell(MutableModule):
         return self
 
     def _rebuilt(self, sample: Sample) -> tuple[nn.Module, bool]:
-        """Construct a sample's cell with operators for their inputs, and true; itself if frozen."""
+        """Return a new cell of a sample, and true; the cell itself, and false, if it is frozen."""
         record = vars(self).get(_RECORD)
         if record is None:
             return self, False  # it was frozen
@@ -159,7 +159,7 @@ class Cell(MutableModule):
         return cell, True
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - tensors, or one list of them
-        """Return the output of the cell.
+        """Return the nodes of the output concatenated, by the postprocessor if there is one.
 
         Args:
             *inputs: one tensor for each predecessor, or one list of them.
@@ -225,7 +225,7 @@ def _build_nodes(cell: Cell, op_candidates: Operators | Callable[[], Operators])
 
 
 class _Builder:
-    """One candidate of one operator, not built yet."""
+    """Function that builds one candidate of one operator, or copies the given module."""
 
     def __init__(self, source: nn.Module | OperatorFactory, indices: tuple[Any, ...]) -> None:
         if not callable(source):
@@ -258,7 +258,7 @@ def _builders(
 
 
 def _operator(builders: dict[str, _Builder], label: str) -> nn.Module:
-    """Return the choice among candidates; inside `model_context` the chosen one alone is built."""
+    """Return the choice among candidates; inside `model_context` only the chosen one, frozen."""
     sample = current_model()
     if sample is None:
         return LayerChoice({name: build() for name, build in builders.items()}, label=label)
@@ -269,7 +269,7 @@ def _operator(builders: dict[str, _Builder], label: str) -> nn.Module:
 
 
 def _outputs(cell: Cell) -> list[int]:
-    """Return the indices of the nodes that the output consists of."""
+    """Return the indices of the nodes of the output: all, or those that no other one reads."""
     nodes = range(cell.num_predecessors, cell.num_predecessors + cell.num_nodes)
     if cell.merge_op == "all":
         return list(nodes)

@@ -25,7 +25,7 @@ Candidates = Sequence[nn.Module] | Mapping[str, nn.Module]
 
 
 class LayerChoice(MutableModule):
-    """One of several layers.
+    """Choice of one of several layers; before it is frozen, it computes the default one.
 
     In a sample it is the name of the layer: its position for a list, its key for a dict. The
     candidates may contain mutables. An unfrozen choice computes its default, the first candidate,
@@ -90,7 +90,7 @@ class LayerChoice(MutableModule):
         weights: Sequence[float] | None = None,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the candidate that a sample chooses.
+        """Return the candidate that a sample chooses, frozen, in place of the choice.
 
         Args:
             sample: value of each label.
@@ -126,7 +126,7 @@ class LayerChoice(MutableModule):
 
     @property
     def candidates(self) -> list[nn.Module] | dict[str, nn.Module]:
-        """Candidates in the form of the argument."""
+        """Candidates as a list, or a dict if they were given as one; a copy."""
         if self._listed:
             return list(self)
         return {name: self[name] for name in self._names}
@@ -218,7 +218,7 @@ class LayerChoice(MutableModule):
 
 
 def _named(candidates: Candidates) -> dict[Any, nn.Module]:
-    """Return the candidates by name, checked."""
+    """Check candidates; return them by name, those of a list by position."""
     if isinstance(candidates, Mapping):
         for name in candidates:
             if not isinstance(name, str):

@@ -73,7 +73,7 @@ class ChosenInputs(nn.Module):
 
 
 class InputChoice(MutableModule):
-    """Some of several tensors, reduced to one.
+    """Choice of some of several tensors, which are reduced to one.
 
     In a sample it is the list of their positions. An unfrozen choice computes its default: the
     first `n_chosen` tensors.
@@ -238,7 +238,7 @@ def check_inputs(candidate_inputs: Sequence[Tensor], expected: int | None) -> No
 
 
 def reduced(tensors: list[Tensor], reduction: ReductionType) -> Any:  # noqa: ANN401 - see ChosenInputs
-    """Return several tensors as one.
+    """Return tensors summed, averaged or concatenated; None without any; the list for `none`.
 
     Args:
         tensors: of shapes that fit each other.

@@ -109,7 +109,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
         return self.trace_kwargs
 
     def trace_copy(self) -> SerializableObject:
-        """Return the recorded construction, whose arguments can be changed.
+        """Return a copy of the recorded construction, whose arguments can be changed.
 
         Returns:
             A shell; its method `get` constructs a space.
@@ -119,7 +119,7 @@ class ModelSpace(MutableModule, BaseModelSpace):
         ).trace_copy()
 
     def freeze(self, sample: Sample) -> Any:  # noqa: ANN401 - usually of this class
-        """Return the network of a sample; the space stays as it is.
+        """Return a sample's network: built anew if values were used, else a frozen copy.
 
         Candidates without mutables inside are used as they are, so the network shares their
         weights with the space. A space is constructed again, with fresh weights everywhere, if it
@@ -252,7 +252,7 @@ def _construction(cls: type[ModelSpace]) -> Iterator[None]:
 
 @contextmanager
 def _defaults(cls: type) -> Iterator[None]:
-    """Record defaults, unless a sample fixes all values."""
+    """Record defaults within a block, unless a sample fixes all values."""
     if current_model() is not None:
         yield
     else:

@@ -110,7 +110,7 @@ class ParametrizedModule(MutableModule):
         return self.trace_kwargs
 
     def trace_copy(self) -> SerializableObject:
-        """Return the recorded construction, whose arguments can be changed.
+        """Return a copy of the recorded construction, whose arguments can be changed.
 
         Returns:
             A shell; its method `get` constructs a module.
@@ -120,7 +120,7 @@ class ParametrizedModule(MutableModule):
         ).trace_copy()
 
     def graph_form(self) -> UnitForm:
-        """Return class and arguments, mutables included.
+        """Return class and arguments, mutables included; raise if a module inside is mutable.
 
         Raises:
             TypeError: a module inside is mutable, too, which a graph does not see.
@@ -134,7 +134,7 @@ class ParametrizedModule(MutableModule):
         return UnitForm(self._wrapped or type(self), self.trace_args, self.trace_kwargs)
 
     def freeze(self, sample: Sample) -> nn.Module:
-        """Return a module that is constructed with the values of a sample, with fresh weights.
+        """Return a new module of a sample's values; without own mutables, a frozen copy.
 
         Args:
             sample: value of each label.

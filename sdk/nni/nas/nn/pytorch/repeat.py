@@ -82,7 +82,7 @@ class Repeat(MutableModule):
     def create_fixed_module(
         cls, sample: Sample, blocks: Blocks, depth: Depth, *, label: str | None = None
     ) -> nn.Module:
-        """Return the sequence of a sample; blocks beyond its depth are not built.
+        """Return the blocks of a sample as a sequence; those beyond its depth are not built.
 
         Args:
             sample: value of each label.
@@ -159,7 +159,7 @@ class Repeat(MutableModule):
 
 
 def _depth_choice(depth: Depth, label: str | None) -> int | MutableExpression:
-    """Return the depth as a number or a mutable."""
+    """Return a depth as a number or a mutable, for a pair a choice; raise if it is invalid."""
     if isinstance(depth, MutableExpression):
         if label is not None and current_model() is None:
             warnings.warn(
@@ -198,7 +198,7 @@ def _default_depth(depth: int | MutableExpression) -> int:
 
 
 def _bounds(depth: int | MutableExpression) -> tuple[int, int]:
-    """Return the least and the greatest depth."""
+    """Return the least and the greatest depth; raise ValueError for other than integers >= 0."""
     if isinstance(depth, int):
         return depth, depth
     values = list(depth.values) if isinstance(depth, Categorical) else list(_grid(depth))
@@ -218,7 +218,7 @@ def _grid(depth: MutableExpression) -> Iterator[Any]:
 
 
 def _is_factory(blocks: Blocks) -> bool:
-    """Return whether blocks are built here, rather than by the caller."""
+    """Return whether blocks are, or contain, functions that build them."""
     if isinstance(blocks, Sequence | nn.ModuleList):
         return any(_is_factory(one) for one in blocks)
     return not isinstance(blocks, nn.Module)
@@ -235,7 +235,7 @@ def _check_length(blocks: Blocks, greatest: int) -> None:
 
 
 def _built(blocks: Blocks, positions: range) -> Iterator[nn.Module]:
-    """Yield the block of each position."""
+    """Yield the block of each position: of a list, built by a function, or a copy of a module."""
     for position in positions:
         if isinstance(blocks, Sequence | nn.ModuleList):
             yield from _built_one(blocks[position], position, copied=False)

@@ -16,7 +16,7 @@ _LEFT_OUT: Final = frozenset({"Module", "Container", "NLLLoss2d", "CrossMapLRN2d
 
 
 def torch_module_names() -> list[str]:
-    """Return the names of the modules of `torch.nn`, sorted.
+    """Return the names of the public modules of `torch.nn`, sorted.
 
     Returns:
         Names of classes; the base class and deprecated ones are left out.
@@ -36,7 +36,7 @@ def torch_module_names() -> list[str]:
 
 
 def mutable_classes(module: str, prefix: str) -> dict[str, type[ParametrizedModule]]:
-    """Return a class with mutable arguments for each module of `torch.nn`.
+    """Return a class with mutable arguments for each module of `torch.nn`, by prefixed name.
 
     Args:
         module: name of the module that will export them, for pickles.

@@ -10,7 +10,7 @@ __all__ = ["ValueChoice"]
 
 
 class ValueChoice(Categorical):
-    """Choice among values; `nni.choice(label, values)` is the spelling of today.
+    """Deprecated choice among values, which warns; write `nni.choice(label, values)`.
 
     Deprecated. Unlike that of NNI 2.x it is no module, and is not called in `forward`: register
     it by `add_mutable`, and get its value by `nni.mutable.ensure_frozen`.

@@ -13,7 +13,7 @@ COMBINATIONS = 10_000
 
 
 def alternatives(leaf: LabeledMutable) -> list[Any]:
-    """Return the values among which a differentiable search decides at a leaf.
+    """Return the values of a leaf that is a choice among values; raise TypeError for others.
 
     Args:
         leaf: dimension of the space.
@@ -39,7 +39,7 @@ def alternatives(leaf: LabeledMutable) -> list[Any]:
 
 
 def combinations(leaves: Iterable[LabeledMutable]) -> Iterator[Sample]:
-    """Yield every sample of some choices; the last one changes fastest.
+    """Yield every sample of some choices, the last one fastest; raise if they are too many.
 
     Args:
         leaves: choices of one value.

@@ -69,7 +69,7 @@ _WITH_PARAMETER: Final = {
 
 
 class UnaryFunction(nn.Module):
-    """Elementwise function of one tensor.
+    """Elementwise function of one tensor, chosen by name; some have a trained parameter.
 
     Args:
         name: key of `UNARY`. `Mul` and `Add` have the scalar parameter beta, initially 1.
@@ -104,7 +104,7 @@ class UnaryFunction(nn.Module):
 
 
 class BinaryFunction(nn.Module):
-    """Elementwise function of two tensors.
+    """Elementwise function of two stacked tensors, by name; some have a trained parameter.
 
     Args:
         name: key of `BINARY`. `ExpSquare`, `ExpAbs` and `ParamAdd` have the scalar parameter beta,
@@ -146,7 +146,7 @@ def _checked(name: str, known: dict[str, UnaryFormula] | dict[str, BinaryFormula
 
 
 def _parameter(name: str, kind: str) -> Tensor:
-    """Return the parameter of a function, a constant where it has none."""
+    """Return a function's trained parameter, at first 1; a constant 1 where it has none."""
     if name in _WITH_PARAMETER[kind]:
         return nn.Parameter(torch.tensor(1.0))
     return torch.tensor(1.0)

@@ -72,7 +72,7 @@ class AutoActivation(MutableModule):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the activation.
+        """Return the value of the composed functions, in the shape of the input.
 
         Args:
             x: of any shape.

@@ -73,7 +73,7 @@ class NasBench101CellConstraint(ConstructorRecord, Constraint):
         return scope + separator
 
     def graph(self, sample: Sample) -> NasBench101Graph | SampleValidationError:
-        """Return the pruned graph of a sample, or why there is none.
+        """Return the pruned graph of a sample, or, not raised, the error that it has none.
 
         Args:
             sample: the choices by label.
@@ -105,7 +105,7 @@ class NasBench101CellConstraint(ConstructorRecord, Constraint):
         return found.inside(self.label) if isinstance(found, SampleValidationError) else None
 
     def add_default(self, sample: Sample) -> None:
-        """Add the pruned architecture to a sample that has a valid graph."""
+        """Add the pruned architecture to a sample in place, if its graph is valid."""
         found = self.graph(sample)
         if isinstance(found, NasBench101Graph):
             sample[self.label] = found.as_dict()
@@ -116,7 +116,7 @@ class NasBench101CellConstraint(ConstructorRecord, Constraint):
         self.add_default(sample)
 
     def add_each(self, sample: Sample, granularity: int) -> Any:  # noqa: ANN401 - an iterator
-        """Add the pruned architecture for one step, if the graph is valid."""
+        """Yield once if the graph is valid; the sample has the pruned architecture meanwhile."""
         for _ in super().add_each(sample, granularity):
             self.add_default(sample)
             yield
@@ -204,7 +204,7 @@ class NasBench101Cell(MutableModule):
         max_num_edges: int = 9,
         label: str | None = None,
     ) -> nn.Module:
-        """Return the cell of a sample.
+        """Return the cell of a sample, built without choices; raise if it is invalid.
 
         Args:
             sample: value of each label.
@@ -238,7 +238,7 @@ class NasBench101Cell(MutableModule):
         return _fixed(sample, self.mutables, self.op_candidates, features, self.projection)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Raise: a cell has no modules before it is frozen.
+        """Raise RuntimeError: a cell has no modules before it is frozen.
 
         Args:
             inputs: the input.
@@ -256,7 +256,7 @@ class NasBench101Cell(MutableModule):
 
 
 class NasBench101FixedCell(nn.Module):
-    """Cell of one graph of NAS-Bench-101.
+    """Cell of one graph of NAS-Bench-101: operations, and projections of its input.
 
     Args:
         graph: pruned graph.
@@ -298,7 +298,7 @@ class NasBench101FixedCell(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the output of the cell.
+        """Return the concatenated vertices that the output reads, plus the projected input if read.
 
         Args:
             inputs: `(batch, in_features, height, width)`.
@@ -335,7 +335,7 @@ def _named(
 
 
 def _choices(names: list[Any], max_num_nodes: int, max_num_edges: int, label: str) -> list[Any]:
-    """Return the choices of a cell, and at last its constraint."""
+    """Return the labelled choices of a cell, and at last its constraint; raise for bad limits."""
     if max_num_nodes < MIN_VERTICES or max_num_edges < 1:
         raise ValueError(
             f"max_num_nodes must be >= {MIN_VERTICES} and max_num_edges >= 1, got {max_num_nodes} "

@@ -38,7 +38,7 @@ class NasBench101Graph:
 
 
 def graph_of(sample: Mapping[str, Any], prefix: str = "") -> NasBench101Graph:
-    """Return the graph of a sample, before it is pruned.
+    """Return the graph that the choices of a sample describe, not pruned.
 
     Args:
         sample: `num_nodes`, `op1`, … and `input1`, … by label.
@@ -59,7 +59,7 @@ def graph_of(sample: Mapping[str, Any], prefix: str = "") -> NasBench101Graph:
 
 
 def pruned(graph: NasBench101Graph) -> NasBench101Graph | None:
-    """Return the graph of the vertices that lie on a path from input to output.
+    """Return a renumbered graph of vertices on paths from input to output; None without a path.
 
     Args:
         graph: any graph.

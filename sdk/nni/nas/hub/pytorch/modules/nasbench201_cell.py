@@ -70,7 +70,7 @@ class NasBench201Cell(MutableModule):
                 )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the last tensor.
+        """Return the last tensor; each is the sum of operators on all earlier ones.
 
         Args:
             inputs: `(batch, in_features, *)`.
