@@ -77,7 +77,7 @@ def list_all(*, output: Output = "table", as_json: Json = False) -> None:
 
 @app.command("show")
 def show(exploration_id: OptionalId = None, *, as_json: Json = False) -> None:
-    """Print state and figures of a search."""
+    """Print state, settings, number of models and best result of a search."""
     with _exploration(exploration_id) as exploration:
         found = exploration.status()
     if as_json:

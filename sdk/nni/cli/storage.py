@@ -44,7 +44,7 @@ def show(
 def write_usage(
     usage: byte_service_pb2.GetUsageResponse, *, output: Form, as_json: bool = False
 ) -> None:
-    """Write the usage to stdout; data in lines have the experiments and not the totals.
+    """Write the usage to stdout; `wide`, CSV and YAML have the experiments without the totals.
 
     Args:
         usage: of the blob store.

@@ -53,7 +53,7 @@ def new_request_id() -> str:
 
 
 class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
-    """The manager of this installation, call by call."""
+    """gRPC client of a manager, one method per call; calls wait while it is restarted."""
 
     # Experiments
 
@@ -68,7 +68,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         skip_platform_check: bool = False,
         experiment_id: str = "",
     ) -> pb.CreateExperimentResponse:
-        """Create and start an experiment, after uploading its code where workers need it.
+        """Upload code where workers need it; create and start an experiment, and return it.
 
         Args:
             config: a checked configuration.

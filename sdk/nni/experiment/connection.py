@@ -42,7 +42,7 @@ CLOSE_S: Final = 2.0
 
 
 class Connection:
-    """Calls to one manager; may be used from any thread.
+    """gRPC connection to a manager that waits, and reconnects, while it restarts; thread-safe.
 
     Use it as a context manager or call `close`; both may happen twice.
 

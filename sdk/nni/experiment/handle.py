@@ -265,7 +265,7 @@ class ExperimentHandle:
     def replay(
         self, on_progress: Callable[[int, int], None] = lambda _done, _of: None
     ) -> ReplayResult:
-        """Draw every suggestion again from the experiment's log, and compare.
+        """Draw every suggestion again from the experiment's log; return the comparison.
 
         Works on an experiment that is over, also after `stop`; one that runs is replayed as far
         as it has come.

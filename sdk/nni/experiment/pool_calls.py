@@ -119,7 +119,7 @@ class PoolCalls(Connection):
 
 
 def _other_pools(name: str, known: Sequence[str]) -> str:
-    """Return which pools exist, as the remedy for a wrong name."""
+    """Return text that names the pools, and the closest one, as the remedy for a wrong name."""
     if not known:
         return "there is none; make one with: nnictl pool create FILE"
     near = get_close_matches(name, known, n=1)

@@ -76,7 +76,7 @@ class ReplayResult:
 def replay(
     client: ManagerClient, experiment_id: str, on_progress: Callable[[int, int], None]
 ) -> ReplayResult:
-    """Draw every suggestion of an experiment again from its log, and compare.
+    """Draw every suggestion of an experiment again from its log; return the comparison.
 
     Args:
         client: of the services that know the experiment.

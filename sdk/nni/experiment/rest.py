@@ -16,7 +16,7 @@ from nni_wire.local_peers import check_owner, is_loopback
 
 
 class _OwnConnection(http.client.HTTPConnection):
-    """Connection that goes to no other user's program on this machine."""
+    """HTTP connection that raises if another user of this machine owns the port."""
 
     def connect(self) -> None:
         """Connect; on loopback, raise ForeignOwnerError if another user owns the port."""

@@ -45,7 +45,7 @@ def save(
     with_files: bool = True,
     on_progress: Callable[[str], None] = lambda _name: None,
 ) -> SavedArchive:
-    """Write an experiment to `nni_experiment_<id>.zip`, which only its owner may read.
+    """Write an experiment to `nni_experiment_<id>.zip`, for its owner only; return path and size.
 
     Args:
         client: of the services that know the experiment.
@@ -163,7 +163,7 @@ def load(
     search_space_path: Path | None = None,
     on_progress: Callable[[str], None] = lambda _name: None,
 ) -> experiment_pb2.Experiment:
-    """Load the experiment of an archive as STOPPED; it can be viewed, resumed and replayed.
+    """Load an archive's experiment as STOPPED, place code and search space; return it.
 
     Everything in the archive is checked before anything is written.
 

@@ -113,7 +113,7 @@ def importances(
 
 
 def _pairs(trials: object) -> Sequence[tuple[JsonValue, JsonValue]]:
-    """Return configuration and report of each trial.
+    """Return configuration and report of each trial; TypeError for other forms of trials.
 
     Raises:
         TypeError: it has none of the forms that `importances` takes.

@@ -141,14 +141,14 @@ MINIMIZED: Final = Objectives((Objective(DEFAULT_METRIC, "minimize"),))
 
 
 def part_of(value: JsonValue, metric: str) -> JsonValue:
-    """Return a metric's value in a dict report; a plain report is the default metric."""
+    """Return a metric's value in a report, None if missing; a plain report is `default` alone."""
     if isinstance(value, dict):
         return value.get(metric)
     return value if metric == DEFAULT_METRIC else None
 
 
 def objectives_of(optimize_mode: object, limits: Sequence[object] | None = None) -> Objectives:
-    """Return the objectives of `optimize_mode` and limits, as users write them.
+    """Return objectives of `optimize_mode` and limits as users write them; ValueError if wrong.
 
     Args:
         optimize_mode: mode of the metric `default`, or an ordered dict of metric to mode.

@@ -35,7 +35,7 @@ def launcher_text(python: str, folder: str) -> str:
 
 
 def write_launcher(folder: Path, python: str = sys.executable) -> Path:
-    """Write the script into a folder, replacing it at once, and return its path.
+    """Write the executable `nni-trial` into a folder, replacing it at once; return its path.
 
     Raises:
         OSError: the folder cannot be written.

@@ -27,7 +27,7 @@ _BUS: Final = "nats-server"
 
 
 def check_children() -> Iterator[Finding]:
-    """Check that each service of the supervisor runs and is not stopped by SIGSTOP."""
+    """Yield a finding per service: bad if missing or stopped by SIGSTOP; no supervisor: none."""
     supervisor = _supervisor()
     if supervisor is None:
         return

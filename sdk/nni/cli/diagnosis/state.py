@@ -38,7 +38,7 @@ def check_token() -> Iterator[Finding]:
 
 
 def check_endpoint_file() -> Iterator[Finding]:
-    """Check that `endpoint.json` can be read and that its supervisor runs."""
+    """Yield a finding: bad if `endpoint.json` is damaged or its supervisor dead; no file: none."""
     from nni.experiment.endpoint import endpoint_path, read_endpoint
 
     path = endpoint_path()

@@ -46,7 +46,7 @@ _PYDANTIC_RULES: Final = {
 
 @contextmanager
 def paths_relative_to(directory: Path) -> Iterator[None]:
-    """Resolve relative paths against ``directory`` while configuration objects are made."""
+    """Resolve relative paths of configurations that are made in the block against ``directory``."""
     token = _base_directory.set(directory)
     try:
         yield

@@ -59,7 +59,7 @@ class PoolFile(ConfigModel):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the checked definition in a YAML file.
+        """Return the definition in a YAML file; ConfigError unless it keeps all rules.
 
         Args:
             path: the file; relative paths in it count from its folder.

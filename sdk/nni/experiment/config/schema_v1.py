@@ -47,7 +47,7 @@ _NAMES_IN_V1: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ConvertedDocument:
-    """Document of schema v2 that was made from one of schema v1."""
+    """Document of schema v2 made from one of schema v1, and the fields that were dropped."""
 
     document: dict[str, Any]
     """Fields by camelCase name."""

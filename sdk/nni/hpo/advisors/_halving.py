@@ -53,7 +53,7 @@ def deepest_bracket(smallest: int, largest: int, eta: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Run of one configuration at one budget."""
+    """Job of a bracket: one configuration at one budget, perhaps from another job's checkpoint."""
 
     bracket: int
     """Number of the bracket, counting from 0 over the whole experiment."""

@@ -226,7 +226,7 @@ class BOHB(HalvingAdvisor):
 
 
 def bohb_rounds(smallest: int, largest: int, eta: int, number: int) -> tuple[Round, ...]:
-    """Return the rounds of BOHB's bracket `number`; its first round is rounded up.
+    """Return the rounds of BOHB's bracket `number`, in cycles; the first size is rounded up.
 
     Args:
         smallest: least budget.

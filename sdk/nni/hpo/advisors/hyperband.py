@@ -90,7 +90,7 @@ class Hyperband(HalvingAdvisor):
 
 
 def hyperband_rounds(largest: int, eta: int, number: int) -> tuple[Round, ...]:
-    """Return the rounds of Hyperband's bracket `number`; its first round is rounded down.
+    """Return the rounds of Hyperband's bracket `number`, in cycles; the first size is rounded down.
 
     Args:
         largest: budget of one configuration at most.

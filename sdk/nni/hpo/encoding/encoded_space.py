@@ -261,7 +261,7 @@ class EncodedSpace:
         return self.snap(vectors)
 
     def neighbours(self, vector: Floats) -> Floats:
-        """Return `(m, d)` vectors one step, or other option, away; constraints are not checked.
+        """Return `(m, d)` vectors one step, or another option, away; constraints are not checked.
 
         An ordered axis contributes the next value on either side, an unordered one all its other
         options. Constraints are not regarded.

@@ -25,7 +25,7 @@ _LEAF: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Rule by which a node splits its observations."""
+    """Split rule of a node: its column, and the threshold, or the categories that go left."""
 
     column: int
     threshold: float

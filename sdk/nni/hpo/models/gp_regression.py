@@ -202,7 +202,7 @@ class GPPosterior:
 def gp_posterior(
     inputs: Floats, targets: Floats, kernel: Kernel, parameters: Floats
 ) -> GPPosterior:
-    """Return the process conditioned on observations.
+    """Return the process of given hyperparameters, conditioned on observations.
 
     Args:
         inputs: `(n, f)`.
@@ -243,7 +243,7 @@ def _correlation(left: Floats, right: Floats, kernel: Kernel, share: float) -> F
 
 
 def _squares(left: Floats, right: Floats, columns: Ints) -> Floats:
-    """Return the squared distances `(n, m)` in some of the columns."""
+    """Return squared distances `(n, m)` of rows of two arrays, summed over some columns."""
     squares: Floats = left[:, columns[0], None] - right[None, :, columns[0]]
     squares *= squares
     for column in columns[1:]:

@@ -30,7 +30,7 @@ class Matern:
 
     @classmethod
     def of(cls, nu: float) -> "Matern":
-        """Return the correlation of smoothness `nu`, > 0; infinite for the squared exponential.
+        """Return the correlation of smoothness `nu`: > 0, inf for squared exponential; ValueError.
 
         Raises:
             ValueError: `nu` is not positive.

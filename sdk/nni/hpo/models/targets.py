@@ -83,7 +83,7 @@ class Targets:
 
 
 def scaled(losses: Floats, scale: Scale) -> Targets:
-    """Return losses `(n,)` on a scale; all scales but None warp the worse half by its ranks."""
+    """Return losses on a scale as `Targets`; scales other than None warp the worse half by rank."""
     better = _better_half(losses)
     # Only good losses enter sums: a bad one may overflow them.
     good = losses[better] / (float(np.abs(losses[better]).max()) or 1.0)

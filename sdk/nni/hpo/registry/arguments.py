@@ -54,7 +54,7 @@ from nni.hpo.registry.validation import ClassArgsValidator
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A dict whose keys are some of several arguments, each with a rule of its own."""
+    """Rule: the argument is a dict whose keys are some of several arguments with own rules."""
 
     arguments: "tuple[Argument, ...]"
 

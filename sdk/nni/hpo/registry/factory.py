@@ -62,7 +62,7 @@ def _third_party() -> tuple[AlgorithmEntry, ...]:
 
 
 def algorithms(kind: Kind | None = None) -> tuple[AlgorithmEntry, ...]:
-    """Return the entries of all known algorithms; of one kind if `kind` is given.
+    """Return the entries of all known algorithms, built-in ones first; of one kind if it is given.
 
     Built-in ones come first, then what the user registered, then entry points; a name that is taken
     does not count again.
@@ -102,7 +102,7 @@ def find(kind: Kind, name: str) -> AlgorithmEntry:
 
 
 def is_advisor(name: str) -> bool:
-    """Return whether a name is one of an advisor, and of no tuner.
+    """Return whether a name is one of an advisor, and of no tuner; False if it is unknown.
 
     False for an unknown name, which `validate` refuses.
     """
@@ -209,7 +209,7 @@ def check_replaceable(
 
 
 def takes_assessor(tuner: str) -> bool:
-    """Return whether an assessor may stop the trials of a tuner.
+    """Return whether an assessor may stop the trials of a tuner; True for an unknown name.
 
     True for an unknown name, which `validate` refuses.
     """
@@ -262,7 +262,7 @@ def create(
     seed: int | None = None,
     optimize_mode: str | None = None,
 ) -> Algorithm:
-    """Construct a named algorithm after a check of its arguments.
+    """Check arguments and construct a named algorithm, with seed and mode if it takes them.
 
     Args:
         kind: what the algorithm is used as.
@@ -302,7 +302,7 @@ def _hint_of_kind(name: str) -> str:
 
 
 def named_class(kind: Kind, name: str) -> type[Algorithm]:
-    """Return the class of a named algorithm, imported.
+    """Import and return the class of a named algorithm; ImportError names the missing extra.
 
     Raises:
         ValueError: there is no such name.
@@ -323,7 +323,7 @@ def named_class(kind: Kind, name: str) -> type[Algorithm]:
 
 
 def argument_names(entry: AlgorithmEntry) -> tuple[str, ...]:
-    """Return the names of an algorithm's arguments; none if they are not declared anywhere.
+    """Return argument names, declared or from the class's signature; none if it cannot be imported.
 
     Imports the class of an algorithm without a declaration.
     """

@@ -47,7 +47,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntRange:
-    """An int between two bounds, both included; a bool is no int."""
+    """Rule: the argument is an int between two bounds, both included; a bool is no int."""
 
     low: int
     high: int | None = None
@@ -75,7 +75,7 @@ class IntRange:
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber:
-    """A whole number from `low` on, perhaps written as a float, such as 1e5."""
+    """Rule: the argument is a whole number from `low` on, perhaps a float such as 1e5."""
 
     low: int
 
@@ -99,7 +99,7 @@ class WholeNumber:
 
 @dataclass(frozen=True, slots=True)
 class IntAbove:
-    """An int that is greater than, or at least, another argument."""
+    """Rule: the argument is an int greater than another argument, or equal if allowed."""
 
     other: str
     """Name of the other argument."""
@@ -134,7 +134,7 @@ class IntAbove:
 
 @dataclass(frozen=True, slots=True)
 class FloatRange:
-    """A finite number between two bounds; ints pass, bools do not."""
+    """Rule: the argument is a finite number between two bounds; ints pass, bools do not."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -210,7 +210,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    """True or false; 0 and 1 are neither."""
+    """Rule: the argument is true or false; 0 and 1 are neither."""
 
     type = "bool"
     range = ""
@@ -224,7 +224,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class PathText:
-    """Path of a file or folder, which need not exist."""
+    """Rule: the argument is a path of a file or folder, which need not exist; not empty."""
 
     type = "str"
     range = "a path"
@@ -238,7 +238,7 @@ class PathText:
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteFile:
-    """Absolute path of a file that exists."""
+    """Rule: the argument is the absolute path of a file that exists."""
 
     type = "str"
     range = "an absolute path"
@@ -252,7 +252,7 @@ class AbsoluteFile:
 
 @dataclass(frozen=True, slots=True)
 class PositiveNumbers:
-    """Non-empty list of positive finite numbers."""
+    """Rule: the argument is a non-empty list of positive finite numbers."""
 
     type = "list of float"
     range = "each > 0"
@@ -270,7 +270,7 @@ class PositiveNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """A mode, or a dict of metric to mode."""
+    """Rule: the argument is an optimize mode, or a dict of metric to mode."""
 
     type = "str or dict"
     range = "maximize | minimize | {metric: mode}"

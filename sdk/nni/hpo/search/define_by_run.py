@@ -208,7 +208,7 @@ class FixedTrial(_Suggestions):
 
 @dataclass(frozen=True, slots=True)
 class _OpenTrial:
-    """Trial that has no result yet."""
+    """Trial without a result yet: its given values, inner trial, and the inner study's number."""
 
     trial: DefineByRunTrial
     given: Mapping[str, Any]

@@ -38,7 +38,7 @@ def released_by(algorithm: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MetricCommand:
-    """Metric that a trial reported."""
+    """Command: process a metric that a trial reported, intermediate or final."""
 
     trial_id: str
     attempt: int

@@ -20,7 +20,7 @@ class HasResults(Protocol):
 
 @runtime_checkable
 class HasTrials(Protocol):
-    """Interface of the result of `optimize`."""
+    """Interface of objects with trial records in `trials`, such as the result of `optimize`."""
 
     @property
     def trials(self) -> "Sequence[HasResult]":
@@ -29,7 +29,7 @@ class HasTrials(Protocol):
 
 
 class HasParameters(Protocol):
-    """Interface of a trial of a study."""
+    """Interface of objects with a configuration in `parameters`, such as a trial of a study."""
 
     @property
     def parameters(self) -> JsonValue:
@@ -38,7 +38,7 @@ class HasParameters(Protocol):
 
 
 class HasResult(HasParameters, Protocol):
-    """Interface of a trial record of `optimize`."""
+    """Interface of trial records that have the objective's return value in `result`."""
 
     @property
     def result(self) -> JsonValue:

@@ -220,7 +220,7 @@ class ManagedTuner(Tuner):
     def receive_trial_result(
         self, parameter_id: int, parameters: JsonValue, value: JsonValue, **kwargs: object
     ) -> None:
-        """Record a result for duplicates and stopping rules; pass it to the tuner as a scalar."""
+        """Record a result for duplicates and stopping rules; pass it on, as a scalar if needed."""
         trial = self._open.get(parameter_id)
         key = configuration_hash(parameters) if trial is None else trial.key
         self._history.results.setdefault(key, value)

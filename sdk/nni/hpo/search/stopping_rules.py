@@ -79,7 +79,7 @@ class NoImprovement:
             raise ValueError(f"least must be >= 0, got {self.least!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """Return the reason to end the search as text; empty to continue.
+        """Return a reason to end if the last results brought no new incumbent; else empty text.
 
         Args:
             results: all results in order of arrival.
@@ -128,7 +128,7 @@ class TargetReached:
             raise ValueError(f"value must be finite, got {self.value!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """Return the reason to end the search as text; empty to continue.
+        """Return a reason to end if any result has reached the target; else an empty text.
 
         Args:
             results: all results in order of arrival.
@@ -182,7 +182,7 @@ class RegretBound:
             raise ValueError(f"bound must be > 0 and finite, got {self.bound!r}")
 
     def reason(self, results: Sequence[SearchResult], search_space: JsonValue) -> str:
-        """Return the reason to end the search, tested every few results; empty to continue.
+        """Return a reason to end if the regret bound is small, tested every few results; else ''.
 
         Args:
             results: all results in order of arrival; those outside the space do not count.

@@ -18,7 +18,7 @@ _CLOSE = 1e-9
 
 
 class SuggestedRange(Protocol):
-    """Values of one hyperparameter; equal ranges have equal values."""
+    """Protocol of a hyperparameter's range: converts its values to a tuner's codes and back."""
 
     @property
     def entry(self) -> dict[str, JsonValue]:

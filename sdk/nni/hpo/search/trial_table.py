@@ -19,7 +19,7 @@ Row = Mapping[str, JsonValue]
 
 
 class ResultTable(ABC):
-    """Tables of the trials of a study."""
+    """Base of studies: their trials as a pandas table, and as HTML for notebooks."""
 
     @property
     @abstractmethod

@@ -157,7 +157,7 @@ class CurveTable:
         return self.curves[place]
 
     def to_json(self) -> str:
-        """Return the table as JSON text.
+        """Return the table as JSON text, a line per curve, NaN as null.
 
         Returns:
             One line per curve; NaN is written as null, times have microseconds.

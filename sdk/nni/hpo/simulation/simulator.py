@@ -35,7 +35,7 @@ Status = Literal["SUCCEEDED", "EARLY_STOPPED", "CUT_OFF"]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTrial:
-    """Result of one simulated trial."""
+    """Outcome of a simulated trial: configuration, status, value, steps, virtual start and end."""
 
     id: int
     """Number of the trial, from 0, in the order of start."""
@@ -53,7 +53,7 @@ class SimulatedTrial:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """Result of a simulated experiment; see `simulate`.
+    """Outcome of a simulated experiment: trials, virtual duration, incumbent and its progress.
 
     Examples:
         >>> from nni.hpo import SimulatedRun

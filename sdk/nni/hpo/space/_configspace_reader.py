@@ -25,7 +25,7 @@ _FORBIDDEN: Final = {
 
 
 def from_configspace(space: Any) -> dict[str, JsonValue]:  # noqa: ANN401 - ships no types
-    """Convert a ConfigSpace to a search space.
+    """Convert a ConfigSpace to a search space in JSON; ValueError where it has no equivalent.
 
     A hyperparameter that depends on a categorical one becomes part of the branches in which it is
     active.

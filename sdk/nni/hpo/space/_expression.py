@@ -86,7 +86,7 @@ class Expression:
 
 
 def parse(text: str, known: Collection[str]) -> Expression:
-    """Parse and compile an expression.
+    """Parse and compile an expression; ExpressionError with the position if it is malformed.
 
     Args:
         text: at most `MOST_CHARACTERS` of the language above.

@@ -36,7 +36,7 @@ class NumberContent:
 
 @dataclass(frozen=True, slots=True)
 class FieldOption:
-    """Option of a choice."""
+    """Option of a choice: its JSON value, Python value, and structure if it is a branch."""
 
     wire: JsonValue
     """JSON value in search space and configuration; for a branch its `_name`."""
@@ -93,7 +93,7 @@ def is_type_of_space(source: object) -> bool:
 
 
 def read_structure(source: object, above: tuple[object, ...] = ()) -> Structure:
-    """Return the description of a dataclass, a pydantic model or a function.
+    """Return the description of a dataclass, pydantic model or function; TypeError for others.
 
     Args:
         source: the class or function.

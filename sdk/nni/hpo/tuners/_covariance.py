@@ -45,7 +45,7 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Strategy parameters, from dimension and population; names as in the tutorial."""
+    """Weights and learning rates of CMA-ES, by dimension and population; as in the tutorial."""
 
     weights: Floats
     """`(l,)`, descending; the worse half is negative."""
@@ -65,7 +65,7 @@ def population_of(dimensions: int) -> int:
 
 
 def rates_of(dimensions: int, population: int) -> Rates:
-    """Return the learning rates; table 1 of the tutorial."""
+    """Return CMA-ES's weights and rates for dimension and population, by the tutorial's table 1."""
     n = float(max(dimensions, 1))
     raw = math.log((population + 1) / 2) - np.log(np.arange(1, population + 1))
     good, bad = raw[raw > 0], raw[raw <= 0]

@@ -84,7 +84,7 @@ class BatchTuner(Tuner):
         """See the base; ignored."""
 
     def import_data(self, data: list[dict[str, JsonValue]]) -> None:
-        """Remove the imported configurations from the list."""
+        """Remove one waiting configuration from the list for each equal imported one."""
         imported = [sample.parameter for sample in samples(data)]
         self._done += imported
         self._queue[self._next :] = _without(self._queue[self._next :], imported)

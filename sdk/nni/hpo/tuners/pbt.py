@@ -45,7 +45,7 @@ RESERVED: Final = frozenset({LOAD_KEY, SAVE_KEY})
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Member of the population in one step."""
+    """Member of the population in one step: hyperparameters, checkpoint to load, loss."""
 
     configuration: dict[str, JsonValue]
     """Hyperparameters, without the checkpoint folders."""

@@ -98,7 +98,7 @@ class TpeArguments:
 
     @property
     def densities(self) -> DensitySettings:
-        """The settings of the model."""
+        """Settings of the model, a prior weight of 0 replaced by the least one."""
         return DensitySettings(
             good_factor=self.gamma,
             good_limit=self.linear_forgetting or GOOD_LIMIT,

@@ -115,7 +115,7 @@ def option_candidates(
     count: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return `count` candidates `(m, d)` with one option of a choice.
+    """Return `count` candidates `(m, d)` with one option of a choice, half near good vectors.
 
     Args:
         space: of the candidates.

@@ -45,7 +45,7 @@ class TrustRegion:
     """Since the last improvement, by the size of the region of the proposal."""
 
     def record(self, size: float, *, improved: bool) -> None:
-        """Adapt the size to the result of a proposal from the region.
+        """Count a proposal's success or failure; double or halve the size after enough of them.
 
         Args:
             size: of the region at the time of the proposal. Failures in a larger region, as

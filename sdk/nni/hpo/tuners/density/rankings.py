@@ -120,7 +120,7 @@ class LossRanking:
 
 
 def rank_weights(count: int) -> Floats:
-    """Return `(count,)` weights, the best first, with the mean 1."""
+    """Return `(count,)` weights, best first, falling as the logarithm of rank, with the mean 1."""
     weights = np.log(count + 1) - np.log(np.arange(1, count + 1))
     scaled: Floats = weights * (count / weights.sum()) if count else weights
     return scaled

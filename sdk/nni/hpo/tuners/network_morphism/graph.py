@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A directed graph without cycles from one input to one output.
+    """Network as a directed graph of layers without cycles, from one input to one output.
 
     Node 0 is the input, node `i + 1` the output of layer `i`; a layer reads only earlier nodes, and
     the last node is the output of the graph.

@@ -168,7 +168,7 @@ class NetworkMorphismTuner(Tuner):
         _logger.warning("NetworkMorphism ignores %d imported samples", len(data))
 
     def generate(self) -> tuple[int, Graph]:
-        """Return a new architecture and the model that it grows from.
+        """Return the id of a root model, or -1, and a new architecture; NoMoreTrialError if none.
 
         Returns:
             The id of the model whose weights can be inherited, -1 if there is none, and the graph.
