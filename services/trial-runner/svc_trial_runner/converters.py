@@ -126,7 +126,7 @@ def _seconds(duration: Duration, field: str) -> float:
 
 
 def report_entry(key: AttemptKey, claim_id: str, sequence: int, report: AttemptReport) -> bytes:
-    """Encode an attempt's report with trial, number and claim as a proto `TrialReport`."""
+    """Encode a report as a tagged `TrialReport` field of `RunnerReports`, to be concatenated."""
     message = report_pb2.TrialReport(
         trial_id=key.trial_id, attempt=key.attempt, sequence=sequence, claim_id=claim_id
     )

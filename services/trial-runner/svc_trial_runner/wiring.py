@@ -49,7 +49,7 @@ _TRIAL_API: Final = "api"
 
 
 def open_home(service: Service, settings: Settings) -> None:
-    """Lock the folder of an agent of a fleet; it is released, and perhaps removed, at the end."""
+    """Lock the home of a fleet's agent, else do nothing; released, perhaps removed, at the end."""
     fleet = settings.fleet
     if fleet is None:
         return
@@ -110,7 +110,7 @@ def open_environments(settings: Settings) -> Environments:
 
 
 def warm_program(settings: Settings) -> Path | None:
-    """Return the program of warm interpreters; None: none are used."""
+    """Return the path of the program of warm interpreters; None: none are used."""
     if not settings.warm:
         return None
     if settings.fleet is None:
@@ -140,7 +140,7 @@ def experiments_root(settings: Settings, storage: MountedStorage | None) -> Path
 
 
 def machine_gpu_rules(fleet: AgentSettings | None) -> MachineGpuRules:
-    """Return the rules of this machine for its GPUs.
+    """Return a fleet's GPU rules of this machine; `CUDA_VISIBLE_DEVICES` if it names no GPUs.
 
     Where the fleet names none, those of a batch job are its rule, as its environment names them.
     """

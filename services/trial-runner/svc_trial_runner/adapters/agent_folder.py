@@ -78,7 +78,7 @@ def trial_sdk_folder() -> Path:
 
 
 def open_work(folder: Path, code_user: CodeUser) -> None:
-    """Create the work folder and let a separate user of trials enter it; else do nothing.
+    """For a separate user of trials, create the work folder; let all users enter it and its parent.
 
     Raises:
         FailedPreconditionError: it cannot be created.

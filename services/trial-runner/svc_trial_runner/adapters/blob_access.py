@@ -43,7 +43,7 @@ class StoreLocations:
 
 @asynccontextmanager
 async def open_stores(places: StoreLocations, clock: Clock) -> AsyncIterator[OpenedStores]:
-    """Open the blob store directly, or through the manager if it is named; calls retry."""
+    """Yield stores for values and for trials' files, direct or by a named manager; calls retry."""
     if not places.manager:
         async with open_blob_store(places.home, places.s3) as store:
             blobs = RetryingBlobExchange(store, clock)

@@ -31,7 +31,7 @@ class DiskCheckpointCopies:
         self._code_user = code_user
 
     def complete(self, directory: str, checkpoint: TrialCheckpoint) -> Path:
-        """Copy the folder that the trial writes, then remove earlier copies; return the copy."""
+        """Copy the folder that the trial writes, then remove earlier copies; return its path."""
         with self._code_user.acting():
             root = Path(directory) / COMPLETE_CHECKPOINTS
             root.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class DiskCheckpointCopies:
                 shutil.copytree(root / _name_of(checkpoint), folder, symlinks=True)
 
     def add(self, directory: str, checkpoint: TrialCheckpoint, archive: Path) -> None:
-        """Unpack an archive as the copy of a checkpoint."""
+        """Unpack an archive to a draft folder, then rename it to a checkpoint's complete copy."""
         root = Path(directory) / COMPLETE_CHECKPOINTS
         draft = root / f"{_UNFINISHED}{_name_of(checkpoint)}"
         with self._code_user.acting():
@@ -88,7 +88,7 @@ class DiskCheckpointCopies:
         return root / _ARCHIVE
 
     def pack(self, folder: Path) -> Path:
-        """Pack a copy into an archive beside it, and return its path."""
+        """Pack a copy into an archive beside it, replacing one there; return the archive's path."""
         archive = folder.parent / _ARCHIVE
         with self._code_user.acting():
             archive.unlink(missing_ok=True)  # what a trial puts there may be a link to anything

@@ -39,7 +39,7 @@ class NvmlGpuDevices:
         self._failed = False
 
     async def devices(self) -> Sequence[GpuDevice]:
-        """Read the GPUs, with the processes on each, in a thread; empty: no driver."""
+        """Read the GPUs, with the process ids on each, in a thread; empty if there is no driver."""
         if self._failed:
             return []
         return await asyncio.to_thread(self._read)

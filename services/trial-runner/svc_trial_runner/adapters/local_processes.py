@@ -99,7 +99,7 @@ class LocalProcesses:
         return len(self._warm)
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
-        """Start a trial in a warm interpreter if it qualifies, else by the spawner."""
+        """Start a trial: by its own spawner if isolated, else warm, else by the shared spawner."""
         if request.isolated:
             return await self._launch_isolated(request)
         if request.python is not None and self._warm_file is not None:
@@ -288,7 +288,7 @@ class LocalProcesses:
         ]
 
     def release(self, code: str, ending: Collection[int] = ()) -> None:
-        """End idle warm interpreters of a code folder; drop its cached environments.
+        """End a code folder's warm interpreters with no trials besides `ending`; drop environments.
 
         Args:
             code: the folder.

@@ -80,7 +80,7 @@ class LoginEnvironments:
         self._captured: ClientEnvironment | None = None
 
     async def load(self, path: str) -> ClientEnvironment:
-        """Run login scripts and setup lines at the first call; return their variables, cached.
+        """Return the variables after login scripts and setup lines, run once; ignore the path.
 
         Args:
             path: file of the client's environment, which is of another machine; without effect.

@@ -96,7 +96,7 @@ class ManagerBlobExchange:
         await self._put(_output_header(key, measured), lambda: io.BytesIO(data))
 
     async def put_named_file(self, key: str, path: Path) -> None:
-        """Store the content of a file under `<kind>/<id>/…`, replacing an existing blob."""
+        """Store a file as `output/<experiment>/<trial>/<attempt>/<file>`, replacing one there."""
         small = None if self._by_url else await asyncio.to_thread(_read_small, path)
         if small is not None:
             measured = _Measured(hashlib.sha256(small).hexdigest(), len(small))
@@ -106,13 +106,13 @@ class ManagerBlobExchange:
         await self._put(header, partial(_open_own, path))
 
     async def get(self, key: str) -> bytes:
-        """Download a blob by the manager's route into memory, checking its hash."""
+        """Return a blob, downloaded by URL or the manager's stream; raise if its hash differs."""
         target = io.BytesIO()
         await self._receive(key, _Hashed(target))
         return target.getvalue()
 
     async def fetch(self, key: str, path: Path) -> None:
-        """Download a blob by the manager's route to a file, atomically, checking its hash."""
+        """Download a blob to a file by URL or the manager's stream; atomic, the hash is checked."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(path) as target:

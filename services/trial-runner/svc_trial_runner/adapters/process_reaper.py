@@ -37,7 +37,7 @@ def machine_boot_id() -> str:
 
 
 class Reaper:
-    """Reaper of ended processes that this agent adopted; calls back with id and status."""
+    """Reaper of all ended children, adopted ones included; calls back with pid and wait status."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

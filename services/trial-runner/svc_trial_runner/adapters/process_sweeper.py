@@ -38,7 +38,7 @@ class ProcSweeper:
 def _members(
     leaders: list[ProcessIdentity], processes: list[ProcessEntry]
 ) -> dict[int, ProcessEntry]:
-    """Return the leaders that still run, with all members of their groups and sessions."""
+    """Return, by process id, recorded leaders and later members of their groups; no reused ids."""
     by_pid = {entry.pid: entry for entry in processes}
     victims: dict[int, ProcessEntry] = {}
     for leader in leaders:

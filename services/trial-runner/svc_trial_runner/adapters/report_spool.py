@@ -82,7 +82,7 @@ class DirectoryReportSpool:
         return inherited
 
     def append(self, reports: Iterable[tuple[str, bytes]]) -> None:
-        """Write (experiment id, report) pairs with numbers to the current segment file."""
+        """Write (experiment id, report) pairs, numbered, to the current segment; log an error."""
         segment = self._current()
         parts = [self._unwritten]
         self._unwritten = b""
@@ -202,7 +202,7 @@ def _is_segment(path: Path) -> bool:
 
 
 def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
-    """Read all spool segments; return the reports in order, marked whether they had arrived."""
+    """Read spool segments; return reports in order, marked if arrived; rename damaged segments."""
     reports: list[tuple[int, str, bytes]] = []
     arrived: dict[str, int] = {}
     for path in paths:
@@ -221,7 +221,7 @@ def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
 
 
 def _records(data: bytes) -> Iterable[tuple[bytes, int, str, bytes]]:
-    """Yield (kind, number, experiment, content) of a segment's records, checksums verified.
+    """Yield (kind, number, experiment, content) of records; stop at a cut one, raise if damaged.
 
     Raises:
         ValueError: a record is damaged.

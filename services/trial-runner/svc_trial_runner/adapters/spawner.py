@@ -108,7 +108,7 @@ class Spawner:
         descriptors: list[int],
         parent: int,
     ) -> NoReturn:
-        """In the forked child: set session, signals, output and directory, then execute bash."""
+        """In the forked child: set session, output, directory; report the start, execute argv."""
         try:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:

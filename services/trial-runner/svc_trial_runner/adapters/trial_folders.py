@@ -161,7 +161,7 @@ class OpenTrialFolder:
         self._stderr.close_writer()
 
     def catch_up(self) -> bool:
-        """Read what is in both pipes now; return whether both have ended."""
+        """Read what is in both pipes now, up to a bound; return whether both have ended."""
         self._stdout.catch_up()
         self._stderr.catch_up()
         return self.at_end.done()

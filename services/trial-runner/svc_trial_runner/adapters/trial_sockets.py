@@ -179,7 +179,7 @@ class _Connection:
         return None
 
     def hand_over(self, trial: NextTrial) -> asyncio.Future[bool]:
-        """Send the next trial; its session is that of the connection from now on.
+        """Send the next trial to the waiting process; return a future, true at its first request.
 
         Returns:
             True once the process has made the first request; False if it is gone.
@@ -419,7 +419,7 @@ def remove_abandoned(base: Path, prefix: str) -> None:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """Delete one socket folder unless its agent runs or may still be starting.
+    """Delete the socket folder of a killed agent; keep it or raise if the agent runs or starts.
 
     A socket that has no final name refuses callers while its agent starts, too. That agent holds
     the lock of the folder from before it binds, so that the lock is free only if it was killed.

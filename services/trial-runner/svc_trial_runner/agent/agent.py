@@ -112,7 +112,7 @@ class Agent:
         return self._slots
 
     def set_slots(self, slots: int) -> None:
-        """Change the number of concurrent attempts; those that run go on.
+        """Set the number of concurrent attempts, ignoring one below 1; attempts that run go on.
 
         Args:
             slots: at least 1; smaller numbers are ignored.
@@ -122,7 +122,7 @@ class Agent:
             self._changed()
 
     def take(self, task: Task) -> None:
-        """Decode a task; claim and run it, renew one that runs, or acknowledge one that ended."""
+        """Run a task; renew a running one, ack an ended one, nak if full, drop a malformed one."""
         try:
             work = work_from_payload(task.payload)
         except (ValueError, LookupError, TypeError) as error:
@@ -179,7 +179,7 @@ class Agent:
             run.abandon(LossReason(LossCause.AGENT_FAILED, detail=failure))
 
     def _over(self, run: AttemptRun) -> None:
-        """Forget an ended attempt and acknowledge its task; check whether the agent is drained."""
+        """Move an attempt to the ended ones, acknowledge its task; kill orphans if none is left."""
         held = self._held.pop(run.key)
         self.remember_ended(run.key)
         if not self._held:
@@ -222,7 +222,7 @@ class Agent:
             held.run.stop(StopTrigger.DROPPED)
 
     def forget_experiment(self, experiment_id: str, log_sequence: int = 0) -> None:
-        """Drop an ended experiment's remaining attempts, launch plans, interpreters, report queue.
+        """Stop an ended experiment's attempts without report; drop its caches if it is not resumed.
 
         An attempt that is still here was cancelled before its first report arrived, or belongs to a
         later generation of the experiment: then the cache is kept.
@@ -287,7 +287,7 @@ class Agent:
     # --- renewal
 
     async def renew(self, within_s: float = RENEW_EVERY_S) -> None:
-        """Renew all held tasks; stop attempts as lost that could not be renewed for `ack_wait`.
+        """Renew all held tasks; with a bus elsewhere, lose attempts not renewed for `ack_wait`.
 
         Args:
             within_s: time limit for one renewal; a late one is repeated the next time.

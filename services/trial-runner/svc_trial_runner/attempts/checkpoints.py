@@ -67,7 +67,7 @@ class Checkpoints:
             raise LaunchError(f"the checkpoint cannot be loaded: {error}") from error
 
     async def keep(self, experiment_id: str, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Pack, upload and delete a trial's saved checkpoint folder; None: it saved nothing.
+        """Pack, upload, delete a trial's saved checkpoint folder; return name and blob, else None.
 
         Raises:
             LaunchError: the checkpoint cannot be read, or is too large for the store.

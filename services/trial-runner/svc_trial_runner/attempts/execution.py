@@ -64,7 +64,7 @@ _STARTER_KILLED: Final = "the interpreter that had started it was killed"
 
 
 def _exit_cause(cause: StopTrigger | None) -> ExitCause:
-    """Map an attempt's stop trigger to the exit cause that is reported."""
+    """Return the exit cause to report for a stop trigger: stopped, time limit, else ended."""
     if cause is StopTrigger.STOPPED:
         return ExitCause.STOPPED
     return ExitCause.TIME_LIMIT if cause is StopTrigger.TIME_LIMIT else ExitCause.ENDED
@@ -303,7 +303,7 @@ class AttemptRun:
         return folders
 
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Upload the saved checkpoint before the end is reported; None: nothing, or it failed."""
+        """Upload the saved checkpoint; return it; None: none, or failed, so the attempt is lost."""
         self._state.saving()
         keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
         self._saving = asyncio.ensure_future(keeping)
@@ -438,7 +438,7 @@ class AttemptRun:
         )
 
     def _end(self, status: int | None, saved: SavedCheckpoint | None = None) -> None:
-        """Send the attempt's last report (exit, loss, not started) by stop trigger and status.
+        """Send the attempt's last report (exit or loss) by trigger and status; none if dropped.
 
         Args:
             status: wait status of the process; None: it never ran, or its end was not seen.
@@ -487,7 +487,7 @@ class AttemptRun:
             self._report(AttemptLost(LossReason(LossCause.NOT_STARTED, detail=str(error))))
 
     def abandon(self, loss: LossReason) -> None:
-        """Kill the process and report the attempt as lost; do nothing if it is over."""
+        """Kill the process; report the attempt as lost unless its last report was made."""
         if self.process is not None:
             self._dependencies.processes.kill(self.process, self.token)
         self._state.not_launched()
@@ -514,7 +514,7 @@ class AttemptRun:
     # --- reports
 
     def _metric(self, metric: MetricReported) -> bool:
-        """Report a metric of the trial; hold it back until its start has been reported.
+        """Report a metric, or hold it back until the start is reported; False: attempt is over.
 
         Raises:
             TypeError: the value has no JSON form.

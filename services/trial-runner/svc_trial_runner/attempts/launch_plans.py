@@ -18,7 +18,7 @@ _PLANS_KEPT: Final = 64
 
 
 class SharedFolder(Protocol):
-    """Interface of a shared storage that trials write to."""
+    """Interface of a shared storage that trials write to, mounted on demand."""
 
     async def ensure(self) -> None:
         """Mount the storage unless it is mounted; raise LaunchError if that fails.
@@ -73,7 +73,7 @@ class LaunchPlans:
         self._plans: OrderedDict[tuple[str, bytes], tuple[object, LaunchPlan]] = OrderedDict()
 
     async def plan(self, work: TrialWork) -> LaunchPlan:
-        """Return an experiment's launch plan; load environment and code if it is not cached.
+        """Return a plan, cached by environment and spec; if new, fetch code; mount the storage.
 
         Raises:
             LaunchError: code or environment are not available; the text is for the user.
@@ -113,7 +113,7 @@ class LaunchPlans:
         return plan
 
     async def folder(self, plan: LaunchPlan, trial_directory: str) -> str:
-        """Return a trial's working directory: the code folder, or its own copy of an archive.
+        """Check the interpreter; return the working directory: the code folder, or its fresh copy.
 
         Raises:
             LaunchError: it cannot be made, or the command's interpreter does not exist.

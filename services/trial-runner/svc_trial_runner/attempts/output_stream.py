@@ -39,7 +39,7 @@ _STREAMS: Final = {
 
 
 class OutputStreamer:
-    """Publisher of running trials' output on the bus, for live views.
+    """Publisher of running trials' output on the bus, for live views; paced, skips a large lag.
 
     Args:
         lines: the stream.

@@ -142,7 +142,7 @@ class OutputUploads:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _pack(self, folder: Path) -> list[str] | None:
-        """Pack a folder, small streams included; return the large ones; None: it is gone."""
+        """Pack a folder, small streams included; return the large ones' names; None: it is gone."""
         if not folder.is_dir():
             return None
         sizes = {name: _own_size_bytes(folder / name) for name in OUTPUT_STREAMS}
@@ -159,7 +159,7 @@ class OutputUploads:
 
 
 def _own_size_bytes(path: Path) -> int | None:
-    """Return the size of a regular file; None: it is missing, or a link to one."""
+    """Return the size of a regular file; None: it is missing or no regular file, such as a link."""
     try:
         status = path.lstat()
     except OSError:

@@ -170,7 +170,7 @@ class ReusedProcesses:
         return None
 
     async def _hand_over(self, worker: _Worker, request: LaunchRequest) -> LeasedProcess | None:
-        """Send a trial to a waiting process; None: the process is gone, and has run none of it."""
+        """Send a trial to a waiting process; kill it and return None if it does not take it."""
         assert worker.waiting is not None
         waiting, worker.waiting = worker.waiting, None
         worker.token = token = request.variables[TOKEN_VARIABLE]

@@ -21,7 +21,7 @@ UPLOAD_GRACE_S: Final = 30.0
 
 
 class TrialCheckpoints:
-    """Factory of the checkpoints of attempts.
+    """Factory of `AttemptCheckpoints` that share the folder copies, blob store and time limit.
 
     Args:
         copies: copies folders.
@@ -39,7 +39,7 @@ class TrialCheckpoints:
     def of_attempt(
         self, work: TrialWork, directory: str, report: Callable[[CheckpointSaved], bool]
     ) -> "AttemptCheckpoints":
-        """Return the checkpoints of an attempt.
+        """Return a new `AttemptCheckpoints` for a task; nothing is read or written yet.
 
         Args:
             work: the task of the attempt.
@@ -90,7 +90,7 @@ class AttemptCheckpoints:
         self._over = False
 
     async def restore(self) -> None:
-        """Restore the trial's folder from its last complete checkpoint; remove it if there is none.
+        """Restore the trial's folder from the newest checkpoint, here or stored; remove it if none.
 
         Without one, or if the store has lost it, the folder is removed, with what an earlier
         attempt has half written.
@@ -110,7 +110,7 @@ class AttemptCheckpoints:
             self._step = found.step
 
     async def _fetch(self, stored: TrialCheckpoint) -> TrialCheckpoint | None:
-        """Download a checkpoint; return None if it is lost, so that an earlier one counts."""
+        """Download a stored checkpoint as a complete copy; log, return None if the store fails."""
         assert stored.archive is not None, "the manager names no other"
         try:
             archive = await asyncio.to_thread(self._copies.archive_path, self._directory)
@@ -128,7 +128,7 @@ class AttemptCheckpoints:
         return stored
 
     async def save(self, step: int | None) -> int:
-        """Copy the trial's folder as its last complete checkpoint, then report or upload it.
+        """Copy the checkpoint folder, report it or start its upload; return the step.
 
         Args:
             step: as the trial names it; None: one more than the last.

@@ -88,7 +88,7 @@ class AttemptSession:
         )
 
     def report(self, report: Report, pid: int) -> bytes | asyncio.Future[bytes]:
-        """Check a metric's sequence and send it; a large one, or one without room, in a task."""
+        """Send a metric, ignoring a repeat; return the reply, a future if large or it must wait."""
         expected = self._next[report.final]
         if report.sequence is not None and report.sequence != expected:
             if report.sequence < expected:

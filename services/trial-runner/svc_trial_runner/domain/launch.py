@@ -49,7 +49,7 @@ def base_environment(
     interpreter: str | None,
     tools_directory: str,
 ) -> dict[str, str]:
-    """Build trials' shared environment: client's variables and PATH, without secrets.
+    """Build trials' shared environment: client's without NNI's own, then further; extended PATH.
 
     Args:
         inherited: the creating client's variables, or the agent's own.

@@ -104,7 +104,7 @@ def split_wait_status(status: int) -> tuple[int | None, int]:
 
 
 def ended_by_shutdown_signal(status: int | None) -> bool:
-    """Return whether a wait status shows TERM, INT or HUP; True if the end was not seen.
+    """Return whether a wait status shows TERM, INT or HUP, also as 128 + signal; True for None.
 
     Args:
         status: wait status; None: the end was not seen, since the starter ended too.

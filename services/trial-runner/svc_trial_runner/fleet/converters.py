@@ -36,7 +36,7 @@ _STATES: Final = {
 
 
 def need_from_bytes(payload: bytes) -> PoolNeed:
-    """Return the need in a message of the manager.
+    """Parse a `PoolNeed` message; raise InvalidArgumentError if damaged, or options are no map.
 
     Raises:
         InvalidArgumentError: the message is damaged, or the options of a platform are no map.
@@ -76,7 +76,7 @@ def _platform(message: pool_pb2.PoolPlatform) -> PoolPlatform:
 
 
 def definition_from_bytes(payload: bytes) -> PoolDefinition:
-    """Return the definition of a pool of the installation in a message of a manager.
+    """Parse a `PoolDefinition` message, of a pool of the installation; raise if it is damaged.
 
     Raises:
         InvalidArgumentError: the message is damaged, or the options of a platform are no map.
@@ -94,7 +94,7 @@ def definition_from_bytes(payload: bytes) -> PoolDefinition:
 
 
 def check_from_bytes(payload: bytes) -> CheckRequest:
-    """Return the request to check platforms in a message of a manager.
+    """Parse a `PoolCheck` message, a request to check or clean platforms; raise if damaged.
 
     Raises:
         InvalidArgumentError: the message is damaged, or the options of a platform are no map.
@@ -116,7 +116,7 @@ def problems_to_bytes(
     problems: Iterable[tuple[int, PlatformProblem]],
     leftovers: Iterable[tuple[int, Leftover]] = (),
 ) -> bytes:
-    """Return the answer to a request to check platforms.
+    """Return a `PoolProblems` message, serialised: problems and leftovers by platform number.
 
     Args:
         check_id: of the request.
@@ -149,7 +149,7 @@ def problems_to_bytes(
 
 
 def invitations_from_bytes(payload: bytes) -> list[Invitation]:
-    """Return the invitations of a pool in a message of the manager.
+    """Parse a `PoolInvitations` message to its invitations; raise if it is damaged.
 
     Raises:
         InvalidArgumentError: the message is damaged.
@@ -165,7 +165,7 @@ def invitations_from_bytes(payload: bytes) -> list[Invitation]:
 def front_to_bytes(
     pool: str, endpoint: FrontEndpoint | PlatformError, invitations: Iterable[Invitation]
 ) -> bytes:
-    """Return the message that says where agents enrol in a pool, or why they cannot.
+    """Return a `PoolFront` message: address and fingerprint for enrolment, or why there is none.
 
     Args:
         pool: the pool.
@@ -193,7 +193,7 @@ def front_state_to_bytes(endpoint: FrontEndpoint | None) -> bytes:
 
 
 def state_to_bytes(state: PoolState, now: datetime, now_s: float) -> bytes:
-    """Return the message of a pool's state.
+    """Return a pool's state as a `PoolState` message; seconds of a clock become times of day.
 
     Args:
         state: of the pool.
@@ -231,7 +231,7 @@ def _agent(agent: PoolAgent, now: datetime, now_s: float) -> pool_pb2.PoolAgent:
 
 
 def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRestored:
-    """Return the event of a new process from the message of the last one's state.
+    """Parse the last process's `PoolState` message to the event that restores it; raise if damaged.
 
     Args:
         payload: the message.
@@ -265,7 +265,7 @@ def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRes
 
 
 def presence_from_bytes(name: AgentName, payload: bytes) -> PresenceReceived:
-    """Return the presence of an agent whose name its subject has.
+    """Parse a `RunnerPresence` message of an agent named by its subject; raise if damaged.
 
     Raises:
         InvalidArgumentError: the message is damaged.

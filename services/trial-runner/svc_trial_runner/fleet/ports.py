@@ -169,7 +169,7 @@ class CredentialStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrontEndpoint:
-    """Address of the open TLS front, for agents on other machines."""
+    """Address of the open TLS front for agents elsewhere, and its authority's certificate."""
 
     address: str
     """`host:port` that other machines reach: of the manager, and of the bus after `tls://`."""
@@ -208,7 +208,7 @@ class FrontRegistry(Protocol):
 
 
 class ObservableFront(Protocol):
-    """Interface of the front towards the publication of its state."""
+    """Interface of the front towards the publication of its state: endpoint, wait for a change."""
 
     @property
     def endpoint(self) -> FrontEndpoint | None:

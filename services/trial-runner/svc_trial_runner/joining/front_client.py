@@ -80,7 +80,7 @@ def read_authority(host: str, port: int, fingerprint: str) -> str:
 
 
 def enrol(host: str, port: int, authority: str, request: EnrolmentRequest) -> Enrolled:
-    """Enrol at the front; return name and credentials.
+    """Enrol at the front, verified by authority; return name and credentials, raise if refused.
 
     Raises:
         UnavailableError: the front cannot be reached, or does not answer.
@@ -102,7 +102,7 @@ def enrol(host: str, port: int, authority: str, request: EnrolmentRequest) -> En
 def _exchange(
     host: str, port: int, context: ssl.SSLContext, request: bytes, answer_s: float
 ) -> bytes:
-    """Connect, send a request, and return everything that is received until the end."""
+    """Connect, send a request, and return what is received until the end, or a length limit."""
     try:
         with (
             socket.create_connection((host, port), _CONNECT_S) as plain,

@@ -71,7 +71,7 @@ class MachineFolder:
         return drawn
 
     def agent(self, name: str) -> Path:
-        """Return the folder of an agent; those of agents that were killed are removed."""
+        """Return the path of an agent's folder; remove folders of others that no process locks."""
         agents = self._folder / _AGENTS
         for other in agents.iterdir():
             if other.name != name and not _is_used(other):
@@ -80,7 +80,7 @@ class MachineFolder:
 
 
 def _is_used(folder: Path) -> bool:
-    """Return whether a process has the lock of an agent's folder."""
+    """Return whether a process has the lock of an agent's folder; True if it is not known."""
     try:
         file = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -115,7 +115,7 @@ class InheritedReports:
 
 
 def read_inherited(reports: Iterable[SpooledReport]) -> InheritedReports:
-    """Decode the predecessor's spool; sort reports into arrived and unarrived, by claim."""
+    """Decode the predecessor's spool: arrived and other reports by claim; drop damaged ones."""
     left = InheritedReports()
     for spooled in reports:
         try:

@@ -31,7 +31,7 @@ class NoCredentials:
     """`CredentialStore` of an installation that cannot issue credentials of agents."""
 
     async def issue(self, name: AgentName) -> AgentCredentials:
-        """Raise UnavailableError.
+        """Raise UnavailableError: this installation issues no credentials.
 
         Raises:
             UnavailableError: always.

@@ -65,7 +65,7 @@ exec((pathlib.Path(__file__).parent / "program.py").read_bytes())
 
 
 class LocalAgentsAdapter:
-    """Adapter of the platform `local`; see `PlatformAdapter`.
+    """`PlatformAdapter` of one agent on the fleet's machine, started from this installation.
 
     Args:
         context: of the pool.
@@ -102,13 +102,13 @@ class LocalAgentsAdapter:
         return 1
 
     async def launch(self, orders: Sequence[AgentOrder]) -> list[LaunchFailure]:
-        """Start agents; return those that were not started, with the end of their output."""
+        """Start agents unless they run or have ended; return failures with the last output."""
         await self.prepare()
         results = [await asyncio.to_thread(self._start, order) for order in orders]
         return [failure for failure in results if failure is not None]
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents of this pool and installation that were started."""
+        """Return the started agents of this pool and installation, ended ones included."""
         states = await asyncio.to_thread(self._states)
         running = [found for found in states.values() if found["state"] == RUNNING]
         self._processes = [found["pid"] for found in running]

@@ -51,7 +51,7 @@ class InMemoryPlatform:
         self.notify()
 
     def forget(self, names: Sequence[AgentName]) -> None:
-        """Remove agents from the table."""
+        """Remove agents from the table; wake the adapters that wait for changes."""
         for name in names:
             self.agents.pop(name, None)
         self.notify()

@@ -70,7 +70,7 @@ def installed_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlatformDependencies:
-    """Dependencies that the adapters of all pools share."""
+    """Dependencies of all adapters: installation id, endpoints, bundles, secrets, folder, front."""
 
     installation: str
     endpoints: InstallationEndpoints
@@ -191,7 +191,7 @@ def load_platform(platform: str) -> AdapterFactory:
 
 
 def _own_platform(platform: str) -> Any:  # noqa: ANN401 - an object of another package
-    """Return the object of a platform's entry point.
+    """Return the object of another package's platform entry; raise PlatformError if none.
 
     Raises:
         PlatformError: it is not installed, or cannot be imported.

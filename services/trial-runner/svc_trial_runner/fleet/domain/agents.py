@@ -73,7 +73,7 @@ class AgentCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AgentOrder:
-    """One agent that a platform is asked to start."""
+    """Order to a platform to start one agent: name, credentials, slots, numbers of trials, GPUs."""
 
     name: AgentName
     credentials: AgentCredentials
@@ -114,7 +114,7 @@ class PlatformAgent:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailure:
-    """An ordered agent that a platform did not start."""
+    """Ordered agent that a platform did not start: name, reason, remedy, whether permanent."""
 
     name: AgentName
     reason: str

@@ -10,7 +10,7 @@ from svc_trial_runner.fleet.domain.needs import PoolPlatform
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """Request to ask platforms whether they accept their sections."""
+    """Request to check or clean platforms: id, their sections, deadline, dry run."""
 
     check_id: str
     platforms: tuple[PoolPlatform, ...]
@@ -24,7 +24,7 @@ class CheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlatformFindings:
-    """Findings of one platform."""
+    """Findings of one platform's check: its problems, and how many agents it can have."""
 
     problems: Sequence[PlatformProblem]
     capacity: int | None

@@ -72,13 +72,13 @@ class FleetDecision:
 
 @dataclass(slots=True)
 class Timers:
-    """Earliest of the instants at which a rule may change its result."""
+    """Present time, and the earliest later instant at which a rule may change its result."""
 
     now_s: float
     wake_s: float | None = None
 
     def due(self, at_s: float | None) -> bool:
-        """Return whether an instant has come; if not, record it as a time to wake."""
+        """Return whether an instant has come (None: yes); if not, record it as a time to wake."""
         if at_s is None or at_s <= self.now_s:
             return True
         self.wake_s = at_s if self.wake_s is None else min(self.wake_s, at_s)
@@ -208,7 +208,7 @@ def _action(
 def _closing_action(
     pool: Pool, need: PoolNeed, platform: PlatformRecord, timers: Timers
 ) -> PlatformAction | None:
-    """Return the step of a platform that is to be left without anything of the pool."""
+    """Return the clean-up of a platform that the pool leaves; None: clean, or trials still end."""
     if platform.cleaned or not (platform.used or pool.on_platform(platform.key)):
         return None
     # Trials end by the orders of the manager; their last reports are worth a wait.
@@ -238,7 +238,7 @@ def _is_finishing(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _may(platform: PlatformRecord, kind: type[PlatformAction], timers: Timers) -> bool:
-    """Return whether a kind of action is not delayed after a failure."""
+    """Return whether a kind of action may run now: no delay after a failure, no permanent one."""
     back_off = platform.back_offs.get(kind)
     if back_off is None:
         return True
@@ -431,7 +431,7 @@ def is_failing(platform: PlatformRecord, now_s: float) -> bool:
 
 
 def room_of(pool: Pool, platform: PlatformRecord) -> float:
-    """Return how many more agents a platform can have."""
+    """Return how many more agents a platform can have: infinite without capacity; may be < 0."""
     if platform.capacity is None:
         return math.inf
     return platform.capacity - len(pool.on_platform(platform.key))
@@ -449,7 +449,7 @@ def _machines(pool: Pool) -> int | None:
 
 
 def _unsettled(pool: Pool, need: PoolNeed, platform: PlatformRecord) -> list[PlannedAgent]:
-    """Return the agents whose launch had no result and that the platform does not list."""
+    """Return agents to launch again: no result, not listed; none if busy or without demand."""
     if platform.action is not None or need.waiting + need.running + need.limits.min_agents == 0:
         return []
     return [

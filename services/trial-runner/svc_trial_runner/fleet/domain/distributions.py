@@ -79,7 +79,7 @@ class WorkerTarget:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Distribution that another one requires."""
+    """Requirement of a distribution: normalized name, extras, rule of versions, marker."""
 
     name: str
     """Normalized."""
@@ -109,7 +109,7 @@ def parse_requirement(text: str) -> Requirement | None:
 
 
 def is_needed(requirement: Requirement, target: WorkerTarget, extras: frozenset[str]) -> bool:
-    """Return whether a requirement holds on a worker.
+    """Return whether a requirement's marker holds on a worker; True if there is none, or a bad one.
 
     Args:
         requirement: of a distribution.
@@ -225,7 +225,7 @@ def _platform_fits(platform: str, target: WorkerTarget, here: WorkerTarget | Non
 
 @dataclass(frozen=True, slots=True)
 class WheelName:
-    """Parts of the name of a wheel's file."""
+    """Parts of the name of a wheel's file: normalized name, version, tag."""
 
     name: str
     """Normalized."""

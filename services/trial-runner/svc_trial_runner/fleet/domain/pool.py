@@ -54,7 +54,7 @@ SHORT_RUN_S: Final = 30.0
 
 @dataclass(slots=True)
 class AgentRecord:
-    """One agent that was ordered or found."""
+    """State of an agent that was ordered or found: launch, phase, presences, drain, end."""
 
     name: AgentName
     platform: str
@@ -104,7 +104,7 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Failures in a row of one kind of action."""
+    """Failures in a row of one kind of action: number, end of the delay, last reason, remedy."""
 
     failures: int
     until_s: float
@@ -200,7 +200,7 @@ class Pool:
     """Time of the agents that have ended, those of earlier processes included."""
 
     def apply(self, event: PoolEvent, now_s: float) -> None:
-        """Fold an event into the state."""
+        """Fold an event into the state in place; ignore one of an unknown platform or agent."""
         match event:
             case NeedChanged():
                 self._change_need(event.need, now_s)
@@ -265,7 +265,7 @@ class Pool:
                     self.agents[name].slots_sent_s = now_s
 
     def _complete(self, platform: PlatformRecord, event: ActionCompleted, now_s: float) -> None:
-        """Fold the result of the present action."""
+        """Fold the result of a platform's present action, and end the action."""
         match event:
             case PlatformOpened():
                 platform.opened, platform.used = not platform.outdated, True

@@ -42,7 +42,7 @@ class AgentStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PoolAgent:
-    """One agent in the state of a pool."""
+    """Agent in a pool's published state: platform, status, slots, machine, reason, times."""
 
     name: AgentName
     platform: str
@@ -186,7 +186,7 @@ def _obstacles(pool: Pool, need: PoolNeed, now_s: float) -> Iterator[tuple[str, 
 
 
 def _fullness(need: PoolNeed, platform: PlatformRecord) -> tuple[str, str]:
-    """Return that a platform can have no more agents, and what to do about it."""
+    """Return as text why a full platform can have no more agents, and the remedy."""
     section = need.sections.get(platform.key)
     by_hand = section is not None and section.by_hand
     remedy = "set its slots higher, or add another platform"

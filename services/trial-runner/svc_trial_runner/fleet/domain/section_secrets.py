@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 
 def with_secrets(value: object, path: str, secrets: Mapping[str, str]) -> object:
-    """Return an option of a section with the secret values that belong into it.
+    """Return a copy of a section's option with its secret values put back by path.
 
     Args:
         value: of the option, without secret values.

@@ -115,7 +115,7 @@ class Enrolments:
         self._locks.pop(pool, None)
 
     async def restore(self) -> None:
-        """Read the present invitations; before the needs, which they extend by a platform."""
+        """Read all invitations, and which have expired; before the needs, which they extend."""
         for value in await self._dependencies.bus.last_values.read(ALL_POOL_INVITATIONS):
             pool = self._handle(value)
             if pool and pool not in self._expired:
@@ -129,7 +129,7 @@ class Enrolments:
             return {one.id for one in self._invitations[pool]}
 
     async def run(self) -> None:
-        """Follow invitations for ever; open the front of a pool, and publish its address."""
+        """Follow invitations for ever: note expiries, open a pool's front, publish its address."""
         self._tasks.start(self._watch_expiry(), "expiry of invitations")
         last_values = self._dependencies.bus.last_values
         async with aclosing(last_values.follow(ALL_POOL_INVITATIONS)) as values:

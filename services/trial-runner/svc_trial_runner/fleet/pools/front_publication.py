@@ -16,7 +16,7 @@ RETRY_S: Final = 5.0
 
 
 class FrontPublication:
-    """Publisher of the present state of the front, first that of a front that was not opened yet.
+    """Publisher of the TLS front's address or closing, at the start and at each change.
 
     Args:
         last_values: takes the states.
@@ -30,7 +30,7 @@ class FrontPublication:
         self._clock = clock
 
     async def run(self) -> None:
-        """Publish each state, for ever."""
+        """Publish the front's state at once and at each change, for ever; retry after failures."""
         subject = pool_front_subject(LOCAL_POOL)
         while True:
             endpoint = self._front.endpoint

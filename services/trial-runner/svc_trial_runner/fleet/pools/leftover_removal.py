@@ -57,7 +57,7 @@ class LeftoverRemoval:
     async def clean(
         self, pool: str, key: str, section: PoolPlatform, *, dry_run: bool
     ) -> list[Leftover]:
-        """Return the installation's leftovers on a platform; remove those that no pool owns.
+        """Return the installation's leftovers on a platform; unless dry, remove those of no pool.
 
         May be repeated after a failure.
 

@@ -31,7 +31,7 @@ from svc_trial_runner.fleet.ports import CredentialStore, PlatformOpener
 
 @dataclass(frozen=True, slots=True)
 class FleetDependencies:
-    """Dependencies that all pools share."""
+    """Dependencies of all pools: installation id, bus, platform opener, credentials, clock."""
 
     installation: str
     bus: Bus
@@ -41,7 +41,7 @@ class FleetDependencies:
 
 
 class PoolController:
-    """Control loop of one pool.
+    """Control loop of one pool: folds events, decides, calls platforms, publishes the state.
 
     Events may be applied at any time, on the loop. Before a platform is called, the state with the
     names of its new agents is on the bus's disk.
@@ -125,7 +125,7 @@ class PoolController:
         await asyncio.gather(*(platform.aclose() for platform in self._platforms.values()))
 
     async def _step(self) -> float | None:
-        """Decide once and act; return when to decide again."""
+        """Decide once: send orders, publish the state, start actions; return the next instant."""
         now_s = self._clock.monotonic_s()
         decision = decide(self._pool, now_s)
         for name, reason in decision.lost:

@@ -83,7 +83,7 @@ class DirectoryBundleStore:
         self._verified: set[Path] = set()
 
     async def bundle(self, python: tuple[int, int], platform_tag: str) -> Path:
-        """Return a bundle for a worker's Python, see the port; packed in a thread."""
+        """Return the path of a bundle for a worker's Python: cached, else packed in a thread."""
         target = WorkerTarget(python, platform_tag)
         async with self._lock:  # one at a time: the next caller finds it
             try:
@@ -146,7 +146,7 @@ class DirectoryBundleStore:
         return _Plan(files, is_complete=not left)
 
     def _write(self, plan: _Plan, prefix: str) -> Path:
-        """Pack the files; return the bundle, whose name has the hash of its content."""
+        """Pack the files, remove old bundles; return the path, named by the hash of the content."""
         descriptor, name = tempfile.mkstemp(prefix=TEMPORARY, dir=self._folder)
         draft = Path(name)
         try:
@@ -163,7 +163,7 @@ class DirectoryBundleStore:
         return place
 
     def _remove_old(self) -> None:
-        """Remove bundles that were not used for longest, and files that a killed process left."""
+        """Remove all but the last 8 used bundles, and drafts older than an hour."""
         aged: list[tuple[float, Path]] = []
         for path in self._folder.iterdir():
             with suppress(FileNotFoundError):  # another process removes, too

@@ -35,7 +35,7 @@ _FOLDERS_LEFT_OUT: Final = frozenset({"__pycache__", "tests", "node_modules"})
 
 @dataclass(frozen=True, slots=True)
 class NeededDistribution:
-    """Distribution that the bundle must have."""
+    """Distribution that a bundle must have: its name, the version installed here, else a rule."""
 
     name: str
     """Normalized."""
@@ -87,7 +87,7 @@ def needed_distributions(target: WorkerTarget, root: str = AGENT) -> list[Needed
 
 
 def can_be_copied(needed: NeededDistribution, target: WorkerTarget, here: WorkerTarget) -> bool:
-    """Return whether the files that are installed here run on a worker."""
+    """Return whether installed files run on a worker: NNI's own always, others by their tags."""
     if needed.installed is None or not _recorded(needed.installed):
         return False
     if needed.is_own:

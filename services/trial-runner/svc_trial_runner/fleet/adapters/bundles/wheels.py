@@ -118,7 +118,7 @@ def wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _installed_name(name: str) -> str:
-    """Return where a member of a wheel is installed; empty: not beside the packages."""
+    """Return where a member of a wheel is installed; empty: not beside the packages, or unsafe."""
     parts = name.split("/")
     if name.startswith("/") or ".." in parts:
         return ""

@@ -48,7 +48,7 @@ _TAIL_BYTES: Final = 16 * 1024
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of the program."""
+    """Parse the worker program's arguments; print usage and exit if they are wrong."""
     parser = argparse.ArgumentParser(prog="worker")
     parser.add_argument("--folder", default="~/.nni")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -77,7 +77,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def perform(options: argparse.Namespace, source: BinaryIO) -> dict[str, Any]:
-    """Perform a command; return its report.
+    """Perform a command other than `run`; return its report, raise WorkerError if it fails.
 
     Raises:
         WorkerError: it failed.

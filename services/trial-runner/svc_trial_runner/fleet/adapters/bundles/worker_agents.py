@@ -47,7 +47,7 @@ _LOG_TAIL_LIMIT_BYTES: Final = 256 * 1024
 
 
 def write_settings(folders: WorkerFolders, name: str, digest: str, content: bytes) -> None:
-    """Write the settings of an agent into its folder, which is created.
+    """Create an agent's private folder; write its settings and the bundle that it needs there.
 
     Args:
         folders: of NNI.
@@ -118,7 +118,7 @@ def start(folders: WorkerFolders, name: str, digest: str, settings: bytes) -> di
 
 
 def state(folders: WorkerFolders, name: str) -> dict[str, Any]:
-    """Return an agent's recorded state: phase, host, bundle, times, exit code, reason."""
+    """Return an agent's state by its files and whether its process runs: phase, host, reason."""
     folder = folders.agent(name)
     process = read_fields(folder / PROCESS)
     end = read_fields(folder / END)
@@ -180,7 +180,7 @@ def stop(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list[d
 
 
 def remove(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list[dict[str, Any]]:
-    """End agents and remove their folders; those that run elsewhere stay.
+    """End agents and remove their folders, unless they run elsewhere; return their states.
 
     Raises:
         WorkerError: files cannot be removed.
@@ -198,7 +198,7 @@ def remove(folders: WorkerFolders, names: Sequence[str], grace_s: float) -> list
 def clean(
     folders: WorkerFolders, prefix: str, grace_s: float, *, bundles: bool
 ) -> list[dict[str, Any]]:
-    """Remove all agents whose names are a prefix and a number, and bundles if asked for.
+    """Remove agents named prefix and number, and unused bundles if asked; return their states.
 
     Args:
         folders: of NNI.
@@ -226,7 +226,7 @@ def clean(
 
 
 def read_tail(folders: WorkerFolders, name: str, count: int) -> str:
-    """Return the end of an agent's log; empty if there is none."""
+    """Return up to `count` last bytes of an agent's log as text; empty if there is none."""
     path: Path = folders.agent(name) / LOG
     with suppress(OSError), path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - min(count, _LOG_TAIL_LIMIT_BYTES)))

@@ -163,7 +163,7 @@ def _install_missing(content: Path) -> None:
 
 
 def remove_unused(folders: WorkerFolders, kept: int = KEPT) -> list[str]:
-    """Remove bundles that no agent uses, apart from the last used ones; return their hashes."""
+    """Remove unused bundles but the `kept` last used, and abandoned drafts; return their hashes."""
     used = {
         read_fields(folders.agent(name) / file).get("bundle")
         for name in folders.names()

@@ -103,7 +103,7 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommands:
-    """Maker of the command lines for one machine."""
+    """Maker of a machine's `WorkerCommand`s: probe, unpack, start, status, stop, remove, log."""
 
     folder: str = DEFAULT_FOLDER
     """Folder of NNI there; `~` is the home of its user."""
@@ -209,7 +209,7 @@ class WorkerCommands:
         return WorkerCommand(f"exec sh -c {shlex.quote(script)}", program, payload)
 
     def _search(self, call: str) -> str:
-        """Return a script that finds an interpreter and runs the call with it."""
+        """Return a shell script that runs a call by the known interpreter, else by one it finds."""
         if self.interpreter:
             return f"umask 077; exec {shlex.quote(self.interpreter)} {call}"
         path = f"PATH={_home_word(self.python_path)}:$PATH; " if self.python_path else ""

@@ -18,7 +18,7 @@ NEEDED_FILES: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """Machine as its probe reports it."""
+    """Facts of a probed machine: Python, platform, folder, free space, bundles, clock, cores."""
 
     host: str
     python: tuple[int, int]

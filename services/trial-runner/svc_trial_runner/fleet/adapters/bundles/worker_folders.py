@@ -36,7 +36,7 @@ _CLOSED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class WorkerError(Exception):
-    """Error of a worker, for a person.
+    """Error of a worker's program: code, message with path, remedy, and whether it is permanent.
 
     Attributes:
         code: one word for programs, e.g. `disk_full`.

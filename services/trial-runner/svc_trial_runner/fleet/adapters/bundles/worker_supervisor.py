@@ -74,7 +74,7 @@ class LimitedLog:
 
 
 def lock_agent(folder: Path) -> int | None:
-    """Return a descriptor that holds the lock of an agent's folder; None: another process does.
+    """Lock an agent's folder; return the descriptor, also where locks do not exist; None: taken.
 
     Raises:
         OSError: the file of the lock cannot be created.
@@ -149,7 +149,7 @@ def detach() -> None:
 
 
 def supervise(folders: WorkerFolders, name: str, digest: str, settings: bytes | None = None) -> int:
-    """Run an agent until it ends, unless another process runs it; return its exit code.
+    """Run an agent until it ends; return its exit code, 0 at once if another process runs it.
 
     A line `started` or `already_runs` is written to stdout before the agent's first output.
 

@@ -95,7 +95,7 @@ def needs_renewal(certificate: FrontCertificate, now: datetime) -> bool:
 def _open_authority(
     folder: Path, now: datetime
 ) -> tuple["x509.Certificate", "EllipticCurvePrivateKey"]:
-    """Read the authority, or make it; both files are written before it signs anything."""
+    """Return authority and key as read, else newly made and written; rename damaged files."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate
@@ -178,7 +178,7 @@ def _issue(
 
 
 def _read_certificate(file: Path, authority: "x509.Certificate") -> "x509.Certificate | None":
-    """Return the certificate in a file if this authority has signed it; None: there is none."""
+    """Return a file's certificate if its key fits and this authority has signed it; else None."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate

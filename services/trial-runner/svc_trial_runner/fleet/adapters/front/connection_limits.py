@@ -36,7 +36,7 @@ class ConnectionLimits:
 
 
 class ConnectionCounts:
-    """Counts of the present connections.
+    """Counts of connections and handshakes, in all and by address, that refuse more at limits.
 
     Args:
         limits: which counts are refused.

@@ -36,7 +36,7 @@ class EnrolmentEndpoint:
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
     ) -> None:
-        """Serve one connection; a request that is too long, too late or none gets no answer."""
+        """Serve one connection: answer a line, refuse a bad one; no answer if late or too long."""
         try:
             async with asyncio.timeout(self._request_s):
                 line = await reader.readuntil(b"\n")

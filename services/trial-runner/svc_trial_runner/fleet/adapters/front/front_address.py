@@ -83,7 +83,7 @@ def reachable_host(configured: str, fallback: str = "") -> str:
 
 
 def listen(host: str, configured_port: int, folder: Path) -> socket.socket:
-    """Return a listening socket; its port is written down for the next start.
+    """Listen at the configured, last or first free port; write it down and return the socket.
 
     Args:
         host: that other machines reach; on loopback the socket listens there only, else on all

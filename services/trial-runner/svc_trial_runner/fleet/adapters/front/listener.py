@@ -86,7 +86,7 @@ async def _pump(
 
 
 class FrontListener:
-    """Listener of one socket; each connection has a task of its own.
+    """TLS listener of one socket: serves each connection by its ALPN protocol, within limits.
 
     Args:
         listening: socket that listens; it is closed with the listener.

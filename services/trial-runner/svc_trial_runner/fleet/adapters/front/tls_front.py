@@ -201,7 +201,7 @@ class TlsFront:
 
 
 class PoolFront:
-    """`Front` of one platform of a pool.
+    """`Front` of one platform of a pool: opens the installation's TLS front for it.
 
     Args:
         front: of the installation.

@@ -139,7 +139,7 @@ class IsolatedAdapter:
         await self._call("clean_rest")
 
     async def wait_changed(self) -> None:
-        """Wait until the agents may have changed, or the child has ended."""
+        """Wait until agents may have changed or the child has ended; return at once without one."""
         child = self._child
         if child is None or child.ended:
             return
@@ -233,7 +233,7 @@ class IsolatedAdapter:
         self._backoff = self._backoff.after_end(self._started_s, self._clock.monotonic_s())
 
     async def _handle(self, method: str, params: Any) -> Any:  # noqa: ANN401 - JSON
-        """Handle a request of the child: a bundle, or the endpoint of the front."""
+        """Return what the child requests: a bundle's path, or the opened front's endpoint."""
         match method:
             case "bundle":
                 major, minor = params["python"]

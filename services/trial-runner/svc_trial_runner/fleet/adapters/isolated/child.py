@@ -65,7 +65,7 @@ class FleetServices:
 
 
 class AdapterServer:
-    """Server of one adapter's methods.
+    """Server of one adapter's methods, called by name with JSON; `open` makes the adapter first.
 
     Args:
         load: imports the factory of the platform.
@@ -78,7 +78,7 @@ class AdapterServer:
         self._adapter: PlatformAdapter | None = None
 
     async def handle(self, method: str, params: Any) -> Any:  # noqa: ANN401 - JSON
-        """Call a method of the adapter; return its result.
+        """Call a method of the adapter by name, `open` first; return its result as JSON.
 
         Raises:
             PlatformError: the method has failed, or does not exist.

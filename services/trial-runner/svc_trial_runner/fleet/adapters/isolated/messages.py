@@ -28,7 +28,7 @@ from svc_trial_runner.fleet.ports import (
 
 
 def write_context(context: AdapterContext) -> dict[str, Any]:
-    """Return the fields of a context that are values; secrets are among them."""
+    """Return a context's values as JSON-ready fields, secrets included; no bundles, no front."""
     section = context.section
     return {
         "installation": context.installation,
@@ -74,7 +74,7 @@ def write_orders(orders: Sequence[AgentOrder]) -> list[dict[str, Any]]:
 
 
 def read_orders(found: Sequence[Mapping[str, Any]]) -> list[AgentOrder]:
-    """Return orders from their fields."""
+    """Return orders from the mappings of `write_orders`; raise PlatformError for a bad name."""
     return [
         AgentOrder(
             **{
@@ -98,14 +98,14 @@ def read_failures(found: Sequence[Mapping[str, Any]]) -> list[LaunchFailure]:
 
 
 def write_agents(agents: Sequence[PlatformAgent]) -> list[dict[str, Any]]:
-    """Return the fields of agents."""
+    """Return agents as JSON-ready mappings: name as text, phase as its value."""
     return [
         {**asdict(agent), "name": str(agent.name), "phase": agent.phase.value} for agent in agents
     ]
 
 
 def read_agents(found: Sequence[Mapping[str, Any]]) -> list[PlatformAgent]:
-    """Return agents from their fields."""
+    """Return agents from the mappings of `write_agents`; raise PlatformError for a bad name."""
     return [
         PlatformAgent(
             **{**fields, "name": _name(fields["name"]), "phase": AgentPhase(fields["phase"])}

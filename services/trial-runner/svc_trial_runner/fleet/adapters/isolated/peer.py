@@ -68,7 +68,7 @@ class Peer:
         return self._stuck
 
     async def run(self) -> None:
-        """Read messages until the other end closes the socket; then fail the calls in progress."""
+        """Read messages until the socket closes or one is too long; then fail calls in progress."""
         try:
             while True:
                 length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES))
@@ -85,7 +85,7 @@ class Peer:
                     future.set_exception(PeerGoneError("the connection was closed"))
 
     async def call(self, method: str, params: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Call the other end and return its result.
+        """Call a method of the other end; return its result; a cancellation cancels it there, too.
 
         A cancelled call is cancelled at the other end, too, and its end is waited for.
 

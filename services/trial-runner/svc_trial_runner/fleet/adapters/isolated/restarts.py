@@ -18,7 +18,7 @@ class RestartBackoff:
     allowed_from_s: float = 0.0
 
     def after_end(self, started_s: float, ended_s: float) -> "RestartBackoff":
-        """Return the back-off after the end of a process.
+        """Return the next back-off: none at first end, then 1 s doubling to 60; a long run resets.
 
         Args:
             started_s: instant of its start, of a monotonic clock.

@@ -20,7 +20,7 @@ from svc_trial_runner.fleet.ports import AdapterContext
 
 
 class JoinedAdapter:
-    """Adapter of the platform `joined`; see `PlatformAdapter`.
+    """`PlatformAdapter` of agents that people start by hand: lists and ends them, launches none.
 
     Args:
         context: of the pool.
@@ -55,7 +55,7 @@ class JoinedAdapter:
         ]
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have enrolled and are not over."""
+        """Return enrolled machines not marked as ended, as running agents; none is contacted."""
         machines = await asyncio.to_thread(self._machines.read)
         return [
             PlatformAgent(

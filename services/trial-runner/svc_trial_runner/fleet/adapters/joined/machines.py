@@ -32,7 +32,7 @@ class MachineFile:
         self._file = folder / _FILE
 
     def read(self) -> list[JoinedMachine]:
-        """Return all machines; none if the file is missing.
+        """Read all enrolled machines, ended ones too; none without a file; raise if it is damaged.
 
         Raises:
             PlatformError: it cannot be read, or is damaged: the uses of invitations are not known
@@ -76,7 +76,7 @@ class MachineFile:
                 self._write(ended)
 
     def expired(self) -> set[str]:
-        """Return the ids of the expired invitations; none if the file is missing.
+        """Read the recorded ids of expired invitations; none if the file is missing.
 
         Raises:
             PlatformError: it cannot be read, or is damaged.

@@ -50,7 +50,7 @@ def adl_adapter(context: AdapterContext) -> PlatformAdapter:
 
 
 class AdaptDlWorkload(Workload):
-    """AdaptDLJobs.
+    """`Workload` of AdaptDLJobs: rules of the options, an agent's manifest, how it has ended.
 
     Args:
         section: options of the platform, as they are written.
@@ -97,7 +97,7 @@ class AdaptDlWorkload(Workload):
         }
 
     def end(self, item: Mapping[str, Any]) -> WorkloadEnd | None:
-        """Return how an AdaptDLJob has ended; see `Workload`."""
+        """Return how an AdaptDLJob has ended, whether failed and why; None: it has not."""
         status = item.get("status") or {}
         if status.get("phase") not in {SUCCEEDED, FAILED}:
             return None

@@ -79,7 +79,7 @@ def frameworkcontroller_adapter(context: AdapterContext) -> PlatformAdapter:
 
 
 class FrameworkWorkload(Workload):
-    """Frameworks of FrameworkController.
+    """`Workload` of Frameworks of FrameworkController: rules, an agent's manifest, its end.
 
     Args:
         section: options of the platform, as they are written.
@@ -215,7 +215,7 @@ class FrameworkWorkload(Workload):
         return {**spec, "taskRoles": roles}
 
     def end(self, item: Mapping[str, Any]) -> WorkloadEnd | None:
-        """Return how a Framework has ended; see `Workload`."""
+        """Return how a Framework has ended, whether failed and why; None: it has not."""
         status = item.get("status") or {}
         if status.get("state") not in {"Completed", "AttemptCompleted"}:
             return None
@@ -247,7 +247,7 @@ def _task_role(
 
 
 def _policy(given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the completion policy of a role, in the spelling of FrameworkController."""
+    """Return a role's completion counts in FrameworkController's spelling, wrong ones left out."""
     policy = given.get("frameworkAttemptCompletionPolicy")
     if not isinstance(policy, Mapping):
         return {}
@@ -273,7 +273,7 @@ def _share_template(template: dict[str, Any], container: str, command: str) -> N
 
 
 def _with_agent(pod: Mapping[str, Any], agent: Mapping[str, Any], container: str) -> dict[str, Any]:
-    """Return the pod of a template in whose first container the agent runs."""
+    """Return a template's pod, changed so that its first container runs the agent."""
     spec = dict(pod.get("spec") or {})
     containers: list[dict[str, Any]] = [dict(one) for one in spec.get("containers") or ()]
     containers[0]["name"] = container

@@ -61,7 +61,7 @@ def kubeflow_adapter(context: AdapterContext) -> PlatformAdapter:
 
 
 class KubeflowWorkload(Workload):
-    """TFJobs or PyTorchJobs.
+    """`Workload` of TFJobs or PyTorchJobs: rules of the options, an agent's manifest, its end.
 
     Args:
         section: options of the platform, as they are written.

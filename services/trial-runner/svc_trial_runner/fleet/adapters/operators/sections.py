@@ -29,7 +29,7 @@ _MEBIBYTES: Final = {"kb": 1 / 1024, "mb": 1.0, "gb": 1024.0, "tb": 1024.0 * 102
 
 @dataclass(frozen=True, slots=True)
 class PodRole:
-    """Pods of one kind of a job."""
+    """Role of a job's pods: name, number, command, image, CPUs, memory and GPUs."""
 
     field: str
     """Path within the section: `worker`, `taskRoles[0]`."""
@@ -44,7 +44,7 @@ class PodRole:
 
 
 def parse_role(field: str, given: Mapping[str, Any], count_field: str = "replicas") -> PodRole:
-    """Return a role of a section; `role_problems` reports values of a wrong type.
+    """Parse a role; values of a wrong type are as if missing, `role_problems` reports them.
 
     Args:
         field: path of the role within the section.
@@ -100,7 +100,7 @@ def is_of_predecessor(image: str) -> bool:
 
 
 def role_options(base: KubernetesOptions, role: PodRole) -> KubernetesOptions:
-    """Return the options of the pods of a role."""
+    """Return base options with the role's CPUs, memory and GPUs, and its image if it has one."""
     return replace(
         base,
         image=role.image or base.image,

@@ -62,7 +62,7 @@ _EXAMPLE: Final = AgentName("00000000", "check", 0)
 
 
 class RayAdapter:
-    """Adapter of a Ray cluster for one pool.
+    """`PlatformAdapter` of a pool on a Ray cluster, with each agent in a detached actor.
 
     An agent has the name of its actor. The bundle is in an actor of its own, since actors may wait
     for resources longer than this process runs; the settings, which have secrets, are an argument
@@ -88,7 +88,7 @@ class RayAdapter:
         self._changed = asyncio.Event()
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks: of its own, and beside the nodes."""
+        """Return which rules the section breaks; if none, connect, check resources and a node."""
         problems = option_problems(self._context.section.options)
         if problems:
             return problems
@@ -106,7 +106,7 @@ class RayAdapter:
         return problems
 
     async def prepare(self) -> None:
-        """Open the front if agents need it, and start the actor that has the bundle."""
+        """Check options and a node; open the front if needed; start the actor with the bundle."""
         for broken in option_problems(self._context.section.options):
             words = f"{broken.field} {broken.rule}, got {broken.value!r}"
             raise PlatformError(words, broken.remedy, permanent=True)
@@ -227,7 +227,7 @@ class RayAdapter:
         return {**over, **found}
 
     def _silent(self, name: AgentName, state: ActorState) -> PlatformAgent | None:
-        """Return an agent that ran when it was seen last, and whose actor gives no state now.
+        """Return an agent as last seen if it ran and its actor is silent now; else None.
 
         An actor never waits for resources again: its node is busy, or cannot be reached.
         """
@@ -291,7 +291,7 @@ class RayAdapter:
         )
 
     def _connections(self) -> dict[str, ConnectionSettings]:
-        """Return how agents reach bus and manager, by the network that they are in."""
+        """Return connections by network key: this loopback's and the front's, or one TLS."""
         own = connection(self._context.endpoints)
         if own.kind is ConnectionKind.TLS:
             return {_ANYWHERE: own}

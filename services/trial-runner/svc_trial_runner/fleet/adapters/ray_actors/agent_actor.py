@@ -69,7 +69,7 @@ class BundleActor:
 
 
 class AgentActor:
-    """Actor of one agent.
+    """Ray actor that unpacks the bundle, runs one agent, and reports its phase and end.
 
     Args:
         plan: `name`, `digest`, `holder`, `namespace`, `folder`, `settings`, `program`.

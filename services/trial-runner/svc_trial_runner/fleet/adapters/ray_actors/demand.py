@@ -15,7 +15,7 @@ _SHOWN_CHARACTERS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class NodeResources:
-    """Resources of one node that is alive."""
+    """Resources of one live node: its address, totals and used amounts by Ray's names."""
 
     address: str
     """IP address."""
@@ -59,7 +59,7 @@ def pending_reason(request: Mapping[str, float], demand: ClusterDemand) -> str:
 
 
 def missing_resources(request: Mapping[str, float], demand: ClusterDemand) -> list[PlatformProblem]:
-    """Return a problem if no node can ever have a request, as the cluster is now."""
+    """Return a problem if no node, even idle, has the request and no autoscaler can add one."""
     if demand.has_autoscaler or any(node.has(request) for node in demand.nodes):
         return []
     names = {"CPU": "numCpus", "GPU": "numGpus", _MEMORY: _MEMORY}

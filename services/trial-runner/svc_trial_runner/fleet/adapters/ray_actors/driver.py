@@ -42,7 +42,7 @@ class ActorRefusedError(PlatformError):
 
 
 class RayDriver:
-    """Driver of one cluster; see `RayCluster`. It uses a connection that the process has already.
+    """`RayCluster` by the package `ray`, in one thread; reuses a connection of the process.
 
     Args:
         address: `auto`, or `host:port` of the head.
@@ -99,7 +99,7 @@ class RayDriver:
         await self._call(lambda: self._kill(names))
 
     async def aclose(self) -> None:
-        """Drop the connection; see `RayCluster`."""
+        """Disconnect if this object has connected the process; may be called twice."""
         if not self._closed:
             self._closed = True
             await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)

@@ -50,7 +50,7 @@ class RayOptions:
     """Time between two looks at the agents while one is pending or starting."""
 
     def request(self, order: AgentOrder) -> dict[str, float]:
-        """Return the resources that an agent asks for, by Ray's names; zeros are left out."""
+        """Return `CPU`, `GPU`, `memory` and own resources of an order's agent, without zeros."""
         slots = order.slots if self.reuse_mode else 1
         cpus = float(slots) if self.num_cpus is None else self.num_cpus
         gpus = self.num_gpus

@@ -54,7 +54,7 @@ _Listing = list[dict[str, Any]] | PlatformError
 
 
 class RemoteAdapter:
-    """Adapter of the platform `remote`; see `PlatformAdapter`.
+    """`PlatformAdapter` of machines reached over SSH: places agents, keeps links and forwards.
 
     Everything that runs is known by the machines; only where an agent was started is written down
     here as well, for the time in which its machine cannot be reached.
@@ -88,7 +88,7 @@ class RemoteAdapter:
         self._at_once = asyncio.Semaphore(AGENTS_AT_ONCE)
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks, after asking every machine."""
+        """Return problems of the section itself; if none, those found by asking every machine."""
         if self._problems:
             return list(self._problems)
         results = await self._each(self._facts_of)
@@ -199,7 +199,7 @@ class RemoteAdapter:
                 raise result
 
     async def leftovers(self) -> list[Leftover]:
-        """Return the agents of the installation on all machines; see `PlatformCleaner`."""
+        """Return the installation's agents on all machines by pool; raise if one is not reached."""
         self._raise_broken_rule()
         results = await self._each(self._states_of(f"nni-{self._context.installation}-"))
         names: list[str] = []
@@ -405,7 +405,7 @@ class RemoteAdapter:
 
     @staticmethod
     def _names(listings: Sequence[_Listing]) -> dict[AgentName, dict[str, Any]]:
-        """Return the states of all listed agents."""
+        """Return the states of listed agents by name; machines with an error are passed over."""
         states = {}
         for listing in listings:
             for one in [] if isinstance(listing, PlatformError) else listing:
@@ -415,7 +415,7 @@ class RemoteAdapter:
         return states
 
     def _owned(self, listings: Sequence[_Listing]) -> dict[int, list[PlatformAgent]]:
-        """Return the agents of each machine; of one that cannot be reached as last seen."""
+        """Return agents by machine index and remember them; of a lost machine those last seen."""
         recorded = self._record.places()
         found: dict[AgentName, list[int]] = {}
         for index, listing in enumerate(listings):
@@ -467,7 +467,7 @@ class RemoteAdapter:
             await session.watch(int(one["pid"]) for one in listing if one["name"] in names)
 
     async def _remove(self, names: set[AgentName] | None) -> None:
-        """End agents, all of the pool if no names are given, and remove their folders."""
+        """End agents (None: all of the pool) and remove their folders; raise the first error."""
         listings = await self._list()
         found = self._owned(listings)
         wanted = {
@@ -509,7 +509,7 @@ def _problem(machine: Machine, error: PlatformError) -> PlatformProblem:
 
 
 def _agent(name: AgentName, state: Mapping[str, Any], host: str) -> PlatformAgent:
-    """Return an agent for the state that the worker reports."""
+    """Return an agent, RUNNING or ENDED, for a worker's state; PREPARED counts as ENDED."""
     if state["state"] == RUNNING:
         return PlatformAgent(name, AgentPhase.RUNNING, host)
     if state["state"] == PREPARED:

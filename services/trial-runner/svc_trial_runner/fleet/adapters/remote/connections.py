@@ -25,7 +25,7 @@ asyncssh.set_log_level(logging.WARNING)  # it logs every command and forward as 
 
 
 class _Login(asyncssh.SSHClient):
-    """Callbacks of one login: keys that no file has, and ways to log in that are refused."""
+    """Callbacks of one login: check unknown host keys, refuse keyboard-interactive and note it."""
 
     def __init__(self, host_key: HostKeyCheck) -> None:
         self._host_key = host_key
@@ -111,7 +111,7 @@ async def _connect(
 
 
 def _read_key(machine: Machine) -> asyncssh.SSHKeyPair:
-    """Return the key of `sshKeyFile` with its certificate, if one lies beside it."""
+    """Load the key of `sshKeyFile`, with a certificate beside it; raise MachineError if bad."""
     path = str(machine.key_file)
     try:
         return asyncssh.load_keypairs([path], machine.passphrase)[0]

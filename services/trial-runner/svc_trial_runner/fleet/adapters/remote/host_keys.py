@@ -35,7 +35,7 @@ def known_hosts_files(configured: Sequence[str], accepted_file: Path) -> list[st
 
 
 class HostKeyCheck:
-    """Decision about the key of one server during one connection.
+    """Checker of one server's unknown host key: refuses it, or stores it by accept-new.
 
     The SSH library calls `accepts` for keys that the files of known hosts do not have; the
     connection fails then unless it returns True, and `error` says why.

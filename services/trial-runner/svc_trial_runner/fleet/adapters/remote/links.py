@@ -104,7 +104,7 @@ class MachineLink:
         self._forwards_wanted = False
 
     async def aclose(self) -> None:
-        """Close the connection. May be called twice."""
+        """Close the connection and stop reconnecting; may be called twice."""
         self._closed = True
         task, self._task = self._task, None
         if task is not None:

@@ -26,7 +26,7 @@ class HostKeyPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One entry of `machineList`."""
+    """Entry of `machineList`: login, host key policy, slots, folders, setup lines, GPU rules."""
 
     index: int
     host: str
@@ -209,7 +209,7 @@ class _EntryReader:
         return value
 
     def _indices(self, name: str) -> tuple[int, ...] | None:
-        """Return numbers that are written as a list, as one number or as `0,1`."""
+        """Return numbers written as list, number or `0,1`; None: missing, or wrong (a problem)."""
         value = self._entry.get(name)
         if value is None:
             return None

@@ -8,7 +8,7 @@ from svc_trial_runner.fleet.domain.agents import AgentName, AgentOrder, LaunchFa
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """Machine as placement sees it."""
+    """Machine as placement sees it: limit and number of agents, or the error that bars it."""
 
     limit: int | None
     """Agents that it may have at once; None: as many as are ordered."""
@@ -70,7 +70,7 @@ def _failure(name: AgentName, machines: Sequence[MachineState]) -> LaunchFailure
 def owners(
     found: Mapping[AgentName, Sequence[int]], recorded: Mapping[AgentName, int]
 ) -> dict[AgentName, int]:
-    """Return the machine that each agent belongs to.
+    """Return each agent's machine index: the recorded one if it lists the agent, else the first.
 
     Args:
         found: indices of the machines that list an agent as theirs; several if two entries lead to

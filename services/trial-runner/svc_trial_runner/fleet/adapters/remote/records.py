@@ -13,7 +13,7 @@ FILE: Final = "machines.json"
 
 
 class MachineRecord:
-    """Machines of agents, written before an agent is started.
+    """File of the machine of each agent of a pool, written before an agent is started.
 
     What runs is known by the machines themselves; the record is for the time in which one of them
     cannot be reached.
@@ -50,7 +50,7 @@ class MachineRecord:
             await asyncio.to_thread(self._write, {**self.places(), **places})
 
     async def forget(self, names: Collection[AgentName]) -> None:
-        """Remove agents.
+        """Remove agents from the file; unknown ones are ignored.
 
         Raises:
             OSError: the file cannot be written.

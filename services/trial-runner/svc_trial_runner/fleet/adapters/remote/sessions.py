@@ -39,7 +39,7 @@ _CLOSE_LIMIT_S: Final = 2.0
 
 
 class Session:
-    """Open connection to one machine.
+    """Open SSH connection to one machine: commands, facts, forwards, watch of processes.
 
     Args:
         machine: its entry.
@@ -210,7 +210,7 @@ class Session:
         )
 
     async def watch(self, process_ids: Iterable[int]) -> None:
-        """Call `on_end` when one of these processes ends; earlier ones stay watched.
+        """Start to watch processes: `on_end` is called when one ends, or the watch is cut.
 
         Raises:
             MachineError: the watch cannot be started.
@@ -237,7 +237,7 @@ class Session:
         self._on_end()
 
     async def close_folder(self) -> None:
-        """Remove the folder of sockets on the machine.
+        """Close the forwards and remove the folder of sockets on the machine.
 
         Raises:
             MachineError: the connection is cut.

@@ -38,7 +38,7 @@ _RENEW_S: Final = 6 * 3600.0
 
 
 def open_folder(key: str) -> dict[str, str]:
-    """Create the folder of a key and a new subfolder; return both paths."""
+    """Make a key's folder where socket paths fit, and a subfolder; return path and name."""
     error: OSError | None = None
     for parent in _parents():
         base = parent / f"nni-{os.getuid()}-{key}"
@@ -83,7 +83,7 @@ def close_folder(key: str) -> None:
 
 
 def watch(base: Path) -> None:
-    """Print each process that ends; return when the input ends.
+    """Read process ids from the input and print each that ends; return when the input ends.
 
     The input has a line with the id of each process. The folder's files are kept young.
     """

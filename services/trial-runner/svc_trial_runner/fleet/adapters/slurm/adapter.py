@@ -64,7 +64,7 @@ NOT_SUBMITTED: Final = AgentName("00000000", "check", 0)
 
 
 class SlurmAdapter:
-    """Adapter of a Slurm cluster for one pool.
+    """`PlatformAdapter` of a Slurm cluster for one pool: each agent is a batch job.
 
     Slurm notifies of nothing: `wait_changed` looks at the queue, one `squeue` for all jobs of the
     pool every `pollIntervalSeconds` while jobs are pending or starting, every `SETTLED_FACTOR`
@@ -123,7 +123,7 @@ class SlurmAdapter:
     async def _way_in(
         self, partitions: Sequence[Partition], nodes: Sequence[ComputeNode]
     ) -> ConnectionSettings:
-        """Return how agents on the nodes of the section reach bus and manager."""
+        """Return how agents on these nodes reach bus and manager; open the front if needed."""
         partition = chosen_partition(self._options, partitions)
         used = nodes if partition is None else nodes_of(partition, nodes)
         context = self._context
@@ -233,7 +233,7 @@ class SlurmAdapter:
         return lifetime_s(self._options, limit_s, duration_s)
 
     async def agents(self) -> list[PlatformAgent]:
-        """Return the agents that have a folder, with what Slurm says of their jobs."""
+        """Return agents that have a folder, by their jobs; remove terminated ones that are over."""
         try:
             self._jobs = await self._queue()
             found = await self._look(self._jobs)
@@ -269,7 +269,7 @@ class SlurmAdapter:
         return {name: jobs[name] for name in names if name in jobs}
 
     async def _detailed(self, job: SlurmJob | None) -> SlurmJob | None:
-        """Return a failed job with its exit code."""
+        """Return a failed job with its exit code, asked of Slurm; any other job as it is."""
         if job is None or job.state != "FAILED" or job.exit_code:
             return job
         details = await self._slurm.details(job.id)

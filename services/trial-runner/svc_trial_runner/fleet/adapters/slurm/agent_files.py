@@ -50,7 +50,7 @@ class AgentFiles:
         self._facts: WorkerFacts | None = None
 
     async def facts(self) -> WorkerFacts:
-        """Return the facts about the machine, asked for once.
+        """Probe the machine once; return its facts, raise PlatformError if no agent can run there.
 
         Raises:
             PlatformError: it has no Python, or its folder cannot be used.

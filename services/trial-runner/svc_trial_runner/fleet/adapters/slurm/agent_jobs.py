@@ -28,7 +28,7 @@ def _number(job: SlurmJob) -> int:
 def platform_agent(
     name: AgentName, state: Mapping[str, Any], job: SlurmJob | None
 ) -> PlatformAgent | None:
-    """Return an agent that has a folder; None: it was never submitted.
+    """Merge folder and job to an agent: ENDED if Slurm knows no job, None: it was never submitted.
 
     Args:
         name: of the agent.

@@ -80,7 +80,7 @@ class SlurmCommands:
         return _parsed(parse_sacct, await self._output("sacct", *words, f"--format={SACCT_FORMAT}"))
 
     async def details(self, job_id: str) -> list[SlurmJob]:
-        """Return a job with its exit code; empty: Slurm has forgotten it."""
+        """Return a job, or tasks of its array, with exit codes; empty: Slurm has forgotten it."""
         result = await self._run("scontrol", "show", "job", "--oneliner", job_id)
         if result.exit_status:
             return []
@@ -140,7 +140,7 @@ class SlurmCommands:
 
 
 def _parsed(parse: Callable[[str], list[Value]], output: str) -> list[Value]:
-    """Return the values in an output.
+    """Return what a parser finds in an output; raise PlatformError if the output was cut.
 
     Raises:
         PlatformError: it was cut; what it says of jobs is incomplete.

@@ -64,7 +64,7 @@ def job_resources(options: SlurmOptions, job: JobOrder) -> list[str]:
 
 
 def write_job_script(options: SlurmOptions, job: JobOrder, paths: ScriptPaths) -> str:
-    """Return the script of a job.
+    """Return the sbatch script of an agent or an array: options, setup lines, exec of the agent.
 
     Args:
         options: of the section.
@@ -98,7 +98,7 @@ def write_job_script(options: SlurmOptions, job: JobOrder, paths: ScriptPaths) -
 
 
 def lifetime_s(options: SlurmOptions, limit_s: int | None, duration_s: int | None) -> float | None:
-    """Return the time after which an agent takes no trial, as it would not fit; None: it does.
+    """Return the seconds after which no further trial fits into the job; None: no such limit.
 
     Args:
         options: of the section.

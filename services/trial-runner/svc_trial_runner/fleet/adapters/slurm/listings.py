@@ -51,7 +51,7 @@ _NONE: Final = frozenset({"", "(null)", "N/A", "n/a", "None", "UNLIMITED", "NONE
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """Job, or task of an array, of one agent."""
+    """Slurm job, or task of an array, of one agent: id, state, reason, nodes, exit code."""
 
     id: str
     """`12`, or `12_3` for a task of an array."""
@@ -213,7 +213,7 @@ def _partition(fields: Mapping[str, str]) -> Partition:
 
 @dataclass(frozen=True, slots=True)
 class ComputeNode:
-    """Node of the cluster with what a job can have of it."""
+    """Compute node: name, address, total CPUs, memory and generic resources, partitions."""
 
     name: str
     address: str = ""
@@ -248,7 +248,7 @@ def parse_nodes(output: str) -> list[ComputeNode]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Settings of the cluster that an adapter depends on."""
+    """Settings of the cluster: accounting, largest array index, time from TERM to KILL."""
 
     has_accounting: bool
     """True if `sacct` knows ended jobs."""
@@ -259,7 +259,7 @@ class Cluster:
 
 
 def read_cluster(output: str) -> Cluster:
-    """Return the settings in the output of `scontrol show config`."""
+    """Return the settings in the output of `scontrol show config`, defaults for missing ones."""
     pairs = (line.partition("=") for line in output.splitlines())
     found = {name.strip(): value.strip() for name, mark, value in pairs if mark}
     accounting = found.get("AccountingStorageType", "")
@@ -277,7 +277,7 @@ def _lines(output: str) -> list[str]:
 
 
 def _tasks(job_id: str) -> list[str]:
-    """Return the tasks of `12`, `12_3`, `12_[3,5-7]`."""
+    """Return the job or task ids of `12`, `12_3`, `12_[3,5-7]`; empty: it is none of these."""
     match = re.match(r"(\d+)_\[?([\d,:%-]+)", job_id)
     if match is None:
         return [job_id] if re.match(r"\d+\Z", job_id) else []

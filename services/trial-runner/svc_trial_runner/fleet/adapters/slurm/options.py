@@ -242,7 +242,7 @@ def _text_problems(options: SlurmOptions) -> list[PlatformProblem]:
 
 
 def _lines(options: SlurmOptions) -> list[tuple[str, str]]:
-    """Return the texts that stand in one line of the script, by name."""
+    """Return (name, text) of all text options and list items, each of which must be one line."""
     found: list[tuple[str, str]] = []
     for name, field in FIELDS.items():
         value = getattr(options, field)

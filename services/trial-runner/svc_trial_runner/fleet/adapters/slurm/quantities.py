@@ -19,7 +19,7 @@ _GRES: Final = re.compile(
 
 
 def parse_time_limit(text: str) -> int | None:
-    """Return the seconds of a time; None: unlimited, or not a time.
+    """Return the seconds of a Slurm time (`60` is minutes) or `2h`; None: unlimited, or no time.
 
     Args:
         text: in one of Slurm's forms (`minutes`, `minutes:seconds`, `hours:minutes:seconds`,
@@ -60,7 +60,7 @@ def parse_mebibytes(text: str) -> int | None:
 
 
 def parse_gres(text: str) -> dict[str, int]:
-    """Return the counts of generic resources by name, without their types.
+    """Return counts of generic resources by name, summed over types; other parts are left out.
 
     Args:
         text: as in `--gres` or of a node: `gpu:a100:2(S:0-1),gpu:1`; `(null)` and `N/A` are none.

@@ -33,7 +33,7 @@ async def is_here(node: ComputeNode) -> bool:
 
 
 def can_be_bound(address: str) -> bool:
-    """Return whether an address is one of this machine."""
+    """Return whether an address or name is one of this machine, by binding a socket to it."""
     with suppress(OSError):
         for family, kind, protocol, _, place in socket.getaddrinfo(
             address, 0, type=socket.SOCK_STREAM
