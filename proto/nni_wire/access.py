@@ -92,7 +92,7 @@ def dump_entries(entries: Iterable[AccessEntry]) -> str:
 
 
 def load_entries(text: str) -> tuple[AccessEntry, ...]:
-    """Parse an access file's text strictly to its callers; raise ValueError saying what is wrong.
+    """Parse an access file's text strictly to its callers; raise ValueError with what is wrong.
 
     Raises:
         ValueError: it is none; the message says what is wrong where.
