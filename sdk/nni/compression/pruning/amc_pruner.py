@@ -43,7 +43,7 @@ _SEEDS: Final = 2**31
 
 
 class AMCPruner(SearchPruner):
-    """Lets an agent learn how many input channels of each layer stay.
+    """Pruner whose agent learns how many input channels of each layer stay.
 
     In an episode the agent decides layer by layer; the channels that are read with the smallest
     weights are masked, weights of Linear and 1x1 convolutions are fitted again by least squares,
@@ -213,7 +213,7 @@ class AMCPruner(SearchPruner):
         return None if self._files is None else self._files.folder
 
     def search(self) -> None:
-        """Run all episodes and keep the best one."""
+        """Run all episodes; set masks and weights of the best one; write the files."""
         generator = torch.Generator().manual_seed(self._drawn_seed())
         environment, inputs = self._environment()
         self._check_length(len(environment.sets))
@@ -290,7 +290,7 @@ class AMCPruner(SearchPruner):
     def _measured(
         self, environment: Environment, inputs: Mapping[str, Ids], samples: InputSamples
     ) -> Episode:
-        """Prune the model as decided, and evaluate it."""
+        """Prune the model as decided and evaluate it; return decisions, accuracy and reward."""
         kept = environment.kept()
         for name, units in inputs.items():
             self._prune(name, _flags(units, kept), samples.of(name))

@@ -15,7 +15,7 @@ _MEMBERS: Final = 4
 def attention_groups(
     model: nn.Module, named: Sequence[Sequence[str]] | None, dummy_input: Inputs | None
 ) -> list[AttentionLayers]:
-    """Return the names of the projections of each attention.
+    """Return four projections' names per attention: given ones, checked, or by a trace.
 
     Args:
         model: an unwrapped model.

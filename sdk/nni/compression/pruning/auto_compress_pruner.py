@@ -34,7 +34,7 @@ _WEIGHT_DECAY: Final = 5e-5
 
 
 class AutoCompressPruner:
-    """Finds sparsities, prunes towards them in training, and removes what is masked, in rounds.
+    """Pruner that finds sparsities, prunes by ADMM and removes what is masked, in rounds.
 
     Each round prunes the same part of what is left: simulated annealing finds the sparsity of each
     layer, ADMM trains the weights towards it and masks them, and a speedup removes the channels.
@@ -171,7 +171,7 @@ class AutoCompressPruner:
         return model
 
     def export_model(self, model_path: str | Path, mask_path: str | Path | None = None) -> None:
-        """Save the state dict of the smaller model.
+        """Write the smaller model's state dict, but no masks; raise before `compress`.
 
         Args:
             model_path: file of the state dict.

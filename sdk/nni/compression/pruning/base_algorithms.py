@@ -31,7 +31,7 @@ BASE_ALGORITHMS: Final[Mapping[str, BaseAlgorithm]] = {
 
 
 def base_algorithm(name: str) -> BaseAlgorithm:
-    """Return the ranking of a name.
+    """Return granularity and metric of an algorithm by name; raise if it is unknown.
 
     Args:
         name: `level`, `l1`, `l2` or `fpgm`.

@@ -188,7 +188,7 @@ def _allocated(
 def _pruned(
     dependent: DependentLayers, scores: Mapping[TargetKey, Scores]
 ) -> Iterator[tuple[TargetKey, Scores, Ids]]:
-    """Yield the layers of a set that have a metric for each output channel."""
+    """Yield key, scores and units of a set's layers that have a metric for each output channel."""
     for one in dependent.layers:
         own = scores.get((one.name, "weight"))
         if own is not None and own.metric.numel() == len(one.units):

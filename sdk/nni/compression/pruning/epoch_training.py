@@ -40,7 +40,7 @@ class EpochTraining:
         return self.forward_runner is not None or self.evaluator is not None
 
     def epoch(self, model: nn.Module, number: int | None) -> None:
-        """Train for one epoch.
+        """Train for one epoch by the trainer, else by the evaluator, else not.
 
         Args:
             model: the model, which may be wrapped.
@@ -53,7 +53,7 @@ class EpochTraining:
                 self.evaluator.train(max_epochs=1)
 
     def forward(self, model: nn.Module) -> None:
-        """Run the model on data, without gradients.
+        """Run the model on data without gradients, by the runner, else by an evaluation.
 
         Args:
             model: the model, which may be wrapped.

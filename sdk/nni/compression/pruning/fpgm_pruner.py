@@ -9,7 +9,7 @@ from nni.compression.pruning.channel_pruner import ChannelPruner
 
 
 class FPGMPruner(ChannelPruner):
-    """Masks the output channels that are nearest to all others of their layer, with their bias.
+    """Pruner of the output channels that are nearest to all others of their layer, and bias.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

@@ -11,7 +11,7 @@ Statistic = Literal["l1_activation", "l2_activation", "taylorfo"]
 
 
 class HeadObserver:
-    """Sums over the outputs of heads, which are the inputs of the output projections.
+    """Recorder of sums over the outputs of heads, which output projections take as input.
 
     Args:
         width: features of a head.
@@ -50,7 +50,7 @@ class HeadObserver:
         ]
 
     def scores(self, name: str) -> Tensor:
-        """Return the statistic of each head.
+        """Return the statistic of each head of a projection; raise if it got no data.
 
         Args:
             name: name of the output projection.

@@ -25,7 +25,7 @@ class IterativePruner(PruningScheduler):
     """
 
     def export_model(self, model_path: str | Path, mask_path: str | Path | None = None) -> None:
-        """Save the best result: the state dict with masked values zero, and the masks.
+        """Write the best result's masked state dict, and its masks; raise if there is none.
 
         Args:
             model_path: file of the state dict; after a speedup it is that of the smaller model.
@@ -44,7 +44,7 @@ class IterativePruner(PruningScheduler):
 
 
 class GrowthPruner(IterativePruner):
-    """Base of the iterative pruners whose ratios grow.
+    """Base of the iterative pruners whose ratios grow, with a basic pruner given by name.
 
     Args:
         model: an unwrapped model; it is not changed.

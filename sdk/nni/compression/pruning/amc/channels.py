@@ -15,7 +15,7 @@ from nni.compression.speedup.slots import Flags, Ids
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """Channels of a layer and its operations."""
+    """Channels and FLOPs of one layer."""
 
     channels: LayerChannels
     """Units of its input and output channels."""
@@ -23,7 +23,7 @@ class LayerCost:
     """Multiplications with an addition for one sample, with all channels."""
 
     def flops_with(self, kept: Flags) -> float:
-        """Return the operations with some units only.
+        """Return the layer's FLOPs if only some units are left in its inputs and outputs.
 
         Args:
             kept: by unit, whether it stays.
@@ -36,7 +36,7 @@ class LayerCost:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSet:
-    """Units that one decision is about: the input channels of one or more layers."""
+    """Units of one decision, the most important first, and the layers that read them."""
 
     layers: tuple[str, ...]
     """Layers that read them, in the order of the model."""
@@ -77,7 +77,7 @@ def channel_sets(
     frozen: Flags,
     weights: Mapping[str, Tensor],
 ) -> list[ChannelSet]:
-    """Return the sets of input channels that can be pruned, in the order of the model.
+    """Return the sets of input channels that can be pruned, most important first, in model order.
 
     A unit can be pruned if every convolution or Linear that reads it can be, depthwise ones
     aside, which follow. The units of layers that share some are one set.

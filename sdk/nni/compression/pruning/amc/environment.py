@@ -19,7 +19,7 @@ STATE_SIZE = 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what an agent may decide."""
+    """Limits of what an agent may decide: FLOPs ratio, bounds of each part, and a multiple."""
 
     flops_ratio: float
     """Part of the operations that stays at most."""
@@ -92,7 +92,7 @@ class Environment:
         return np.array([*self._features[place], reduced, rest, previous])
 
     def step(self, action: float) -> tuple[State, float, bool]:
-        """Choose the channels of the next set that stay; return next state, action and end.
+        """Bound an action and apply it to the next set; return next state, part kept, and end.
 
         Args:
             action: part of its channels that stays; changed so that the ratio of operations can

@@ -13,7 +13,7 @@ from nni.compression.pruning.amc.agent import Agent
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Result of one episode."""
+    """Result of one episode: parts that stay, accuracy, FLOPs ratio and reward."""
 
     actions: tuple[float, ...]
     """Part of the input channels that stays, of each set of layers."""
@@ -38,7 +38,7 @@ class Episode:
 
 
 class SearchFiles:
-    """Folder of one search.
+    """Folder of one search's log, history and agent: a new one, or the suffix's, emptied.
 
     Args:
         directory: folder that gets the folder of the search.
@@ -86,7 +86,7 @@ class SearchFiles:
 
 
 def _folders(directory: Path, name: str, suffix: str | None) -> Iterator[Path]:
-    """Yield the folders that may be taken."""
+    """Yield folders that may be taken: the suffix's if given, then `<name>-run1` and so on."""
     if suffix:
         yield directory / f"{name}-{suffix}"
     yield from (directory / f"{name}-run{number}" for number in count(1))

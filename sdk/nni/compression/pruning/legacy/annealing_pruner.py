@@ -30,7 +30,7 @@ _SEEDS: Final = 2**31
 
 
 class AnnealingPruner(SearchPruner):
-    """Searches the sparsities of layers, whose total is that of the first entry.
+    """Pruner that anneals the sparsities of layers; their total is that of the first entry.
 
     Larger layers never get a lower sparsity than smaller ones. A change with a better score is
     accepted, a worse one by chance; each accepted change lowers the temperature.
@@ -94,7 +94,7 @@ class AnnealingPruner(SearchPruner):
         super().__init__(model, config_list, base_algo)
 
     def compress(self, return_config_list: bool = False) -> nn.Module | list[dict[str, object]]:  # type: ignore[override]  # noqa: FBT001, FBT002 - as in NNI 1.x
-        """Search, and set the masks with the best score.
+        """Search; set the best masks; return the model, or the best configuration list.
 
         Args:
             return_config_list: return the configuration that was found instead of the model.
@@ -109,7 +109,7 @@ class AnnealingPruner(SearchPruner):
         return self.bound_model
 
     def search(self) -> None:
-        """Anneal the sparsities of the layers; set the masks with the best score."""
+        """Anneal the sparsities of the layers; set the best masks; write history and result."""
         names = list(self.weight_sizes())
         sizes, total = list(self.weight_sizes().values()), self.target_sparsity
         limits = [1.0] * len(sizes)

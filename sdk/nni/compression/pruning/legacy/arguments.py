@@ -90,7 +90,7 @@ def training_arguments(
 
 
 def check_ratios(config_list: Sequence[Entry], *, closed: bool = False) -> None:
-    """Raise ConfigListError unless all sparsities are those that NNI 1.x takes.
+    """Raise ConfigListError unless all sparsities are in (0, 1), or in [0, 1] if `closed`.
 
     Args:
         config_list: entries of NNI 2.x or 3.0.
@@ -114,7 +114,7 @@ def check_ratios(config_list: Sequence[Entry], *, closed: bool = False) -> None:
 def shared_total(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[dict[str, object]]:
-    """Return one entry in which all selected layers reach the sparsity of the first one together.
+    """Return one entry by which all layers reach the first sparsity together; 3.0 lists as is.
 
     Args:
         config_list: entries of NNI 2.x.

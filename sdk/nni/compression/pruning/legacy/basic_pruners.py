@@ -34,7 +34,7 @@ def _warn(name: str) -> None:
 
 
 class LegacyL1NormPruner(L1NormPruner):
-    """`L1NormPruner` with the arguments of NNI 2.x.
+    """`L1NormPruner` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -70,7 +70,7 @@ class LegacyL1NormPruner(L1NormPruner):
 
 
 class LegacyL2NormPruner(L2NormPruner):
-    """`L2NormPruner` with the arguments of NNI 2.x.
+    """`L2NormPruner` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -106,7 +106,7 @@ class LegacyL2NormPruner(L2NormPruner):
 
 
 class LegacyFPGMPruner(FPGMPruner):
-    """`FPGMPruner` with the arguments of NNI 2.x.
+    """`FPGMPruner` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -142,7 +142,7 @@ class LegacyFPGMPruner(FPGMPruner):
 
 
 class LegacySlimPruner(SlimPruner):
-    """`SlimPruner` with the arguments of NNI 2.x.
+    """`SlimPruner` with the arguments of NNI 2.x, or an evaluator; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -178,7 +178,7 @@ class LegacySlimPruner(SlimPruner):
 
 
 class LegacyTaylorFOWeightPruner(TaylorFOWeightPruner):
-    """`TaylorFOWeightPruner` with the arguments of NNI 2.x.
+    """`TaylorFOWeightPruner` with the arguments of NNI 2.x, or an evaluator; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -214,7 +214,7 @@ class LegacyTaylorFOWeightPruner(TaylorFOWeightPruner):
 
 
 class LegacyActivationAPoZRankPruner(ActivationAPoZRankPruner):
-    """`ActivationAPoZRankPruner` with the arguments of NNI 2.x.
+    """`ActivationAPoZRankPruner` with arguments of NNI 2.x, or an evaluator; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -250,7 +250,7 @@ class LegacyActivationAPoZRankPruner(ActivationAPoZRankPruner):
 
 
 class LegacyActivationMeanRankPruner(ActivationMeanRankPruner):
-    """`ActivationMeanRankPruner` with the arguments of NNI 2.x.
+    """`ActivationMeanRankPruner` with arguments of NNI 2.x, or an evaluator; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -286,7 +286,7 @@ class LegacyActivationMeanRankPruner(ActivationMeanRankPruner):
 
 
 class LegacyADMMPruner(ADMMPruner):
-    """`ADMMPruner` with the arguments of NNI 2.x.
+    """`ADMMPruner` with the arguments of NNI 2.x, such as `rho` in entries; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -323,7 +323,7 @@ class LegacyADMMPruner(ADMMPruner):
 
 
 def _common_rho(config_list: ConfigList) -> dict[str, Any]:
-    """Return the weight of the penalty that entries give as `rho`, as an argument."""
+    """Return the entries' `rho` as an argument, empty without one; raise if there are several."""
     found = list(dict.fromkeys(entry["rho"] for entry in config_list if "rho" in entry))
     if len(found) > 1:
         raise ConfigListError("config_list", f"needs one rho for all entries, got {found}")

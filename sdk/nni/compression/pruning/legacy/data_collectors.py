@@ -19,7 +19,7 @@ Data = dict[str, Any]
 
 
 class DataCollector(ABC):
-    """Base of the data collectors.
+    """Base of collectors of the tensors that metrics of a pruner's layers are made from.
 
     Args:
         compressor: the pruner, whose wrappers name the layers.
@@ -48,7 +48,7 @@ class DataCollector(ABC):
 
 
 class WeightDataCollector(DataCollector):
-    """Collector of the weights as they are.
+    """Collector of copies of the weights as they are.
 
     Args:
         compressor: the pruner, whose wrappers name the layers.
@@ -71,7 +71,7 @@ class WeightDataCollector(DataCollector):
 
 
 class WeightTrainerBasedDataCollector(WeightDataCollector):
-    """Collector of the weights after some epochs of training.
+    """Collector that trains the model for some epochs, then copies the weights.
 
     Args:
         compressor: the pruner, whose wrappers name the layers.

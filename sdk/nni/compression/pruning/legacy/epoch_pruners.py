@@ -110,7 +110,7 @@ class EpochPruner:
         return getattr(self.pruner, name)
 
     def compress(self) -> nn.Module:
-        """Train and update the masks in turn.
+        """Train and update the masks in turn; return the wrapped model.
 
         Returns:
             The model, wrapped.
@@ -125,7 +125,7 @@ class EpochPruner:
         return self.pruner.bound_model
 
     def _update(self, part: float) -> Masks:
-        """Set masks with a part of the ratios; return them."""
+        """Collect data, set masks with a part of the ratios; return them."""
         self.pruner.ratio_factor = part
         try:
             self.pruner.collect_data()
@@ -137,7 +137,7 @@ class EpochPruner:
 
 
 class EpochAGPPruner(EpochPruner):
-    """Raises the ratios while the model trains, with the largest increments first.
+    """Pruner that raises the ratios while the model trains, the largest increments first.
 
     After an epoch whose number is a multiple of `epochs_per_iteration` the masks are updated; the
     last update reaches the ratios of the configuration.
@@ -193,7 +193,7 @@ class EpochAGPPruner(EpochPruner):
         )
 
     def compress(self) -> nn.Module:
-        """Train for all epochs and update the masks on the way.
+        """Train for all epochs and update the masks on the way; return the wrapped model.
 
         Returns:
             The model, wrapped.
@@ -254,7 +254,7 @@ class EpochADMMPruner(OneShotBase, ADMMPruner):
 
 
 def _epochs(iterations: int, epochs: int | Sequence[int]) -> list[int]:
-    """Return the number of epochs of each iteration."""
+    """Return the number of epochs of each iteration; raise if a list has another length."""
     if isinstance(epochs, int):
         check_count("epochs_per_iteration", epochs)
         return [epochs] * iterations

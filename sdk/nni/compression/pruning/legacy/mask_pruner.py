@@ -95,7 +95,7 @@ class LegacyPruner(Pruner):
         """
 
     def compress(self) -> nn.Module:  # type: ignore[override]  # NNI 2.x returns the model
-        """Compute and apply the masks.
+        """Wrap the model, compute and set the masks of all layers; return the model.
 
         Returns:
             The model, wrapped.
@@ -127,7 +127,7 @@ class LegacyPruner(Pruner):
         return {}
 
     def patch_optimizer(self, *tasks: Callable[[], object]) -> None:
-        """Call functions after each step of the optimizer.
+        """Call functions, without gradients, after each step of the optimizer.
 
         Args:
             tasks: functions without arguments.
@@ -140,7 +140,7 @@ class LegacyPruner(Pruner):
         ]
 
     def patch_optimizer_before(self, *tasks: Callable[[], object]) -> None:
-        """Call functions before each step of the optimizer.
+        """Call functions, without gradients, before each step of the optimizer.
 
         Args:
             tasks: functions without arguments.

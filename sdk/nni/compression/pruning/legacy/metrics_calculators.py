@@ -36,7 +36,7 @@ def rows_of(tensor: Tensor, dim: Sequence[int]) -> Tensor:
 
 
 class MetricsCalculator(ABC):
-    """Base of the metrics calculators.
+    """Base of calculators of metrics from the data of layers, by index of `dim`.
 
     Args:
         dim: dimensions whose indices are masked, such as 0 for output channels; None for single
@@ -64,14 +64,14 @@ class MetricsCalculator(ABC):
         """
 
     def _as_rows(self, tensor: Tensor) -> Tensor:
-        """Return the elements of each part: of the sizes of `dim`, and one dimension more."""
+        """Return the elements of each part in a last dimension, after the sizes of `dim`."""
         if self.dim is None:
             return tensor.unsqueeze(-1)
         return rows_of(tensor, self.dim)
 
 
 class NormMetricsCalculator(MetricsCalculator):
-    """Calculator of norms of tensors.
+    """Calculator of p-norms, by default of Euclidean norms, of the parts of tensors.
 
     Args:
         dim: dimensions whose indices are masked; None for single elements.
@@ -160,7 +160,7 @@ class _ChannelMetricsCalculator(MetricsCalculator):
 
 
 class APoZRankMetricsCalculator(_ChannelMetricsCalculator):
-    """Calculator of the share of activations that are not zero.
+    """Calculator of each channel's share of activations that are not zero.
 
     Args:
         dim: dimension of the channels; 1 only.
@@ -186,7 +186,7 @@ class APoZRankMetricsCalculator(_ChannelMetricsCalculator):
 
 
 class MeanRankMetricsCalculator(_ChannelMetricsCalculator):
-    """Calculator of the mean activation.
+    """Calculator of each channel's mean activation.
 
     Args:
         dim: dimension of the channels; 1 only.

@@ -41,7 +41,7 @@ def one_shot_pruner(
     dummy_input: Inputs | None = None,
     **algo_kwargs: Any,  # noqa: ANN401 - arguments of the pruner
 ) -> Any:  # noqa: ANN401 - one of the pruners
-    """Return a pruner that prunes once, by name: `OneshotPruner` of NNI 1.x.
+    """Return a pruner of NNI 1.x that prunes once, by name, as `OneshotPruner`; raise if unknown.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

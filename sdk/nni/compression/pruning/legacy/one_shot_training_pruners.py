@@ -75,7 +75,7 @@ class OneShotSlimPruner(SharedTotalBase, SlimPruner):
 
 
 class OneShotTaylorFOWeightFilterPruner(SharedTotalBase, TaylorFOWeightPruner):
-    """`TaylorFOWeightPruner` as NNI 1.x has it, for Conv2d.
+    """`TaylorFOWeightPruner` with arguments of NNI 1.x; Conv2d only, returns the model only.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -125,7 +125,7 @@ class OneShotTaylorFOWeightFilterPruner(SharedTotalBase, TaylorFOWeightPruner):
 
 
 class OneShotActivationAPoZRankFilterPruner(OneShotBase, ActivationAPoZRankPruner):
-    """`ActivationAPoZRankPruner` as NNI 1.x has it, for Conv2d.
+    """`ActivationAPoZRankPruner` with arguments of NNI 1.x, for Conv2d; returns the model.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -172,7 +172,7 @@ class OneShotActivationAPoZRankFilterPruner(OneShotBase, ActivationAPoZRankPrune
 
 
 class OneShotActivationMeanRankFilterPruner(OneShotBase, ActivationMeanRankPruner):
-    """`ActivationMeanRankPruner` as NNI 1.x has it, for Conv2d.
+    """`ActivationMeanRankPruner` with arguments of NNI 1.x, for Conv2d; returns the model.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

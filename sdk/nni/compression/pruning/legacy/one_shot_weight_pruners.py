@@ -15,7 +15,7 @@ from nni.compression.speedup.graph import Inputs
 
 
 class OneShotLevelPruner(OneShotBase, LevelPruner):
-    """`LevelPruner` of NNI 1.x.
+    """`LevelPruner` of NNI 1.x: ratios in (0, 1); `compress` returns the model only.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -42,7 +42,7 @@ class OneShotLevelPruner(OneShotBase, LevelPruner):
 
 
 class OneShotL1FilterPruner(OneShotBase, L1NormPruner):
-    """`L1NormPruner` as NNI 1.x has it, for Conv2d.
+    """`L1NormPruner` of NNI 1.x, for Conv2d only; `compress` returns the model only.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -79,7 +79,7 @@ class OneShotL1FilterPruner(OneShotBase, L1NormPruner):
 
 
 class OneShotL2FilterPruner(OneShotBase, L2NormPruner):
-    """`L2NormPruner` as NNI 1.x has it, for Conv2d.
+    """`L2NormPruner` of NNI 1.x, for Conv2d only; `compress` returns the model only.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -116,7 +116,7 @@ class OneShotL2FilterPruner(OneShotBase, L2NormPruner):
 
 
 class OneShotFPGMPruner(OneShotBase, FPGMPruner):
-    """`FPGMPruner` of NNI 1.x, for Conv2d.
+    """`FPGMPruner` of NNI 1.x, for Conv2d only; `compress` returns the model only.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

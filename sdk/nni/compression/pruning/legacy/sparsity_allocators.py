@@ -17,7 +17,7 @@ from nni.compression.speedup.graph import Inputs
 
 
 class SparsityAllocator(ABC):
-    """Base of the sparsity allocators.
+    """Base of allocators, which choose the masks of layers by their metrics.
 
     Args:
         pruner: the pruner, whose wrappers have ratios and present masks.
@@ -67,7 +67,7 @@ class SparsityAllocator(ABC):
         return found
 
     def scores(self, name: str, metric: Tensor) -> Scores:
-        """Return a metric with what the allocation needs to know of its layer.
+        """Return a layer's metric with its kept parts, number of elements and settings.
 
         Args:
             name: name of the layer.
@@ -83,13 +83,13 @@ class SparsityAllocator(ABC):
         return found
 
     def _narrow(self, mask: Tensor) -> Tensor:
-        """Return which parts of a weight are not masked as a whole."""
+        """Return a bool tensor of the parts of a mask that are not zero as a whole."""
         if self.dim is None:
             return mask.bool()
         return rows_of(mask, self.dim).bool().any(-1)
 
     def _wide(self, reduced: Tensor, weight: nn.Parameter) -> Tensor:
-        """Return a mask of the shape of a weight."""
+        """Return a mask of a weight's shape from one of its parts along `dim`."""
         if self.dim is None:
             return reduced
         shape = [size if axis in self.dim else 1 for axis, size in enumerate(weight.shape)]
@@ -147,7 +147,7 @@ class GlobalSparsityAllocator(SparsityAllocator):
     """
 
     def generate_sparsity(self, metrics: Mapping[str, Tensor]) -> Masks:
-        """Return masks of all layers.
+        """Return masks of all layers; raise ConfigListError without total_sparsity.
 
         Args:
             metrics: what a metrics calculator returned.

@@ -19,7 +19,7 @@ Entry = Mapping[str, object]
 
 
 class TicketPruner(LevelPruner):
-    """Masks the smallest weights between trainings of the user, who starts again each time.
+    """Pruner of the smallest weights, stepwise between trainings that the user runs anew.
 
     `compress` returns the model without masks. For each of `get_prune_iterations()` call
     `prune_iteration_start()` and train: the first training has no masks, each further one masks
@@ -86,7 +86,7 @@ class TicketPruner(LevelPruner):
         return range(self.prune_iterations + 1)
 
     def prune_iteration_start(self) -> None:
-        """Prepare for the next training: update the masks, and reset what is to be reset.
+        """Prepare the next training: after the first, mask more and reset weights, optimizer.
 
         Raises:
             RuntimeError: all trainings were started before.
@@ -125,7 +125,7 @@ class TicketPruner(LevelPruner):
 
 
 def _common_iterations(config_list: Sequence[Entry]) -> int:
-    """Return `prune_iterations`, which all entries must share."""
+    """Return `prune_iterations`; raise ConfigListError unless all entries share it."""
     found = [entry.get("prune_iterations") for entry in config_list if not entry.get("exclude")]
     wrong = [one for one in found if isinstance(one, bool) or not isinstance(one, int) or one < 1]
     if wrong or len(set(found)) != 1:

@@ -167,7 +167,7 @@ def _block(
     drop_path_prob: float,
     index: int,
 ) -> nn.Module:
-    """Return the cell at one position of a stage; the first one of a stage reduces."""
+    """Return the cell at one position; the first of a stage, except the first stage, reduces."""
     channels = sizes[1] * 2**stage
     reduces = stage > 0 and index == 0
     before_last, last = (channels_of(stage, index - back, *sizes) for back in (2, 1))

@@ -83,7 +83,7 @@ class ProxylessNAS(SpaceWithSearchedModels, label_prefix="proxylessnas"):
 
     @classmethod
     def searched_models(cls) -> dict[str, SearchedModel]:
-        """Return the networks of ProxylessNAS and AceNAS; their architectures are in files."""
+        """Return accuracies of ProxylessNAS and AceNAS networks by name; samples are in files."""
         accuracies = {
             "acenas-m1": 75.176,
             "acenas-m2": 75.0,

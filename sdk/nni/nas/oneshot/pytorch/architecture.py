@@ -103,7 +103,7 @@ class ArchitectureWeights(nn.Module):
         return functional.softmax(logits, -1)
 
     def weights(self, label: str) -> Tensor:
-        """Return the present weights of a choice.
+        """Return a choice's mixing weights, inside `draw` the same at every call.
 
         Args:
             label: name of the choice.
@@ -124,7 +124,7 @@ class ArchitectureWeights(nn.Module):
 
     @contextmanager
     def draw(self, *, constant: bool) -> Iterator[None]:
-        """Keep one draw of all weights for the calls inside.
+        """Within a block, draw each choice's weights once; without gradients if constant.
 
         Args:
             constant: whether gradients to the logits are not needed.
@@ -159,7 +159,7 @@ class ArchitectureWeights(nn.Module):
         }
 
     def drawn_sample(self) -> Sample:
-        """Return a sample of the distribution.
+        """Return a random sample of the distribution of the leaves.
 
         Returns:
             Values by label.
@@ -191,7 +191,7 @@ class GumbelWeights(ArchitectureWeights):
 
 
 def chosen(leaf: LabeledMutable, scores: Tensor) -> Any:  # noqa: ANN401 - the user's value
-    """Return the value of a leaf whose alternatives have the highest scores.
+    """Return a leaf's value with the highest score; for multiple choices a list of the best ones.
 
     Args:
         leaf: choice among values.

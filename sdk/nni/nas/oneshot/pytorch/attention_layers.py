@@ -24,7 +24,7 @@ OPTIONAL: tuple[Any, ...] = (None, True, None, True, False)
 
 
 class AttentionSlicing(LayerSlicing):
-    """Shares the first rows and columns of each projection of `torch.nn.MultiheadAttention`.
+    """Rules that share the first rows and columns of each projection of `MultiheadAttention`.
 
     The heads of an option divide its own embedding, so that one position of a projection may
     belong to different heads in different options.
@@ -34,7 +34,7 @@ class AttentionSlicing(LayerSlicing):
     searchable: ClassVar[tuple[str, ...]] = ("embed_dim", "num_heads", "kdim", "vdim", "dropout")
 
     def storage(self, options: Sequence[Arguments]) -> nn.Module:
-        """Return an attention with the largest embedding, key and value."""
+        """Return a new attention with the largest embedding, key and value."""
         embedding = max(option["embed_dim"] for option in options)
         sizes = [widths(option) for option in options]
         return nn.MultiheadAttention(
@@ -48,7 +48,7 @@ class AttentionSlicing(LayerSlicing):
         )
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return the first rows and columns of each projection."""
+        """Return slices of the first rows and columns of each projection, by parameter name."""
         assert isinstance(storage, nn.MultiheadAttention)
         sizes = widths(arguments)
         rows = sizes[0]

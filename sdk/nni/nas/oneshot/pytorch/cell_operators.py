@@ -24,7 +24,7 @@ def is_built_by_input(cell: Cell) -> bool:
 
 
 def built_operators(cell: Cell, node: int, index: int, read: int) -> dict[str, nn.Module]:
-    """Return new operators for one place in a cell.
+    """Return new operators by name for one place in a cell, built by functions or copied.
 
     Args:
         cell: unfrozen cell.

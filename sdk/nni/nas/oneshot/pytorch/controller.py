@@ -29,7 +29,7 @@ ENTROPY_WEIGHT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ControllerEpisode:
-    """Actions of one episode and what they earned."""
+    """Actions of one episode, their log probabilities, and the reward."""
 
     actions: tuple[int, ...]
     """Position of the chosen alternative in each step."""
@@ -40,7 +40,7 @@ class ControllerEpisode:
 
 
 class Controller(nn.Module):
-    """Recurrent policy for a fixed sequence of decisions.
+    """Recurrent policy, with a value estimate, for a fixed sequence of decisions.
 
     Args:
         sizes: number of alternatives of each decision.
@@ -76,7 +76,7 @@ class Controller(nn.Module):
 
     @torch.no_grad()
     def act(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
-        """Return the actions of a new episode, and the logarithms of their probabilities."""
+        """Draw the actions of an episode; return them and the logarithms of their probabilities."""
         state = None
         previous = torch.zeros(1, 1, dtype=torch.long, device=self.policy.weight.device)
         actions, logarithms = [], []
@@ -92,7 +92,7 @@ class Controller(nn.Module):
 
     @torch.no_grad()
     def best(self) -> tuple[int, ...]:
-        """Return the actions of which each is the most probable after those before."""
+        """Return greedy actions: each is the most probable one after those before."""
         state = None
         previous = torch.zeros(1, 1, dtype=torch.long, device=self.policy.weight.device)
         actions = []
@@ -104,7 +104,7 @@ class Controller(nn.Module):
         return tuple(actions)
 
     def evaluate(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return how probable actions are, the entropy of each decision, and the value.
+        """Return the log probability of each action, each decision's entropy, and the values.
 
         Args:
             actions: `(episodes, steps)`, long.
@@ -145,7 +145,7 @@ class Controller(nn.Module):
                 self._step(actions[rows], before[rows], scaled[rows].unsqueeze(1))
 
     def _step(self, actions: Tensor, before: Tensor, rewards: Tensor) -> None:
-        """Take one step of the optimizer; rewards are `(episodes, 1)`."""
+        """Take one optimizer step of clipped policy optimization; rewards are `(episodes, 1)`."""
         logarithms, entropy, value = self.evaluate(actions)
         advantage = rewards - value.detach()
         ratio = (logarithms - before).exp()

@@ -20,13 +20,13 @@ Pair = tuple[int, int]
 
 
 class LinearSlicing(LayerSlicing):
-    """Shares the first rows and columns of the weights of `torch.nn.Linear`."""
+    """Rules that share the first rows and columns of the weights of `torch.nn.Linear`."""
 
     layer: ClassVar[type[nn.Module]] = nn.Linear
     searchable: ClassVar[tuple[str, ...]] = ("in_features", "out_features")
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return the first rows and columns of the weights."""
+        """Return slices of the first rows and columns of the weights, by parameter name."""
         assert isinstance(storage, nn.Linear)
         rows, columns = arguments["out_features"], arguments["in_features"]
         state = {"weight": storage.weight[:rows, :columns]}
@@ -39,7 +39,7 @@ class LinearSlicing(LayerSlicing):
         return functional.linear(features, state["weight"], state.get("bias"))
 
     def plan(self, storage: nn.Module, options: Sequence[Arguments]) -> Plan:
-        """Return which rows and columns each option uses."""
+        """Return tensors of 0 and 1: which rows and columns each option uses."""
         assert isinstance(storage, nn.Linear)
         rows, columns = storage.weight.shape
         return {
@@ -66,7 +66,7 @@ class LinearSlicing(LayerSlicing):
 
 
 class ConvolutionSlicing(LayerSlicing):
-    """Shares the first filters, the first channels and the centre of the kernels of `Conv2d`.
+    """Rules that share the first filters and channels, and the kernel's centre, of `Conv2d`.
 
     The storage has no groups: its second dimension is the largest number of channels in a group.
     """
@@ -83,7 +83,7 @@ class ConvolutionSlicing(LayerSlicing):
     )
 
     def storage(self, options: Sequence[Arguments]) -> nn.Module:
-        """Return a convolution with the most filters, channels per group and kernel positions."""
+        """Return a new convolution with the most filters, channels per group, kernel positions."""
         kernels = [pair(option["kernel_size"]) for option in options]
         largest = {
             "in_channels": max(group_width(option) for option in options),
@@ -94,7 +94,7 @@ class ConvolutionSlicing(LayerSlicing):
         return nn.Conv2d(**{**options[0], **largest})
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return the first filters and channels with the centre of the kernels."""
+        """Return slices of the first filters and channels, with the centre of the kernels."""
         assert isinstance(storage, nn.Conv2d)
         filters, channels = arguments["out_channels"], group_width(arguments)
         high, wide = pair(arguments["kernel_size"])
@@ -110,7 +110,7 @@ class ConvolutionSlicing(LayerSlicing):
         return convolve(features, state["weight"], state.get("bias"), arguments)
 
     def plan(self, storage: nn.Module, options: Sequence[Arguments]) -> Plan:
-        """Return which filters and which channels and kernel positions each option uses.
+        """Return tensors of 0 and 1: filters, and channels with kernel positions, of each option.
 
         Raises:
             ValueError: options differ in stride, dilation or padding such that their outputs have
@@ -144,13 +144,13 @@ class ConvolutionSlicing(LayerSlicing):
 
 
 class BatchNormSlicing(LayerSlicing):
-    """Shares the first channels of `torch.nn.BatchNorm2d`, statistics included."""
+    """Rules that share the first channels of `torch.nn.BatchNorm2d`, statistics included."""
 
     layer: ClassVar[type[nn.Module]] = nn.BatchNorm2d
     searchable: ClassVar[tuple[str, ...]] = ("num_features", "eps", "momentum")
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return the first channels of weights and statistics."""
+        """Return slices of the first channels of weights and statistics, by name."""
         assert isinstance(storage, nn.BatchNorm2d)
         width = arguments["num_features"]
         return {
@@ -187,19 +187,19 @@ class BatchNormSlicing(LayerSlicing):
 
 
 class LayerNormSlicing(LayerSlicing):
-    """Shares the first entries of each normalized dimension of `torch.nn.LayerNorm`."""
+    """Rules that share the first entries of normalized dimensions of `torch.nn.LayerNorm`."""
 
     layer: ClassVar[type[nn.Module]] = nn.LayerNorm
     searchable: ClassVar[tuple[str, ...]] = ("normalized_shape", "eps")
 
     def storage(self, options: Sequence[Arguments]) -> nn.Module:
-        """Return a normalization with the largest size of each dimension."""
+        """Return a new normalization with the largest size of each dimension."""
         shapes = [shape_of(option["normalized_shape"]) for option in options]
         largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
         return nn.LayerNorm(**{**options[0], "normalized_shape": largest})
 
     def sliced_state(self, storage: nn.Module, arguments: Arguments) -> dict[str, Tensor]:
-        """Return the first entries of the weights."""
+        """Return slices of the first entries of the weights, by parameter name."""
         assert isinstance(storage, nn.LayerNorm)
         window = tuple(slice(size) for size in shape_of(arguments["normalized_shape"]))
         return {name: value[window] for name, value in storage.named_parameters()}
@@ -285,7 +285,7 @@ def convolve(features: Tensor, weight: Tensor, bias: Tensor | None, arguments: A
 
 
 def _padding(arguments: Arguments) -> Pair:
-    """Return the padding on each side; with even kernels, `same` rounds down."""
+    """Return the padding on each side of height and width; `same` with even kernels rounds down."""
     padding = arguments.get("padding", 0)
     if not isinstance(padding, str):
         return pair(padding)

@@ -99,7 +99,7 @@ class MixingRepeat(Mixing, Repeat):
 
 
 def sizes_of(output: Any) -> Any:  # noqa: ANN401 - tensors, or nested tuples of such
-    """Return the sizes of the tensors of an output.
+    """Return the shape of a tensor, shapes of a tuple or list; any other output as it is.
 
     Args:
         output: tensor, None, or a tuple or list of such.
@@ -115,7 +115,7 @@ def sizes_of(output: Any) -> Any:  # noqa: ANN401 - tensors, or nested tuples of
 
 
 def weighted_sum(weights: Sequence[Tensor], outputs: Sequence[Any]) -> Any:  # noqa: ANN401 - tensors, or nested tuples of such
-    """Return the weighted sum of outputs.
+    """Return the weighted sum of tensors, or of the parts of tuples one by one.
 
     Args:
         weights: 0-dimensional tensors.
@@ -151,7 +151,7 @@ def weighted(
 
 
 def mixing_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]) -> HookResult:
-    """Return the super-module of a primitive that computes the mixture of all architectures.
+    """Return the super-module of a primitive that mixes all architectures; None for other modules.
 
     Args:
         module: any module.

@@ -23,7 +23,7 @@ WEIGHT_DECAY = 1e-3
 
 
 class DifferentiableLightningModule(ManualOneShotLightningModule):
-    """Alternates a step of the architecture on validation data and one of the weights.
+    """Training that alternates a step of the architecture on validation data and of weights.
 
     A batch is a dict of a training and a validation batch.
 
@@ -70,14 +70,14 @@ class DifferentiableLightningModule(ManualOneShotLightningModule):
         return [Adam(logits, self.arc_learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)]
 
     def on_train_epoch_start(self) -> None:
-        """Set the temperature of the epoch."""
+        """Call the hook of the training logic, and set the temperature of the epoch."""
         self.training_module.on_train_epoch_start()
         if self.temperature is not None and isinstance(self.architecture, GumbelWeights):
             total = self.trainer.max_epochs or 1
             self.architecture.temperature = self.temperature.at(self.current_epoch, total)
 
     def training_step(self, batch: dict[str, Any], batch_idx: int) -> Tensor:
-        """Step the architecture, except during warm-up, then the weights.
+        """Step the architecture, unless warming up, then the weights; return their loss.
 
         Args:
             batch: batches by the names `train` and `val`.

@@ -23,7 +23,7 @@ DROPOUTS: Sequence[type[nn.Module]] = tuple(_FUNCTIONS)
 
 
 class DropoutSlicing(LayerSlicing):
-    """Applies the rate of one option, or mixes the outputs at all rates.
+    """Rules that apply the dropout rate of one option, or mix the outputs at all rates.
 
     The layer computes out of place, also with `inplace=True`: other options read its input.
 

@@ -44,7 +44,7 @@ class Gated(Mixing):
     """Super-module that computes one sampled alternative."""
 
     def gated(self, label: str, alternative: Alternative) -> Tensor:
-        """Return the output of the sampled alternative.
+        """Return the sampled alternative's output, by a gate that gives the logits gradients.
 
         Args:
             label: name of the choice.
@@ -151,7 +151,7 @@ def _autocast_of(device: str) -> tuple[str, bool, torch.dtype]:
 
 
 def gated_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]) -> HookResult:
-    """Return the super-module of a primitive that computes one sampled path.
+    """Return the super-module of a primitive that computes a sampled path; None for others.
 
     Args:
         module: any module.

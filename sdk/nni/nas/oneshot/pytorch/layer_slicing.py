@@ -42,7 +42,7 @@ class LayerSlicing(ABC):
     """Arguments of the constructor that may differ between options."""
 
     def storage(self, options: Sequence[Arguments]) -> nn.Module:
-        """Return a new layer that holds the weights of all options.
+        """Return a new layer of the largest sizes, which holds the weights of all options.
 
         Args:
             options: arguments of each option; equal but for `searchable`.
@@ -141,7 +141,7 @@ class LayerSlicing(ABC):
 
 
 def expected_output(outputs: Sequence[Any], probabilities: Tensor) -> Any:  # noqa: ANN401 - see above
-    """Return the weighted sum of outputs of different sizes.
+    """Return the weighted sum of outputs, smaller ones filled up with zeros; tuples by part.
 
     Args:
         outputs: tensors with equal numbers of dimensions, or tuples of such and None.

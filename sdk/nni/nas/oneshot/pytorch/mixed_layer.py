@@ -180,7 +180,7 @@ def _named(module: nn.Module, name: str) -> Iterator[None]:
 
 
 def _slicing_of_mutable(module: nn.Module) -> LayerSlicing | None:
-    """Return the rules of a layer that has mutable arguments."""
+    """Return the rules of a layer that has mutable arguments; None for other modules."""
     if isinstance(module, SuperModule) or not isinstance(module, ParametrizedModule):
         return None
     return slicing_of(module) if module.mutables else None

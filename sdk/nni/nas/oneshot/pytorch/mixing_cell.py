@@ -88,7 +88,7 @@ class MixingCell(SuperModule, MutableModule):
         return next((error for error in errors if error is not None), None)
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - tensors, or one list of them
-        """Return the output of the cell.
+        """Return the output of the cell: all nodes concatenated, by a postprocessor if any.
 
         Args:
             *inputs: one tensor for each predecessor, or one list of them.
@@ -147,7 +147,7 @@ class MixingCell(SuperModule, MutableModule):
         return sample
 
     def freeze(self, sample: Sample) -> Cell:
-        """Return a cell of fixed operators with the weights of this one."""
+        """Return a cell of a sample's operators, taken from this one with their weights."""
         self.validate(sample)
         cell = self._cell[0]
         # The labels of a subclass of Cell may be others.
@@ -202,7 +202,7 @@ def edge_label(cell: str, node: int, read: int) -> str:
 def strongest(
     scored: Sequence[tuple[float, int, str]], number: int
 ) -> list[tuple[float, int, str]]:
-    """Return the edges with the largest weights; those on distinct tensors come first.
+    """Return `number` edges by falling weight, but the first one on each tensor before others.
 
     Args:
         scored: weight, index of the tensor and name of the operator.

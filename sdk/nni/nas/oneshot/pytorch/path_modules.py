@@ -125,7 +125,7 @@ class PathOperator(SuperModule, MutableModule):
 
 
 def path_hook(module: nn.Module, name: str, memo: Memo, arguments: dict[str, Any]) -> HookResult:
-    """Return the super-module of a primitive that computes the sampled architecture.
+    """Return the super-module of a primitive that computes the sample; None for other modules.
 
     Args:
         module: any module.

@@ -15,7 +15,7 @@ SEEDS = 2**31
 
 
 class UniformSampler:
-    """Source of random samples of a space.
+    """Source of random samples of a space that satisfy its constraints and a condition.
 
     Candidates with weights are drawn by these, others uniformly. The draws repeat with the seed of
     torch at construction, and continue from a restored `state`.
@@ -43,7 +43,7 @@ class UniformSampler:
         self._random.setstate((version, tuple(numbers), gauss))
 
     def draw(self) -> Sample:
-        """Return a random sample that satisfies the constraints and the condition.
+        """Return a random sample that satisfies constraints and condition; raise after many tries.
 
         Returns:
             Values by label.

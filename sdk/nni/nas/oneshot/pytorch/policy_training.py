@@ -70,7 +70,7 @@ class Decisions:
 
 
 def decision_values(leaf: LabeledMutable) -> list[Any] | None:
-    """Return the values of a leaf in samples, None if samples have none.
+    """Return a leaf's values as samples have them; None for a constraint; raise for others.
 
     Args:
         leaf: dimension of the space.
@@ -95,7 +95,7 @@ def decision_values(leaf: LabeledMutable) -> list[Any] | None:
 
 
 class PolicyLightningModule(ManualOneShotLightningModule):
-    """Trains weights in the first part of an epoch, and the policy in the second.
+    """Training of the weights in the first part of an epoch, of the policy in the second.
 
     A batch is a pair of the name of its loader, `train` or `val`, and a batch.
 
@@ -168,7 +168,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         return None
 
     def _chosen(self) -> tuple[Sample, tuple[int, ...], tuple[float, ...]]:
-        """Return a sample of the policy that satisfies the constraints, with its actions."""
+        """Draw a sample of the policy within constraints; return it, actions, log probabilities."""
         for _ in range(ATTEMPTS):
             actions, logarithms = self.policy.act()
             sample = self.decisions.sample(actions)
@@ -228,7 +228,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         super().on_save_checkpoint(checkpoint)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state of the optimizer of the policy."""
+        """Restore the state of the optimizer of the policy, if the checkpoint has it."""
         if OPTIMIZER in checkpoint:
             self.policy.optimizer.load_state_dict(checkpoint[OPTIMIZER])
         super().on_load_checkpoint(checkpoint)

@@ -175,7 +175,7 @@ Penalty = TypeVar("Penalty", bound=ProfilerPenalty)
 
 
 class ProfilerFilter:
-    """Condition on the cost of an architecture.
+    """Base of conditions on the cost of an architecture, called with a sample.
 
     Args:
         profiler: profiler of the model space.
@@ -237,7 +237,7 @@ class RangeProfilerFilter(ProfilerFilter):
 
 
 def bent(value: Tensor, nonlinear: Nonlinear) -> Tensor:
-    """Return `f(value)` of `ProfilerPenalty`."""
+    """Return a value, its positive or negative part, or its absolute value, by `nonlinear`."""
     match nonlinear:
         case "linear":
             return value
@@ -250,7 +250,7 @@ def bent(value: Tensor, nonlinear: Nonlinear) -> Tensor:
 
 
 def combined(loss: Tensor, normalized: Tensor, scale: float, aggregate: Aggregate) -> Tensor:
-    """Return a loss with a normalized penalty.
+    """Return loss + scale * penalty for `add`, loss * (1 + penalty) ** scale for `mul`.
 
     Examples:
         >>> combined(torch.tensor(42.0), torch.tensor(0.69), 2, "add")
@@ -304,7 +304,7 @@ def _built(kind: type[Penalty], penalty: object) -> Penalty | None:
 
 
 def sample_filter(condition: object) -> Callable[[Sample], bool] | None:
-    """Return the condition on samples that an argument `filter` describes.
+    """Return a function or None as it is, a range of costs for a dict; raise for others.
 
     Args:
         condition: function of a sample, `ProfilerFilter`, mapping with `profiler` and `min` or
