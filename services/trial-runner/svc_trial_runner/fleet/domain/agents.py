@@ -55,7 +55,7 @@ class AgentName:
 def parse_agent_name(name: str) -> AgentName | None:
     """Return the parts of an agent's name; None if a platform's job is none of a fleet."""
     match = _NAME.match(name)
-    if match is None:
+    if match is None or len(name) > NAME_LIMIT_CHARACTERS:  # others may name a job alike
         return None
     installation, pool, number = match.groups()
     return AgentName(installation, pool, int(number))

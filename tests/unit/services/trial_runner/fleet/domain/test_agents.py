@@ -23,6 +23,11 @@ def test_job_of_others_is_no_agent(foreign: str) -> None:
     assert parse_agent_name(foreign) is None
 
 
+@pytest.mark.parametrize("end", [f"{'p' * 60}-1", f"p-{'1' * 5000}"])
+def test_name_that_is_longer_than_ours_can_be_is_no_agent(end: str) -> None:
+    assert parse_agent_name(f"nni-0123abcd-{end}") is None
+
+
 @pytest.mark.parametrize(
     ("installation", "pool", "number"),
     [
