@@ -85,7 +85,7 @@ def authority_fingerprint(pem: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentRequest:
-    """Request of a machine to become an agent of a pool."""
+    """Request of a machine to join a pool: secret, machine id, host name, version, slots."""
 
     secret: str = field(repr=False)
     pool: str

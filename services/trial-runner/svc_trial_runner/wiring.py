@@ -59,7 +59,7 @@ def open_home(service: Service, settings: Settings) -> None:
 
 
 def bus_settings(settings: Settings, name: str) -> NatsSettings:
-    """Return how the agent reaches the bus: by an address, or through a forwarded socket."""
+    """Return the settings of the agent's bus connection: to an address, or a forwarded socket."""
     if settings.fleet is not None and settings.fleet.connection.kind is ConnectionKind.SOCKETS:
         sockets = ForwardedSockets(Path(settings.fleet.connection.folder))
         login = settings.security.bus

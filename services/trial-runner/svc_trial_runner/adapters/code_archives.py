@@ -11,7 +11,7 @@ from svc_trial_runner.ports import LaunchError
 
 
 class CachedCodeStore:
-    """`CodeStore` over the cache of unpacked archives.
+    """`CodeStore`: folders of unpacked archives from the cache, and copies for the trials' account.
 
     Args:
         archives: the cache.

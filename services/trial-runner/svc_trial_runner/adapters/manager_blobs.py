@@ -76,7 +76,7 @@ class ManagerBlobExchange:
         self._stub: Any = pb_grpc.ByteServiceStub(channel)
 
     def of_experiment(self, experiment_id: str) -> "ManagerBlobExchange":
-        """Return an exchange that stores the checkpoints of an experiment."""
+        """Return an exchange like this one that stores content as an experiment's checkpoints."""
         return ManagerBlobExchange(
             self._channel, self._metadata, experiment_id, self._tls, by_url=self._by_url
         )

@@ -157,7 +157,7 @@ class ReusedProcesses:
         return True
 
     def _take(self, kind: _Kind) -> _Worker | None:
-        """Remove and return a waiting process; those that have ended meanwhile are dropped."""
+        """Remove and return the latest waiting process of a kind that still runs; None: none."""
         workers = self._waiting.get(kind, [])
         while workers:
             worker = workers.pop()

@@ -72,7 +72,7 @@ class AttemptStateMachine:
         return self._stop
 
     def stop(self, cause: StopTrigger) -> Order:
-        """Request a stop, return the step by phase; the first cause counts, DROPPED always."""
+        """Request a stop, return the order by phase; the first cause counts, DROPPED always."""
         if self._phase is Phase.OVER:
             return Order.NOTHING
         if self._phase is Phase.SAVING:

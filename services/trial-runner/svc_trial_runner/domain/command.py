@@ -68,7 +68,7 @@ _LOAD_TIME_PREFIXES: Final = (
 
 
 def load_time_variables(environment: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the variables (such as `LD_*`) that only act when a program starts, sorted.
+    """Return as sorted pairs the variables (`LD_*`, `PYTHON*`, ...) that act as a program starts.
 
     Setting them after a fork is too late, so each set of values needs its own interpreter.
     """

@@ -44,7 +44,7 @@ def parse_front_address(text: str) -> tuple[str, int]:
 
 
 def read_authority(host: str, port: int, fingerprint: str) -> str:
-    """Return the certificate of the front's authority, in PEM, if it has a fingerprint.
+    """Download the front authority's certificate, return it in PEM; raise unless its SHA-256 fits.
 
     The connection is not verified; its content is.
 

@@ -218,7 +218,7 @@ class LocalAgentsAdapter:
 
 
 def gpu_indices(options: Mapping[str, object]) -> tuple[int, ...] | None:
-    """Return the GPUs that the options name; None: all.
+    """Return the GPU indices that `gpuIndices` names; None: all; raise ValueError for a bad one.
 
     Raises:
         ValueError: they are no integers >= 0, alone, in a list, or separated by commas.

@@ -35,7 +35,7 @@ class InMemoryPlatform:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def launch(self, order: AgentOrder) -> LaunchFailure | None:
-        """Start an agent unless it exists; return why it was not started."""
+        """Start an agent unless it exists; return why it was not started, else None."""
         if order.name in self.agents:
             return None
         live = [one for one in self.agents.values() if one.phase is not AgentPhase.ENDED]

@@ -281,7 +281,7 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent waits in a queue, or for its launch, while no trial does.
+    """Return whether an agent that never reported waits for a machine, and no trial waits or runs.
 
     An agent that has sent a presence waits for nothing, whatever its platform says: an actor of Ray
     whose node is busy looks like one that waits.

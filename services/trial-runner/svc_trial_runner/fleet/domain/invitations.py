@@ -89,7 +89,7 @@ def machine_of(machines: Iterable[JoinedMachine], machine: str) -> JoinedMachine
 
 
 class RepetitionLimit:
-    """Rate limit of enrolments that known machines repeat; pure, the time is passed in.
+    """Rate limit of enrolments that known machines repeat: 10 in 10 min each; time is passed in.
 
     Each one revokes credentials and makes others at the bus, and a machine needs no other use of
     its invitation for it.

@@ -56,7 +56,7 @@ class _Plan:
 
 
 class DirectoryBundleStore:
-    """Packer and cache of bundles.
+    """Store of bundles (packed agents) in a folder: packs one per kind of worker, keeps the last 8.
 
     Two processes that pack the same bundle at once write the same bytes, each into a file of its
     own that is then renamed; a process that is killed leaves a file that a later one removes.

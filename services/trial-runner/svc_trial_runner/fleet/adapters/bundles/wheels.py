@@ -31,7 +31,7 @@ class WheelFolder:
         self._pip_options = tuple(pip_options)
 
     def wheel(self, needed: NeededDistribution, target: WorkerTarget) -> Path:
-        """Return the wheel of a distribution; blocks while it is downloaded.
+        """Return a distribution's wheel from the folder, else downloaded by pip; raise if it fails.
 
         Raises:
             PlatformError: it is not in the folder, and pip cannot download it.

@@ -32,7 +32,7 @@ class NoFront:
             await asyncio.Event().wait()
 
     async def open(self) -> FrontEndpoint:
-        """Raise PlatformError."""
+        """Raise PlatformError: this installation has no TLS front."""
         raise PlatformError(
             "this installation has no TLS front for agents of other machines",
             "run `nnictl` on a machine with the local shape of NNI's services",

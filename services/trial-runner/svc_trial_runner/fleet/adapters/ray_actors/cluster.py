@@ -12,7 +12,7 @@ from svc_trial_runner.fleet.domain.agents import AgentPhase
 
 @dataclass(frozen=True, slots=True)
 class ActorPlan:
-    """Actor of one agent: where it may run, and what it starts."""
+    """Plan of one agent's actor: name, resources, bundle, folder, settings, Ray's own options."""
 
     name: str
     """Of agent and actor."""

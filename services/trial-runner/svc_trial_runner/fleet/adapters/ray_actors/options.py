@@ -18,7 +18,7 @@ _NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """Options of one platform `ray`."""
+    """Options of one platform `ray`: address, resources, placement, environment, folders, reuse."""
 
     address: str = ADDRESS
     """`auto`: the cluster whose node this machine is; or `host:port` of its head."""

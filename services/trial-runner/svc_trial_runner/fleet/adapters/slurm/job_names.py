@@ -64,7 +64,7 @@ def _resources(order: AgentOrder) -> tuple[int, int]:
 
 
 def agent_of_job(job_id: str, job_name: str) -> AgentName | None:
-    """Return the agent of a job or of a task of an array; None: it is none of a fleet.
+    """Return the agent that a job names, its number plus the index for an array's task; else None.
 
     Args:
         job_id: `12`, or `12_3` for a task of an array.
