@@ -16,7 +16,7 @@ GROUP: Final = "nni.platforms"
 
 @dataclass(frozen=True, slots=True)
 class PlatformEntry:
-    """References `module:name` of another package's platform: config, adapter; whether isolated.
+    """`module:name` of a foreign platform's config class and adapter; whether in a child process.
 
     Examples:
         >>> entry = PlatformEntry("queues.config:QueueConfig", "queues.adapter:QueueAdapter")

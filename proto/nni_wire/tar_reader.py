@@ -224,7 +224,7 @@ def _member(header: bytes, attributes: dict[str, bytes], size: int) -> Member:
 
 
 def _pax(content: bytes) -> dict[str, bytes]:
-    """Parse PAX records `<length> <key>=<value>` to text keys and bytes; raise if damaged."""
+    """Parse PAX records `<length> <key>=<value>` to a dict of text to bytes; raise if damaged."""
     records: dict[str, bytes] = {}
     place = 0
     while place < len(content):

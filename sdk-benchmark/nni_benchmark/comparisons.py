@@ -66,7 +66,7 @@ def _ratio(left: float, right: float) -> float:
 def compare_with_best_peer(
     runs: Runs, searcher: str, peers: Sequence[str], problem: str, after: int
 ) -> Cell | None:
-    """Return the win, loss or tie of a searcher against its best peer; None without common seeds.
+    """Return the `Cell` of a searcher against its best peer over common seeds; None below six.
 
     A cell is lost if the peer is better by a paired Wilcoxon test over the seeds (p < 0.05) and by
     more than 20 % in median regret; it is won by the same criterion.
@@ -112,7 +112,7 @@ def _cell_result(medians: tuple[float, float], p_value: float) -> CellResult:
 
 
 def equal_below(runs: Runs, problem: str, after: int) -> float:
-    """Return the regret that counts as zero: a fraction of random search's median."""
+    """Return the regret that counts as 0: 0.1 % of random search's median; 0 without its runs."""
     for name in RANDOM_NAMES:
         regrets = runs.regrets(name, problem, after)
         finite = [regret for regret in regrets.values() if math.isfinite(regret)]
@@ -126,7 +126,7 @@ def _floored(regrets: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def median_regrets(runs: Runs, problem: str, after: int) -> dict[str, float]:
-    """Return searchers' median regrets after a number of trials, raised to `equal_below`."""
+    """Return `{searcher: median regret}` after a number of trials, raised to `equal_below`."""
     least = equal_below(runs, problem, after)
     found: dict[str, float] = {}
     for name in runs.searchers:
@@ -152,7 +152,7 @@ class RankTable:
 def rank_table(
     runs: Runs, group: str, problems: Sequence[str], after: int, searchers: Sequence[str] = ()
 ) -> RankTable | None:
-    """Return mean ranks of searchers by median regret, with tests; None for fewer than two.
+    """Return searchers' mean ranks by median regret, best first, with tests; None: fewer than two.
 
     Args:
         runs: the runs.
@@ -227,7 +227,7 @@ class HeadToHead:
 def head_to_head(
     runs: Runs, searcher: str, peers: Sequence[str], problems: Sequence[str], cells: Sequence[int]
 ) -> HeadToHead:
-    """Count wins, losses and ties of a searcher's median regret against the best of the peers.
+    """Count wins, losses, ties of a searcher's median regrets against the best peer's, per cell.
 
     Only seeds that all have on a problem count.
     """

@@ -69,7 +69,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Noisy losses and limit violation of one configuration, as the searcher sees them."""
+    """Trial as a searcher sees it: noisy losses, None if not allowed, and excess of a limit."""
 
     losses: Losses | None
     """None for a configuration that violates a constraint of the space."""

@@ -117,7 +117,7 @@ TABULATED_MODELS: Final[dict[str, TabulatedModel]] = {
 
 
 def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
-    """Return a shuffled, standardised scikit-learn data set, and whether it is a regression."""
+    """Return shuffled, standardised features and target of `rows` rows; whether a regression."""
     from sklearn import datasets
 
     base = name.removesuffix(str(_ROWS))
@@ -130,7 +130,7 @@ def data_set(name: str, rows: int | None = _ROWS) -> tuple[Any, Any, bool]:
 
 
 def record_grid(data: str, model: str) -> GridTable:
-    """Cross-validate a model at every point of its grid on a data set; return the losses."""
+    """Cross-validate a model on a data set at every point of its grid; return the losses' table."""
     import sklearn
     from sklearn.model_selection import cross_val_score
 

@@ -22,7 +22,7 @@ _DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Regret of one search over its trials, stored at each change."""
+    """Regrets of one search (searcher, problem, seed) over its trials, stored at each change."""
 
     searcher: str
     problem: str
@@ -44,7 +44,7 @@ class Run:
 
 
 def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequence[float]) -> Run:
-    """Build a run from the regret after each trial, keeping only changes."""
+    """Build a run from the regret after each trial: changes only, finite, rounded to 6 digits."""
     changes: list[tuple[int, float]] = []
     for place, regret in enumerate(regrets):
         kept = float(f"{regret:.{_DIGITS}g}")
@@ -54,7 +54,7 @@ def run_of(searcher: str, problem: str, seed: int, trials: int, regrets: Sequenc
 
 
 def run(searcher: Searcher, problem: Problem, seed: int, trials: int) -> Run:
-    """Search a problem with a searcher, seed and number of trials; return the regrets.
+    """Search a problem with a searcher, seed and number of trials; return the `Run` of regrets.
 
     Raises:
         ImportError: a package of the searcher is missing.

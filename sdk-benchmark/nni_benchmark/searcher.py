@@ -72,7 +72,7 @@ class TunerSearcher:
         return True
 
     def search(self, evaluation: Evaluation) -> None:
-        """Ask NNI's tuner for trials and tell it results until the trials are used up."""
+        """Run NNI's tuner until the trials are used up, `concurrency` of them open at a time."""
         study = _study(self, evaluation.problem, evaluation.seed)
         running: deque[StudyTrial] = deque()
         exhausted = False
@@ -88,7 +88,7 @@ class TunerSearcher:
 
 
 def _end(study: Study, trial: StudyTrial, evaluation: Evaluation) -> None:
-    """Evaluate a trial's parameters; tell the study its losses, or None if infeasible."""
+    """Evaluate a trial; tell the study its losses and excess, or None if it is not allowed."""
     problem, outcome = evaluation.problem, evaluation(trial.parameters)
     if outcome.losses is None:
         study.tell(trial, None)

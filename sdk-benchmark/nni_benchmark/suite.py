@@ -93,7 +93,7 @@ def search_all(
     on_run: Callable[[Run, float], None] | None = None,
     processes: int = 1,
 ) -> Runs:
-    """Run the searches missing in `runs`, of installed searchers, until a time limit; return all.
+    """Run searches missing in `runs`, if installed, within a time limit; add them, return `runs`.
 
     Args:
         searchers: searchers; those with missing packages are skipped.
@@ -195,9 +195,10 @@ def recorded_runs(name: str = RECORDED_SEARCHES) -> Runs:
 
 
 def with_recorded(runs: Runs, recorded: Runs, seeds: int) -> Runs:
-    """Return runs merged with recorded ones of the first ``seeds`` seeds; new ones win.
+    """Return runs merged with recorded ones of the first ``seeds`` seeds; new win unless shorter.
 
-    Further seeds of the peers are dropped, for a fair comparison; new runs replace recorded ones.
+    Further seeds of the peers are dropped, for a fair comparison; a new run replaces a recorded one
+    unless it has fewer trials.
     """
     together = Runs({**recorded.versions, **runs.versions})
     for one in (*(one for one in recorded if one.seed < seeds), *runs):
@@ -212,7 +213,7 @@ def irreproducible_runs(
     seeds: Iterable[int],
     trials: int,
 ) -> list[str]:
-    """Repeat recorded runs; return a description of each whose regrets differ now.
+    """Repeat recorded runs of the same versions; return a text for each whose regrets differ.
 
     Searchers whose packages are not installed in the recorded versions are skipped.
 

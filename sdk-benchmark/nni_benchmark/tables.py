@@ -86,7 +86,7 @@ class GridTable:
 
     @classmethod
     def from_json(cls, text: str) -> GridTable:
-        """Parse a table of recorded losses from JSON text.
+        """Parse a table of recorded losses, a grid per choice of branches, from its JSON text.
 
         Raises:
             ValueError: the text is no table.
@@ -141,7 +141,7 @@ def table_problems() -> tuple[Problem, ...]:
 
 
 def joined(models: Mapping[str, GridTable]) -> GridTable:
-    """Combine tables of several models into one in which the model is a choice, too."""
+    """Combine un-nested tables of several models into one with the model as a nested choice."""
     branches: list[JsonValue] = [{"_name": model, **table.space} for model, table in models.items()]
     leaves = {model: table.leaves[""] for model, table in models.items()}
     return GridTable({"model": {"_type": "choice", "_value": branches}}, leaves)

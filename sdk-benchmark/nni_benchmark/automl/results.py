@@ -18,7 +18,7 @@ def results_only(found: Iterable[TaskResult | Skipped]) -> list[TaskResult]:
 
 
 def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
-    """Return tuners' mean ranks by metric, over the folds on which all tuners were run.
+    """Return `{metric: {tuner: mean rank}}`, best is 1, over the folds that all tuners have run.
 
     Only folds count on which all tuners were run. Tuners that tie share their places evenly, so
     that each metric's ranks sum to `n (n + 1) / 2`.
@@ -42,7 +42,7 @@ def mean_ranks(results: Sequence[TaskResult]) -> dict[str, dict[str, float]]:
 
 
 def performances_text(found: Sequence[TaskResult | Skipped]) -> str:
-    """Return a text table with a row for each task, fold and tuner, and for each skipped task."""
+    """Return lines of task, fold, metric, tuner, test score and trials; one per skipped task."""
     lines = ["task fold metric tuner score trials"]
     for one in found:
         if isinstance(one, Skipped):

@@ -36,7 +36,7 @@ training; other advisors get full training."""
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """Entry of a benchmark: tuner, model family, and limits of trials and time."""
+    """Entry of a benchmark: tuner or advisor, model family, limits, seed, own space; validated."""
 
     tuner: str
     """Built-in or registered name of a tuner or an advisor."""
@@ -69,7 +69,7 @@ class Framework:
         return "advisor" if self.tuner in {one.name for one in algorithms("advisor")} else "tuner"
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return the model family's space, or its numeric form if the tuner needs numbers only.
+        """Return the own or model family's space, its numeric form if needed; raise if none fits.
 
         Raises:
             ValueError: it takes none.
@@ -261,7 +261,7 @@ def score_of(model: Any, x: Any, y: Any, metric: Metric) -> float:  # noqa: ANN4
 
 
 def smaller(framework: Framework, trees: int) -> Framework:
-    """Return a framework that searches at most `trees` trees; unchanged for other models."""
+    """Return a copy whose space has fewer than `trees` trees; other models: the same framework."""
     space = framework.search_space()
     if "n_estimators" not in space:
         return framework

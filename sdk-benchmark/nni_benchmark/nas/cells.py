@@ -26,7 +26,7 @@ _PATHS: Final = (("0_3",), ("0_1", "1_3"), ("0_2", "2_3"), ("0_1", "1_2", "2_3")
 
 
 def cell_of(number: int) -> dict[str, str]:
-    """Return the cell with a number; its digits to base 5 are the operations of the edges.
+    """Return a number's cell, edge to operation; base-5 digits, lowest first, are the operations.
 
     Args:
         number: 0 to 15,624.
@@ -71,7 +71,7 @@ def number_of(cell: Mapping[str, str]) -> int:
 
 
 def features_of(cell: Mapping[str, str]) -> NDArray[np.float64]:
-    """Return a cell's feature vector: operations of used edges, and of each path to the output.
+    """Return a cell's 56 features: one-hot operations of used edges, their counts, and by path.
 
     Edges that no open way uses count as `none`: the network is the same without them.
 
@@ -117,7 +117,7 @@ def _features_of_way(
 
 @cache
 def all_features() -> NDArray[np.float64]:
-    """Return the features of all cells, ordered by number.
+    """Return the cached, read-only features of all 15,625 cells, a row for each, by number.
 
     Returns:
         `(CELLS, FEATURES)`; do not change it.

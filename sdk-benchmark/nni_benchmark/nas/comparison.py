@@ -23,7 +23,7 @@ STRATEGIES: Final[Mapping[str, Make]] = {
 
 
 def best_accuracy(strategy: Strategy, evaluations: int) -> float:
-    """Return the best validation accuracy of one search on the table, from 0 to 1.
+    """Run one search with a strategy on the table; return its best validation accuracy, 0 to 1.
 
     Args:
         strategy: a new strategy.

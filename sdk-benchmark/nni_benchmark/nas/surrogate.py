@@ -33,7 +33,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class FitQuality:
-    """Quality of the surrogate on cells that it was not fitted to, in percent of accuracy.
+    """Cross-validated quality of the surrogate: R2, error in percent, rank correlation, seed noise.
 
     Examples:
         >>> FitQuality(240, 0.8, 3.0, 0.7, 2.0).cells
@@ -89,7 +89,7 @@ def fitted(trained: Sequence[TrainedCell], field: str) -> tuple[Vector, FitQuali
 
 
 def main() -> int:
-    """Fit the surrogate, write the table, and write the quality to standard output."""
+    """Fit the surrogate, write the table file and print the quality; return 0."""
     trained = read_trained(TRAINED_FILE)
     columns: dict[str, Any] = {}
     quality = {}

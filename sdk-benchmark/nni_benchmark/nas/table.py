@@ -18,7 +18,7 @@ from nni_benchmark.nas.surrogate import HUNDREDTHS, TABLE_FILE, FitQuality
 
 
 class DigitsTable:
-    """Accuracies of all cells, as the surrogate predicts them.
+    """Table of all cells' accuracies in percent, predicted by the surrogate, read from a file.
 
     Args:
         path: file of the table; None for the one that comes with the benchmark.
@@ -81,7 +81,7 @@ class DigitsBenchmark(BenchmarkEvaluator):
         self.noisy = noisy
 
     def default_space(self) -> SlimBenchmarkSpace:
-        """Return all 15,625 cells."""
+        """Return the space of all 15,625 cells: a categorical choice for each edge."""
         return SlimBenchmarkSpace(
             {edge: Categorical(list(PRIMITIVES), label=edge) for edge in EDGES}
         )
@@ -91,7 +91,7 @@ class DigitsBenchmark(BenchmarkEvaluator):
         return EDGES
 
     def trials(self, sample: Sample) -> list[dict[str, Any]]:
-        """Return one simulated training of a cell: accuracies of the table, perhaps with noise."""
+        """Return a list of one simulated training: accuracies in percent, perhaps noisy."""
         table = _table()
         fields = ("valid_acc", "test_acc")
         noise = {

@@ -77,7 +77,7 @@ def read_trained(path: Path) -> list[TrainedCell]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train the missing cells until the time is up; rewrite the file after each one.
+    """Train missing cells until the time is up, rewriting the file after each; return 0 if all are.
 
     Args:
         arguments: words after the program's name; None for those of this process.

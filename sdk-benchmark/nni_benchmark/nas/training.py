@@ -142,7 +142,7 @@ def _operation(name: str, channels: int) -> nn.Module | None:
 def train_cell(
     cell: Mapping[str, str], *, seed: int, epochs: int, channels: int, images: int = TRAINING_IMAGES
 ) -> list[EpochResult]:
-    """Train the network of a cell on digits; return its results after each epoch.
+    """Train a new network of a cell on digits; return accuracies and losses after each epoch.
 
     Args:
         cell: edge to operation.
@@ -166,7 +166,7 @@ def train_cell(
 def train_network(
     network: nn.Module, *, seed: int, epochs: int, images: int = TRAINING_IMAGES
 ) -> list[EpochResult]:
-    """Train a network on digits; return its results after each epoch.
+    """Train a network in place on digits; return accuracies and losses after each epoch.
 
     Stochastic gradient descent with momentum; the learning rate falls to 0 by a cosine.
 

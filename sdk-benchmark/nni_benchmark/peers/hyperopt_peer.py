@@ -31,7 +31,7 @@ class HyperoptSearcher:
         return single_objective(problem)
 
     def search(self, evaluation: Evaluation) -> None:
-        """Run Hyperopt's `fmin` on a problem until the trials are used up."""
+        """Run Hyperopt's `fmin` until the trials are used up; the evaluation keeps the regrets."""
         import hyperopt
 
         def objective(point: Configuration) -> dict[str, Any]:

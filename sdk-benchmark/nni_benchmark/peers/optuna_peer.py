@@ -20,7 +20,7 @@ _PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class OptunaSearcher:
-    """Searcher by one of Optuna's samplers, through ask and tell."""
+    """Searcher by one of Optuna's samplers (TPE, GP, CMA-ES, NSGA-II, random), by ask and tell."""
 
     sampler: Sampler
 
@@ -36,7 +36,7 @@ class OptunaSearcher:
         return ("optuna", *more.get(self.sampler, ()))
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether Optuna's sampler supports a problem and is meant for problems like it.
+        """Return whether a problem's types, objectives, limits and nesting suit the sampler.
 
         `tpe-group` differs from `tpe` in nested spaces only; `nsga2` is meant for several
         objectives; `cma` supports one, and no limits on outcomes.
@@ -50,7 +50,7 @@ class OptunaSearcher:
         return _types(problem.space) <= _TYPES
 
     def search(self, evaluation: Evaluation) -> None:
-        """Run an Optuna study by ask and tell on a problem until the trials are used up."""
+        """Run Optuna by ask and tell until the trials are used up; the evaluation keeps regrets."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)

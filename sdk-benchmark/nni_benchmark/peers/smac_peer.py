@@ -24,7 +24,7 @@ class SmacSearcher:
         return single_objective(problem) and not problem.kinds & {"constrained", "limited"}
 
     def search(self, evaluation: Evaluation) -> None:
-        """Run SMAC by ask and tell on a problem until the trials are used up."""
+        """Run SMAC by ask and tell until the trials are used up; the evaluation keeps regrets."""
         import smac
         from smac.runhistory.dataclasses import TrialValue
 

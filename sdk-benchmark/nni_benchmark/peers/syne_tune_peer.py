@@ -44,14 +44,14 @@ class SyneTuneSearcher:
         return ("syne-tune", "xgboost") if self.searcher == "bore" else ("syne-tune",)
 
     def takes(self, problem: Problem) -> bool:
-        """Return whether a problem is flat, unconstrained and has one objective, as needed here."""
+        """Return whether a problem is flat, without limits, of one objective and plain types."""
         plain = single_objective(problem) and problem.flat
         if not plain or problem.kinds & {"constrained", "limited"}:
             return False
         return all(entry["_type"] in _TYPES for entry in problem.space.values())
 
     def search(self, evaluation: Evaluation) -> None:
-        """Run Syne Tune's ask-tell scheduler on a problem until the trials are used up."""
+        """Run Syne Tune by ask and tell until no trial is left; the evaluation keeps regrets."""
         from syne_tune.optimizer import baselines
         from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 
@@ -84,7 +84,7 @@ class SyneTuneScheduler:
         return f"syne-{self.scheduler}"
 
     def reports(self, table: CurveTable, seed: int, duration_s: float) -> list[Report]:
-        """Simulate Syne Tune's scheduler on a table of learning curves; return all reports."""
+        """Simulate Syne Tune's scheduler on learning curves; return (virtual time, value) pairs."""
         from syne_tune.optimizer import baselines
 
         _quiet()
@@ -156,7 +156,7 @@ def _space(space: Mapping[str, JsonValue]) -> dict[str, Any]:
 
 
 def _plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert numpy numbers of a configuration to plain Python numbers."""
+    """Return a copy of a configuration with numpy numbers as plain Python numbers."""
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in configuration.items()

@@ -35,7 +35,7 @@ _CATALOG: Final = RegistryCatalog()
 
 
 def examine_algorithms(payload: bytes) -> dict[str, Any]:
-    """Decode and check a request to validate algorithms, in a child; return facts as JSON.
+    """Decode a validation request and check it; return classes, warnings, direction, or raise.
 
     Raises:
         InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.
@@ -65,7 +65,7 @@ def examine_algorithms(payload: bytes) -> dict[str, Any]:
 
 
 def check_configurations(payload: bytes) -> dict[str, Any]:
-    """Decode configurations and a search space; return the violated constraint of each."""
+    """Decode configurations and a space; return the constraint that each violates, or empty."""
     request = analysis_service_pb2.CheckConfigurationsRequest.FromString(payload)
     space = plain_value(request.search_space, "search_space")
     given = [plain_value(value, "configurations") for value in request.configurations]
@@ -73,7 +73,7 @@ def check_configurations(payload: bytes) -> dict[str, Any]:
 
 
 def pareto_front(payload: bytes) -> dict[str, Any]:
-    """Decode trials' results, objectives and limits; return the Pareto front's trial ids."""
+    """Decode a request; return the Pareto front's trial ids, counts of infeasible, incomplete."""
     request = analysis_service_pb2.FindParetoFrontRequest.FromString(payload)
     found = find_front(
         trial_outcomes(request.outcomes),
@@ -118,7 +118,7 @@ def _result(check: Check, payload: bytes) -> dict[str, Any] | ServiceError:
 
 
 def main() -> int:
-    """Run the check child: end with the parent, limit memory, serve requests on stdin."""
+    """Run the check child: end with the parent, limit memory, serve stdin; return exit code."""
     if not kill_with_parent(int(sys.argv[1])):
         return 1
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))

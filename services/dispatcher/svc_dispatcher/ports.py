@@ -182,7 +182,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Share of a metric's variance by hyperparameter, and of interactions."""
+    """Shares of a metric's variance: by hyperparameter, largest first, and of interactions."""
 
     shares: tuple[tuple[str, float], ...]
     """Name and share of the variance, largest first."""

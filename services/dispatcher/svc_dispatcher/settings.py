@@ -16,7 +16,7 @@ NNI_CLASS_CHECK_TIMEOUT_S: Final = "NNI_CLASS_CHECK_TIMEOUT_S"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one dispatcher process: bus, address, time limits, stores, security."""
+    """Settings of a dispatcher process: home, bus, gRPC address, time limits, stores, security."""
 
     home: Path
     """Folder of the installation's state."""

@@ -87,7 +87,7 @@ class Telemetry:
                 self._pending[key] = _PendingRequest(self._clock.monotonic_s(), self._now_ms())
 
     def outputs_received(self, experiment_id: str, outputs: Iterable[answers.Output]) -> None:
-        """Record answer times and spans of parameters, stop advice and failed calls."""
+        """Record answer times and spans; count parameters, stop advice and failed calls."""
         for output in outputs:
             if isinstance(output, answers.Generated):
                 self._answered(experiment_id, output)

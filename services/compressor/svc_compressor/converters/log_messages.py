@@ -97,7 +97,7 @@ def _ended(event: event_pb2.Event) -> events.ExperimentEnded | None:
 
 
 def report_to_proto(report: reports.Report, job: object) -> inbox_pb2.InboxMessage:
-    """Convert a report to the INBOX message for the manager.
+    """Convert a report, with a step's parameters made from the job, to the manager's INBOX message.
 
     Args:
         report: the report.

@@ -109,7 +109,7 @@ class CheckProcesses:
         self.killed = 0
 
     async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
-        """Run a check in an idle or new child; kill the child at the deadline; return the result.
+        """Run a check in an idle or new child, killed at the deadline; return its result or raise.
 
         Args:
             check: kind of the check.

@@ -32,7 +32,7 @@ class ChildClassChecker:
         self._importable: set[tuple[ClassChoice, str]] = set()
 
     async def check(self, choice: ClassChoice, interpreter: str) -> str:
-        """Import an algorithm class in a child process, unless known; return why it fails."""
+        """Import a class in a child unless known to succeed; return why it fails, else empty."""
         if (choice, interpreter) in self._importable or _is_importable_here(choice, interpreter):
             return ""
         problem = await self._import_class(choice, interpreter)
@@ -73,7 +73,7 @@ class ChildClassChecker:
 
 
 def _is_importable_here(choice: ClassChoice, interpreter: str) -> bool:
-    """Return whether a built-in class needs no extra packages, so needs no import check."""
+    """Return whether a class is NNI's, runs in this interpreter and needs no extra packages."""
     if not choice.name or interpreter not in {"", sys.executable}:
         return False
     return not factory.find(cast("factory.Kind", choice.kind), choice.name).extra

@@ -64,7 +64,7 @@ class ChildHost:
             self._encoding = asyncio.create_task(self._encode(), name=f"host lines {self.pid}")
 
     async def _encode(self) -> None:
-        """Encode queued commands in their order; end the host if that fails."""
+        """Encode queued commands in order, off the loop, and send them; else kill the host."""
         try:
             while self._unencoded:
                 size_bytes, commands = self._unencoded.popleft()
@@ -86,14 +86,14 @@ class ChildHost:
 
 
 def _lines_of(commands: Sequence[Command], *, eager: bool) -> str:
-    """Encode commands as lines, in a thread."""
+    """Return commands encoded as JSON lines, as one text; made to be called in a thread."""
     return "".join(
         line_of(command, eager=eager, size_bytes=payload_bytes(command)) for command in commands
     )
 
 
 class _HostLines:
-    """`LineSink` that decodes the lines of a host for its session."""
+    """`LineSink` that decodes a host's JSON lines, passes outputs and end to its session."""
 
     def __init__(self, sink: HostSink) -> None:
         self._sink = sink
@@ -128,7 +128,7 @@ class ChildHostLauncher:
         self._code_user = code_user
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ChildHost:
-        """Open an experiment's log and environment; start its algorithm host as a child process."""
+        """Start an experiment's algorithm host as a child, with log and environment; return it."""
         directory = Path(setup.directory) / "log"
         try:
             directory.mkdir(parents=True, exist_ok=True)

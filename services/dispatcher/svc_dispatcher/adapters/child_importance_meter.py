@@ -43,7 +43,7 @@ class ChildImportanceMeter:
         metric: str,
         optimize_mode: str,
     ) -> Importance:
-        """Send results to a child process; return each hyperparameter's share of the variance."""
+        """Fit results in a child; return shares of variance per hyperparameter and interactions."""
         request = {
             "search_space": search_space,
             "trials": [(outcome.parameters, outcome.metric) for outcome in outcomes],

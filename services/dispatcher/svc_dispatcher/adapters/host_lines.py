@@ -33,7 +33,7 @@ def line_of(command: commands.Command, *, eager: bool, size_bytes: int = 0) -> s
 
 
 def payload_bytes(command: commands.Command) -> int:
-    """Return the size of the users' values in a command; only a part of it if it is large."""
+    """Return the size in bytes of the users' values in a command, summed until over a limit."""
     size_bytes = 0
     for payload in _payloads(command):
         if isinstance(payload, value_pb2.Value | config_pb2.ExperimentConfig):
@@ -166,7 +166,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
 
 
 def plan_of(payload: Payload) -> dict[str, Any] | None:
-    """Extract the search options (objectives, limits, stops, enqueued) for a host, or None.
+    """Return objectives, limits, duplicates, enqueued, known, stops for a host; None if all unset.
 
     Args:
         payload: configuration of the experiment.

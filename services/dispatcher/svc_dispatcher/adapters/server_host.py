@@ -211,7 +211,7 @@ class ServerHost:
         return await self._import(command.position, as_value(command.data))
 
     async def import_trials(self, command: commands.ImportTrials) -> list[answers.Output]:
-        """Send results of earlier generations to the external algorithm's server as samples."""
+        """Send results of earlier generations to the server as samples; return no outputs."""
         data = value_pb2.Value()
         data.list_value.SetInParent()
         for parameters, value in command.samples:
@@ -231,7 +231,7 @@ class ServerHost:
     async def update_search_space(
         self, command: commands.UpdateSearchSpace
     ) -> list[answers.Output]:
-        """Send a new search space to the external algorithm's server."""
+        """Send a new search space to the external algorithm's server; return no outputs."""
         await self._stub.UpdateSearchSpace(
             pb.UpdateSearchSpaceRequest(
                 session_id=self._session_id,
@@ -281,7 +281,7 @@ class ServerHostLauncher:
         self._connect_timeout_s = connect_timeout_s
 
     async def launch(self, setup: ExperimentSetup, sink: HostSink, *, eager: bool) -> ServerHost:
-        """Connect to the algorithm's server within a time limit; return a host over the channel."""
+        """Connect to the algorithm's server and return a host; UnavailableError at a time limit."""
         del eager
         assert setup.tuner is not None, "checked by the caller"
         address = setup.tuner.server_address

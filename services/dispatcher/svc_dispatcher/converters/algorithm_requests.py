@@ -13,7 +13,7 @@ from svc_dispatcher.ports import TrialOutcome
 
 
 def requested_algorithms(request: pb.ValidateAlgorithmsRequest) -> list[RequestedAlgorithm]:
-    """Extract tuner, assessor and advisor from a validation request as plain values.
+    """Return tuner, assessor and advisor of a request, those that are set, as plain values.
 
     Raises:
         InvalidArgumentError: arguments of a class are no map, or unreadable.
@@ -29,7 +29,7 @@ def requested_algorithms(request: pb.ValidateAlgorithmsRequest) -> list[Requeste
 
 
 def plain_value(value: value_pb2.Value, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Convert a proto value to JSON; raise InvalidArgumentError naming ``field`` if unreadable.
+    """Convert a proto value to plain Python; raise InvalidArgumentError naming ``field`` if bad.
 
     Raises:
         InvalidArgumentError: the value is unreadable; the error names ``field``.

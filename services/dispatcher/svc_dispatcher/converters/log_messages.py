@@ -199,7 +199,7 @@ def _experiment_event(event: event_pb2.Event) -> events.Event | None:
 
 
 def blobs_of(batch: event_pb2.EventBatch) -> list[value_pb2.Value]:
-    """Return the values in a batch that are references to the blob store."""
+    """Return users' values in a batch that are references to the blob store, to be resolved."""
     return [
         value
         for event in batch.events
@@ -285,7 +285,7 @@ def _write_position(message: event_pb2.EventPosition, position: Position) -> Non
 
 
 def message_id(experiment_id: str, generation: int, report: answers.Report) -> str:
-    """Derive a report's message id from its content, so that the bus drops repetitions."""
+    """Return a report's message id, by generation and what it answers, so that repetitions drop."""
     if isinstance(report, answers.Generated):
         ids = "-".join(str(item.parameter_id) for item in report.suggestions)
         late = f"late.{report.position.sequence}.{report.position.place}.{ids}"
@@ -317,7 +317,7 @@ def as_value(payload: Payload) -> value_pb2.Value:
 
 
 def payload_of(data: Any) -> Payload:  # noqa: ANN401 - any JSON value
-    """Convert a JSON value to a proto `Value`; raise if it has no JSON form or is too deep.
+    """Convert a JSON-like value, NaN included, to a proto `Value`; raise for other types or depth.
 
     Raises:
         TypeError: a part of it has no JSON form.

@@ -68,7 +68,7 @@ def _result(update: ReplayFinished) -> replay_pb2.ReplayVerdict:
 
 
 def first_difference(recorded: object, drawn: object, path: str = "") -> str | None:
-    """Compare two JSON values recursively; return the path of the first difference, or None.
+    """Return the path of two JSON values' first difference, or None; NaN is equal, 1 not to 1.0.
 
     Paths follow the order of the recorded value; a name in only one of them is a difference. An
     empty path stands for the whole values.

@@ -172,7 +172,7 @@ class AlgorithmState:
         return self._started and not self._trials and not outstanding
 
     def take_commands(self) -> list[commands.Command]:
-        """Remove and return the collected commands for the host; none during replay.
+        """Remove and return commands for the host; none in replay or while no host is wanted.
 
         Empty during replay, and while no host is wanted.
         """
@@ -323,7 +323,7 @@ class AlgorithmState:
     # --- the host
 
     def new_reports(self, output: answers.Output) -> list[answers.Report]:
-        """Return an output's reports that the log lacks; mark stops and divergences as sent."""
+        """Return an output's reports that the log lacks; note them as sent, queue corrections."""
         if isinstance(output, answers.Generated):
             return self._late(output) if not output.request_id else self._generated(output)
         if isinstance(output, answers.StopAdvised):

@@ -102,7 +102,7 @@ class ImportTrials:
 
 @dataclass(frozen=True, slots=True)
 class PastCurve:
-    """Trial of an earlier generation that has reported intermediate results."""
+    """Trial of an earlier generation: parameters, result if any, first intermediate results."""
 
     parameters: Payload
     final: tuple[Payload] | None

@@ -48,7 +48,7 @@ class AlgorithmStarted:
 
 @dataclass(frozen=True, slots=True)
 class ParametersGenerated:
-    """Event: the manager has accepted parameters from the algorithm."""
+    """Event: the manager has accepted an answer: request, parameters by id, how many follow."""
 
     request_id: str
     """Empty for deferred parameters, which come after the answer to their request."""

@@ -21,7 +21,7 @@ class FailureLedger:
     _count: int = 0
 
     def record_failure(self, position: Position | None) -> int:
-        """Count one more host that ended at its oldest unhandled event; return the count.
+        """Count one more host that ended at its oldest unhandled event; return the count; None: 0.
 
         Args:
             position: oldest event that the host had not handled; None if it had handled all.
@@ -37,7 +37,7 @@ class FailureLedger:
         return self._count
 
     def handled(self, position: Position) -> None:
-        """Clear the count of an event that a host has now handled."""
+        """Clear the count if its event is at or before a position that a host has handled."""
         if self._blamed is not None and self._blamed <= position:
             self._blamed, self._count = None, 0
 

@@ -15,7 +15,7 @@ _STEPS: Final = 200
 
 
 class PastCurves:
-    """Curves of completed and of early-stopped trials; bounded, as a log may be long."""
+    """Collector of intermediate results of the newest completed and early-stopped trials."""
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[int, list[Payload]]] = {}

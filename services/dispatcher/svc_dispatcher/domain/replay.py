@@ -230,7 +230,7 @@ class ChangedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """Verdict of a replay: counts of equal suggestions and stops, reason if not repeatable."""
+    """Verdict of a replay: counts of equal suggestions and stops, changed versions, the reason."""
 
     repeatable: bool
     suggestions: int

@@ -70,7 +70,7 @@ class ExperimentSetup:
         return hosted and self.assessor is not None
 
     def moved(self, directory: str, trial_code_directory: str) -> "ExperimentSetup":
-        """Return the setup with new folders of experiment and code; class folders move along.
+        """Return a copy with new folders (empty: as before); class folders in the code's move too.
 
         Class folders inside the folder of the trials' code move with it.
         """

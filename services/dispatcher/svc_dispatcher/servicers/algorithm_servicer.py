@@ -57,7 +57,7 @@ class AlgorithmServicer(pb_grpc.AlgorithmServiceServicer):
     async def ValidateAlgorithms(
         self, request: pb.ValidateAlgorithmsRequest, context: _Context
     ) -> pb.ValidateAlgorithmsResponse:
-        """Check algorithms, arguments and search space in a child, then import the classes."""
+        """Check algorithms and space in a child, import classes; return warnings and direction."""
         del context
         payload = request.SerializeToString()
         found = await self._checks.run(Check.ALGORITHMS, payload, "search_space")

@@ -34,7 +34,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def MeasureImportance(
         self, request: pb.MeasureImportanceRequest, context: _Context
     ) -> pb.MeasureImportanceResponse:
-        """Return each hyperparameter's share of a metric's variance over the given results."""
+        """Return each hyperparameter's, and interactions', share of a metric's variance."""
         del context
         found = await self._analyses.importance(
             await asyncio.to_thread(plain_value, request.search_space, "search_space"),
@@ -64,7 +64,7 @@ class AnalysisServicer(pb_grpc.AnalysisServiceServicer):
     async def CheckConfigurations(
         self, request: pb.CheckConfigurationsRequest, context: _Context
     ) -> pb.CheckConfigurationsResponse:
-        """Return for each configuration the constraint of its search space that it violates."""
+        """Return for each configuration the constraint of the space that it violates, or empty."""
         del context
         found = await self._checks.run(
             Check.CONFIGURATIONS, request.SerializeToString(), "search_space"

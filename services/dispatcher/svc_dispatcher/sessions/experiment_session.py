@@ -64,7 +64,7 @@ class ExperimentSession:
                 return
 
     def _resumed_meanwhile(self) -> bool:
-        """Return whether the algorithm was requested again while the last host stopped."""
+        """Drop the waiting messages; return whether one of them requests the algorithm again."""
         return any(log_messages.wants_algorithm(m.payload) for m in self._box.take_all())
 
     async def aclose(self) -> None:
@@ -112,7 +112,7 @@ class ExperimentSession:
                 return
 
     async def _publish_once(self, generation: int, report: answers.Report) -> None:
-        """Publish a report; one that is too large for the bus gives the algorithm up.
+        """Publish a report; if it is too large for the bus, give the algorithm up and report that.
 
         Raises:
             OutOfRoomError: bus or blob store have no room.

@@ -152,7 +152,7 @@ class GenerationRun:
             self._send()
 
     async def _wait_for_news(self, box: CallbackQueue[LogMessage]) -> None:
-        """While no host runs, wait until the log holds a message that was not read."""
+        """Take messages, while no host runs, until one is newer than those read already."""
         while True:
             (message,) = await box.get_some(1)
             if message.sequence > self._read_through:
@@ -208,7 +208,7 @@ class GenerationRun:
         return self._experiment.given_up(self._state.generation)
 
     async def _watch(self) -> None:
-        """End the host if one command exceeds the time limit, or if it is idle for too long."""
+        """End the run if the host is over the time limit of a command, or idle for too long."""
         clock, limit_s = self._dependencies.clock, self._dependencies.answer_timeout_s
         while True:
             now_s = clock.monotonic_s()
@@ -243,7 +243,7 @@ class GenerationRun:
         self._send()  # the log may hold another answer than the host's
 
     def on_end(self, reason: str) -> None:
-        """After the host's end, give up the algorithm at the restart limit, else start again."""
+        """Count the host's end: at the limit give the algorithm up, else end the run to retry."""
         if self._over.done() or self._abandoned():
             return
         position = self._waiting[0] if self._waiting else None

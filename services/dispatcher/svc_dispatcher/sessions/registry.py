@@ -7,7 +7,7 @@ from svc_dispatcher.sessions.generation import SessionDependencies
 
 
 def session_registry(dependencies: SessionDependencies) -> ExperimentSessions:
-    """Return the registry of the sessions of all experiments with an algorithm.
+    """Return a registry, still to be run, of one session per experiment with an algorithm.
 
     Args:
         dependencies: ports and limits that all sessions share.

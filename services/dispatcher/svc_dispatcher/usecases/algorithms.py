@@ -55,7 +55,7 @@ class Algorithms:
         interpreter: str,
         enqueued: Sequence[object] = (),
     ) -> ValidationResult:
-        """Check a choice of algorithms with its space and import its classes; raise if invalid.
+        """Check algorithms and space, import the classes; return warnings and direction, or raise.
 
         Args:
             choices: at most one of each kind.
@@ -95,7 +95,7 @@ def examine(
     search_space: object,
     enqueued: Sequence[object] = (),
 ) -> Examined:
-    """Check chosen algorithms, arguments and space; return the classes still to import.
+    """Check chosen algorithms, arguments, space; return classes to import, warnings, direction.
 
     The time that it takes depends on the search space: run it where a deadline can end it.
 

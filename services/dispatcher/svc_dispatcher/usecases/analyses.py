@@ -46,7 +46,7 @@ def find_front(
     objectives: Sequence[Objective],
     limits: Sequence[OutcomeLimit],
 ) -> Front:
-    """Return the feasible, complete results that no other one dominates, by trial id.
+    """Return the Pareto front's trial ids, with counts of infeasible and incomplete results.
 
     Raises:
         InvalidArgumentError: there is no objective, or there are too many.

@@ -72,7 +72,7 @@ class Progress:
         return len(self._live)
 
     def feed(self, event: events.Event) -> None:
-        """Apply the next event of the log."""
+        """Apply the next event: setup, start, state, pause, candidates, trials, metrics, end."""
         match event:
             case events.ExplorationCreated():
                 self.setup = event
