@@ -45,7 +45,7 @@ class AgentUser:
 
 
 class AgentUsers:
-    """Registry of the agents' users of the bus and callers of the manager; `save` stores both.
+    """Registry of agents' bus users and manager callers, read from a file; `save` stores both.
 
     Args:
         home: folder of the installation.

@@ -81,7 +81,7 @@ class _Child:
 
 
 class CheckProcesses:
-    """Pool of warm child processes that run checks of user input under a deadline.
+    """Pool of at most 3 children that run checks of user input under a deadline; bounded queue.
 
     Args:
         inherited: environment of the children, without the services' secrets.

@@ -16,7 +16,7 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ChildImportanceMeter:
-    """`ImportanceMeter` that fits its model in a child, `python -m nni.hpo.host --importance`.
+    """`ImportanceMeter` that fits in a child, `python -m nni.hpo.host --importance`, one at a time.
 
     One child at a time: each uses a core.
 

@@ -51,7 +51,7 @@ class ReplayDependencies:
 
 
 class Replays:
-    """Use case that replays experiments' algorithms from their logs, a few at a time.
+    """Use case that replays experiments' algorithms from their logs, two at a time.
 
     Args:
         dependencies: ports and limits.
