@@ -25,7 +25,7 @@ _FREE: Final = ("sparse_ratio", "apply_method")
 
 
 class LevelPruner(Pruner):
-    """Masks the elements of smallest absolute value, in each weight.
+    """Pruner of the elements of smallest absolute value, in each weight or each tile of it.
 
     It masks no bias, unless a bias has a ratio of its own. With a `granularity` the blocks of
     smallest L1 norm are masked.
@@ -120,7 +120,7 @@ class LevelPruner(Pruner):
         }
 
     def _tile(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of a tile of a weight."""
+        """Return the sizes of a tile of a weight: the given ones, or 4 along the outputs."""
         gran = self.balance_gran
         if gran is None:  # along the inputs, which are the second dimension
             gran = (_SPARSE_CORES, *(1,) * max(len(shape) - 2, 0))

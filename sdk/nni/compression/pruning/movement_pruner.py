@@ -20,7 +20,7 @@ _LEARNING_RATE: Final = 1e-2
 
 
 class MovementPruner(Pruner):
-    """Masks the weights that training moves towards zero, during the training itself.
+    """Pruner of the weights that training moves towards zero, during the training itself.
 
     Each block of weights has a score, 0 at first. The gradient of the loss for the mask, which is
     gradient x weight, passes straight to the score. After the warm-up the ratio grows
@@ -96,7 +96,7 @@ class MovementPruner(Pruner):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, Masks]:
-        """Train the model and its masks.
+        """Train the model and its masks within limits, or to the cooldown; return both.
 
         Args:
             max_steps: optimizer steps, at least `cooldown_begin_step`.
@@ -120,7 +120,7 @@ class MovementPruner(Pruner):
         return super().compress()
 
     def collect_data(self) -> None:
-        """Train the model and the scores."""
+        """Train the model and the scores; raise RuntimeError if the training is too short."""
         self._start()
         self._trained_by.bind_model(self.bound_model)
         try:

@@ -39,7 +39,7 @@ _RENAMED: Final = {
 
 
 def make_pruner(name: str, params: Mapping[str, Any] | None = None) -> Pruner:
-    """Return a pruner without a model.
+    """Return a pruner without a model by name; raise for an unknown name or argument.
 
     Args:
         name: one of `PRUNERS`.
@@ -63,7 +63,7 @@ def make_pruner(name: str, params: Mapping[str, Any] | None = None) -> Pruner:
 
 
 def current_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a pruner of NNI 2.x as those of NNI 3.0.
+    """Return arguments of NNI 2.x as those of 3.0: renamed, callbacks as an evaluator.
 
     `trainer`, `optimizer` and `criterion` become an evaluator.
 

@@ -30,7 +30,7 @@ _RESULT: Final = "search_result.json"
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """The model with one layer pruned further."""
+    """State and score of the model with one layer pruned further."""
 
     layer: str
     sparsity: float
@@ -39,7 +39,7 @@ class _Candidate:
 
 
 class NetAdaptPruner(SearchPruner):
-    """Prunes in small steps; each step prunes the one layer that leaves the best score.
+    """Pruner in small steps; each step prunes the one layer that leaves the best score.
 
     A step removes a fixed part of the weights of all convolutions and Linear layers: those of the
     channels of one layer and of the next layer that reads them. Each layer is tried: pruned,
@@ -118,7 +118,7 @@ class NetAdaptPruner(SearchPruner):
             learn_names(one, model)
 
     def search(self) -> None:
-        """Prune step by step until the sparsity is reached.
+        """Prune step by step until the sparsity or no layer is left; write the result.
 
         `history` has the layer, its sparsity and the score of each step.
         """
@@ -180,7 +180,7 @@ class NetAdaptPruner(SearchPruner):
 def further_sparsities(
     sparsities: Mapping[str, float], sizes: Mapping[str, int], amount: int
 ) -> dict[str, float]:
-    """Return the sparsity of each layer after it alone has lost a number of weights more.
+    """Return each layer's sparsity after it alone has lost `amount` more; omit impossible ones.
 
     A channel of a layer takes its weights, as far as channels of the layer before are there, and
     what is left of the next layer.

@@ -71,7 +71,7 @@ class ScheduledPruner(TrainingMember):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, Masks]:
-        """Train the model and update its masks on the way.
+        """Train the model and update its masks on the way; return model and masks.
 
         Args:
             max_steps: optimizer steps, at least `interval_steps * total_times`; None for no limit.

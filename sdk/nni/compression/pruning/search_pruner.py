@@ -89,7 +89,7 @@ class SearchPruner(Pruner):
 
     @property
     def target_sparsity(self) -> float:
-        """Return the ratio that the layers reach together: that of the first entry.
+        """Return the first layer's ratio, which all reach together; raise if there is none.
 
         Raises:
             ValueError: no layer has a ratio.
@@ -141,7 +141,7 @@ class SearchPruner(Pruner):
 
 
 def check_mode(mode: str) -> int:
-    """Return the factor by which a larger score becomes better: 1 or -1.
+    """Return 1 for `maximize`, -1 for `minimize`; raise ValueError for any other.
 
     Args:
         mode: `maximize` or `minimize`.

@@ -31,7 +31,7 @@ _TOLERANCE: Final = 1e-9
 
 
 class SensitivityPruner(SearchPruner):
-    """Prunes convolutions in proportion to what each of them can lose before the metric falls.
+    """Pruner of convolutions in proportion to what each can lose before the metric falls.
 
     Each iteration measures the model with one convolution pruned at a time, prunes a fixed part of
     all weights, spread by these sensitivities, and may fine-tune. The metric after it is what the
@@ -117,7 +117,7 @@ class SensitivityPruner(SearchPruner):
         finetune_kwargs: Mapping[str, Any] | None = None,
         resume_sensitivity: str | Path | None = None,
     ) -> tuple[nn.Module, Masks]:
-        """Prune until the sparsity is reached.
+        """Prune until the sparsity is reached; return model and masks.
 
         Args:
             eval_args: positional arguments of the evaluator.
@@ -193,7 +193,7 @@ class SensitivityPruner(SearchPruner):
         return analysis.analysis(args, kwargs, list(self._wrappers))
 
     def _ratios(self, baseline: float, sensitivities: Metrics) -> dict[str, float]:
-        """Return the proportions of the layers that may lose something."""
+        """Return the proportions by which layers lose weights, without those of 0."""
         calculate = self._proportions
         one = len(inspect.signature(calculate).parameters) == 1
         arguments = (sensitivities,) if one else (baseline, self._threshold, sensitivities)
@@ -201,7 +201,7 @@ class SensitivityPruner(SearchPruner):
         return {name: float(found[name]) for name in self._wrappers if found.get(name, 0) > 0}
 
     def _prune(self, ratios: Mapping[str, float], target: float) -> bool:
-        """Mask a part of all weights, spread by the ratios, and return whether it is any."""
+        """Mask a part of all weights, spread by the ratios; return whether any was masked."""
         sizes, before = self.weight_sizes(), self.layer_sparsities()
         left = {name: size * (1 - before[name]) for name, size in sizes.items()}
         amount = min(self._per_iteration, target - self.current_sparsity()) * sum(sizes.values())
@@ -275,7 +275,7 @@ def default_proportions(
 def normalized(
     ratios: Mapping[str, float], left: Mapping[str, float], amount: float
 ) -> dict[str, float]:
-    """Return ratios in the same proportions that prune a number of weights.
+    """Return ratios scaled to prune `amount` weights, each at most 0.95; empty if none can.
 
     Args:
         ratios: by layer, > 0.
@@ -297,7 +297,7 @@ def normalized(
 
 
 def load_sensitivity(filepath: str | Path) -> Metrics:
-    """Return sensitivities from a CSV file.
+    """Read a CSV file; return for each layer the metric by sparsity.
 
     Args:
         filepath: a file of `SensitivityAnalysis.export`.

@@ -13,7 +13,7 @@ from nni.compression.scheduling.callbacks import Finetuner, Scorer
 
 
 class SimulatedAnnealingPruner(IterativePruner):
-    """Searches the sparsities of layers, whose total is that of the configuration.
+    """Pruner that anneals the sparsities of layers; their total is the configuration's.
 
     Each iteration prunes the original model with other sparsities and evaluates it.
     `get_best_result` has the model with the best score; layers with more weights have a sparsity

@@ -16,7 +16,7 @@ from nni.compression.pruning.training_pruner import TrainingPruner
 
 
 class SlimPruner(TrainingPruner):
-    """Masks the channels of BatchNorm2d whose scale is smallest, after training with a penalty.
+    """Pruner of the BatchNorm2d channels of smallest scale, after training with a penalty.
 
     During the training steps the loss has `regular_scale` times the sum of the absolute scales
     added, which drives the scales of unneeded channels to zero. Scale and shift of a channel are

@@ -12,7 +12,7 @@ from nni.compression.pruning.training_pruner import TrainingPruner
 
 
 class TaylorFOWeightPruner(TrainingPruner):
-    """Masks the output channels whose removal changes the loss least, to first order.
+    """Pruner of the output channels whose removal changes the loss least, to first order.
 
     The contribution of a channel is the sum of (gradient x weight)^2 over its weights, for the
     weights before the step, summed over the steps.

@@ -27,7 +27,7 @@ _TOLERANCE: Final = 1e-9
 
 
 class TransformerHeadPruner(Pruner):
-    """Masks the attention heads of smallest importance.
+    """Pruner of the attention heads of smallest importance.
 
     A head loses its rows of the projections of query, key and value, with their biases, and its
     columns of the output projection. The four projections of an attention must be Linear layers of
@@ -144,7 +144,7 @@ class TransformerHeadPruner(Pruner):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, Masks]:
-        """Prune in `num_iterations` iterations, with fine-tuning between them.
+        """Prune in iterations with training between them; return model and masks.
 
         Args:
             max_steps: optimizer steps of fine-tuning by the evaluator at the end.

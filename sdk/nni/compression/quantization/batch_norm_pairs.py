@@ -17,7 +17,7 @@ _LAYERS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def batch_norm_pairs(model: nn.Module, dummy_input: object) -> list[tuple[str, str]]:
-    """Return each convolution with the batch norm that alone consumes its output.
+    """Run a model; return names of convolutions and batch norms that alone consume them.
 
     The model runs once in eval mode and without gradients; modes and statistics are as before.
     Layers and norms that run several times are left out.
@@ -76,7 +76,7 @@ class _Record:
 
 
 class _UseCounter(TorchFunctionMode):
-    """Counts the functions that get the outputs of convolutions."""
+    """Mode of torch functions that counts those that get the outputs of convolutions."""
 
     def __init__(self, record: _Record) -> None:
         super().__init__()

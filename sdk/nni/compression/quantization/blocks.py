@@ -8,7 +8,7 @@ from nni.compression.masking.granularity import block_sizes, expanded, to_blocks
 
 
 def shared_blocks(value: Tensor, settings: QuantizationSettings, place: TargetPlace) -> Tensor:
-    """Return the elements of a target that share a scale.
+    """Return a target's elements with those that share a scale along the last dimension.
 
     Args:
         value: the target, any shape.

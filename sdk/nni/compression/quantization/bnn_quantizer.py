@@ -14,7 +14,7 @@ from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 
 class BNNQuantizer(TrainingQuantizer):
-    """Replaces weights and outputs by their signs, +1 for 0.
+    """Quantizer that replaces weights and outputs by their signs, +1 for 0.
 
     No gradient passes where a value is outside of [-1, 1]. Weights are clipped to that range after
     each optimizer step, so that they do not stay outside.
@@ -70,7 +70,7 @@ class BNNQuantizer(TrainingQuantizer):
 
 
 class SignQuantizer(TargetQuantizer):
-    """Replaces a target by its signs.
+    """Quantizer that replaces one target by its signs.
 
     Args:
         settings: settings of the target.

@@ -28,7 +28,7 @@ from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 
 class DoReFaQuantizer(TrainingQuantizer):
-    """Rounds weights to 2^bits levels in [-1, 1] and activations to 2^bits levels in [0, 1].
+    """Quantizer to 2^bits levels, of weights in [-1, 1] and of activations in [0, 1].
 
     Weights are squashed by tanh first. Activations are clamped, so they are outputs of activation
     modules, or of layers with a fused one. Dtype, scheme and granularity do not count.
@@ -78,7 +78,7 @@ class DoReFaQuantizer(TrainingQuantizer):
         super().__init__(model, config_list, evaluator)
 
     def check_target(self, settings: QuantizationSettings, place: TargetPlace) -> None:
-        """Raise ConfigListError unless the algorithm can quantize a target.
+        """Raise ConfigListError unless a target is a weight, or the output of an activation.
 
         Args:
             settings: settings of the target.
@@ -103,7 +103,7 @@ class DoReFaQuantizer(TrainingQuantizer):
 
 
 class LevelQuantizer(TargetQuantizer):
-    """Rounds a weight or an activation to levels that do not depend on its range.
+    """Quantizer of a weight or an activation to levels that do not depend on its range.
 
     Args:
         settings: settings of the target.
@@ -118,7 +118,7 @@ class LevelQuantizer(TargetQuantizer):
         self.gradient_bits = gradient_bits
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target in levels.
+        """Return the target in levels; gradients of activations are rounded if configured.
 
         Args:
             value: the target, any shape.
@@ -147,7 +147,7 @@ class LevelQuantizer(TargetQuantizer):
 
 
 class _RoundedGradient(torch.autograd.Function):
-    """Identity whose gradient is rounded."""
+    """Identity whose gradient is rounded at random."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, bits: int) -> Tensor:  # noqa: ANN401 - torch's context

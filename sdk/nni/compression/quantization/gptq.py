@@ -118,7 +118,7 @@ def gptq_rounded(
     block_size: int = 128,
     by_activation: bool = False,
 ) -> RoundedWeight:
-    """Round a weight column by column, with each error compensated by later columns.
+    """Return a weight rounded by columns, errors compensated by later ones, and its scales.
 
     Args:
         weight: `(outputs, inputs)`.
@@ -200,7 +200,7 @@ class _Scales:
         return scale_and_zero_point(blocks.amin(-1), blocks.amax(-1), self._integer, self._scheme)
 
     def rounded(self, work: Tensor, place: int) -> Tensor:
-        """Return the rounded column at a place of the order.
+        """Return the rounded column at a place of the order; at a new group, set its scale first.
 
         Args:
             work: `(outputs, inputs)` in this order, as far as it is corrected.
@@ -223,7 +223,7 @@ class _Scales:
 def _rounded_in_order(
     work: Tensor, upper: Tensor, rounded: Callable[[Tensor, int], Tensor], block_size: int
 ) -> Tensor:
-    """Return a weight with all columns rounded, from the first to the last.
+    """Return a weight with columns rounded in order; errors change later ones of `work`.
 
     The error of a column changes the rest of its block at once. The columns behind the block are
     changed by all errors of the block in one matrix product.

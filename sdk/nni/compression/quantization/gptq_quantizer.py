@@ -29,7 +29,7 @@ from nni.compression.quantization.range_quantizer import Average, Observing, Ran
 
 @dataclass(frozen=True, slots=True)
 class LayerError:
-    """Relative squared error of the outputs of one layer for the calibration inputs."""
+    """Relative squared errors of a layer's outputs, rounded to nearest and by GPTQ."""
 
     nearest: float
     """If each weight is rounded to the nearest integer."""
@@ -38,7 +38,7 @@ class LayerError:
 
 
 class GptqQuantizer(Quantizer):
-    """Rounds the weights of Linear layers so that the outputs of each layer change little.
+    """Quantizer that rounds weights of Linear layers so that the layers' outputs change little.
 
     `compress` runs calibration batches through the model in eval mode and collects the second
     moments of the inputs of each layer. Weights are rounded column by column; each error is
@@ -135,7 +135,7 @@ class GptqQuantizer(Quantizer):
         return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
-        """Collect second moments of the inputs, round the weights, and quantize from then on.
+        """Collect moments of the inputs, round the weights in place; return model, calibration.
 
         Returns:
             The model, wrapped, and how each target is quantized.
@@ -165,7 +165,7 @@ class GptqQuantizer(Quantizer):
         return made
 
     def _observe_inputs(self, observing: Observing) -> None:
-        """Observe the ranges of inputs, which runtimes need, or stop it."""
+        """Start or stop observing the ranges of inputs, which runtimes need."""
         for place, quantizer in self.target_quantizers():
             assert isinstance(quantizer, RangeQuantizer)  # made above
             if not place.is_parameter:

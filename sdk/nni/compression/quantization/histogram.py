@@ -23,7 +23,7 @@ _ROUNDS: Final = 3
 def merged(
     histogram: Tensor, smallest: Tensor, largest: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a histogram to which values are added; it is spread over a wider range if needed.
+    """Return histogram, least and largest with finite values added; it is spread if needed.
 
     Args:
         histogram: `(bins,)`, counts.
@@ -123,7 +123,7 @@ def _errors(
 
 
 def _bins(values: Tensor, smallest: Tensor, largest: Tensor, histogram: Tensor) -> Tensor:
-    """Return the bin of each value."""
+    """Return the bin of each value; of those out of range the first or the last."""
     bins = histogram.numel()
     width = (largest - smallest).clamp(min=torch.finfo(values.dtype).tiny) / bins
     return ((values - smallest) / width).long().clamp(0, bins - 1)

@@ -56,7 +56,7 @@ class _FlatExport(Quantizer):
         input_shape: Sequence[int] | None = None,
         device: torch.device | str | None = None,
     ) -> dict[str, dict[str, object]]:
-        """Unwrap the model, and save its state dict, the calibration and the model in ONNX.
+        """Unwrap and write the model as the base does; return the calibration with flat keys.
 
         Args:
             model_path: file of the state dict.
@@ -80,7 +80,7 @@ class _FlatExport(Quantizer):
         *args: Any,  # noqa: ANN401 - those of the base
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        """Save a model and a calibration of either form, which gets flat keys.
+        """Write a model's state dict, and a calibration of either form with flat keys.
 
         Args:
             model: an unwrapped model.
@@ -112,7 +112,7 @@ class _WithOptimizer(_FlatExport, TrainingQuantizer):
 
 
 class LegacyQATQuantizer(_WithOptimizer, QATQuantizer):
-    """`QATQuantizer` with the arguments of NNI 2.x.
+    """`QATQuantizer` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -148,7 +148,7 @@ class LegacyQATQuantizer(_WithOptimizer, QATQuantizer):
 
 
 class LegacyLsqQuantizer(_WithOptimizer, LsqQuantizer):
-    """`LsqQuantizer` with the arguments of NNI 2.x; all integers are signed.
+    """`LsqQuantizer` with the arguments of NNI 2.x, integers signed; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -204,7 +204,7 @@ class LegacyLsqQuantizer(_WithOptimizer, LsqQuantizer):
 
 
 class LegacyDoReFaQuantizer(_WithOptimizer, DoReFaQuantizer):
-    """`DoReFaQuantizer` with the arguments of NNI 2.x.
+    """`DoReFaQuantizer` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.
@@ -228,7 +228,7 @@ class LegacyDoReFaQuantizer(_WithOptimizer, DoReFaQuantizer):
 
 
 class LegacyBNNQuantizer(_WithOptimizer, BNNQuantizer):
-    """`BNNQuantizer` with the arguments of NNI 2.x.
+    """`BNNQuantizer` with the arguments of NNI 2.x; warns once.
 
     Args:
         model: an unwrapped model; its modules are replaced by wrappers.

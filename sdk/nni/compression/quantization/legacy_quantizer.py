@@ -22,7 +22,7 @@ _UNKNOWN: Final = IntegerRange(-(1 << 31), (1 << 31) - 1)
 
 
 class LegacyQuantizer(Quantizer):
-    """Quantizer whose methods `quantize_weight`, `quantize_input` and `quantize_output` are called.
+    """Base of quantizers of NNI 2.x, by `quantize_weight`, `quantize_input`, `quantize_output`.
 
     A subclass overrides those that it needs; the others leave their tensor as it is. `quant_grad`
     may be replaced by a subclass of `QuantGrad`, or its `apply`.
@@ -73,7 +73,7 @@ class LegacyQuantizer(Quantizer):
             count_steps(optimizer, self.step_with_optimizer)
 
     def quantize_weight(self, wrapper: ModuleWrapper, **kwargs: object) -> Tensor:
-        """Return the quantized weight of a module; here the weight.
+        """Return the quantized weight of a module; the base returns the weight as it is.
 
         Args:
             wrapper: wrapper of the module; `wrapper.module.weight` is the weight.
@@ -130,7 +130,7 @@ class LegacyQuantizer(Quantizer):
 
 
 class MethodQuantizer(TargetQuantizer):
-    """Quantizes a target by a method of a quantizer.
+    """Quantizer of one target by a method of a `LegacyQuantizer`.
 
     Args:
         settings: settings of the target.
@@ -145,7 +145,7 @@ class MethodQuantizer(TargetQuantizer):
         self.quantizer = quantizer
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target as the method quantizes it.
+        """Return the target as the method quantizes it, with the gradient of `quant_grad`.
 
         Args:
             value: the target, any shape.
@@ -164,7 +164,7 @@ class MethodQuantizer(TargetQuantizer):
         )
 
     def integer_form(self) -> IntegerForm:
-        """Return scale and zero point of a weight; methods for inputs and outputs are unknown.
+        """Return scale, zero point and limits; limits of inputs and outputs are unknown.
 
         Such a method may keep state, so that an export is not to try it with values of its own.
         """
@@ -189,7 +189,7 @@ def _accepted(method: Callable[..., object], kwargs: dict[str, Any]) -> dict[str
 
 
 def count_steps(optimizer: torch.optim.Optimizer, step: Callable[[], None]) -> None:
-    """Call a function after each step of an optimizer.
+    """Call a function without gradients after each step of an optimizer.
 
     Args:
         optimizer: the optimizer.

@@ -17,7 +17,7 @@ _FIRST_SCALE: Final = 0.01
 
 
 class LsqPlusQuantizer(LsqQuantizer):
-    """Learns the scale and the zero point of each target by gradients, together with the model.
+    """Quantizer that learns each target's scale and zero point by gradients, with the model.
 
     All scales begin at 0.01 and all zero points in the middle of the integers;
     `load_calibration_config` gives better first values. Signed integers include their lowest one.
@@ -57,7 +57,7 @@ class LsqPlusQuantizer(LsqQuantizer):
 
 
 class AffineStepQuantizer(StepQuantizer):
-    """Rounds a target by a scale and a zero point that are parameters.
+    """Quantizer of one target by a scale and a zero point that are parameters.
 
     Args:
         settings: settings of the target.

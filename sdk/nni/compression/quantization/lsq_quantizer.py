@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LsqQuantizer(TrainingQuantizer):
-    """Learns the scale of each target by gradients, together with the model.
+    """Quantizer that learns the scale of each target by gradients, together with the model.
 
     The first scale of a parameter follows from its values, that of an input or output from the
     first batch. The zero point is 0. Signed integers include their lowest one: those of 8 bits
@@ -64,7 +64,7 @@ class LsqQuantizer(TrainingQuantizer):
     """Scheme that the algorithm has."""
 
     def check_target(self, settings: QuantizationSettings, place: TargetPlace) -> None:
-        """Raise ConfigListError unless the algorithm can quantize a target.
+        """Raise ConfigListError unless a target is supported; warn of a scheme that is replaced.
 
         Args:
             settings: settings of the target.
@@ -108,7 +108,7 @@ class LsqQuantizer(TrainingQuantizer):
 
 
 class StepQuantizer(TargetQuantizer):
-    """Rounds a target to multiples of a scale that is a parameter.
+    """Quantizer of one target to multiples of a scale that is a parameter.
 
     Args:
         settings: settings of the target.
@@ -133,7 +133,7 @@ class StepQuantizer(TargetQuantizer):
         return IntegerRange(qmin - 1 if self.settings.signed else qmin, qmax)
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the target as the integers represent it.
+        """Return the target rounded, or as it is before the scale is set, as training does.
 
         Args:
             value: the target, any shape.
@@ -157,7 +157,7 @@ class StepQuantizer(TargetQuantizer):
         self.scale.data.clamp_(min=SCALE_FLOOR)
 
     def tracked_range(self) -> tuple[Tensor, Tensor] | None:
-        """Return the largest values that the integers stand for, symmetric around 0.
+        """Return the ends of what the integers stand for; None before the scale is set.
 
         Returns:
             Both ends; None before the first batch.

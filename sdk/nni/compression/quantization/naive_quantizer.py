@@ -18,7 +18,7 @@ _EVERY_WEIGHT: Final = {"op_types": ["default"], "target_names": ["weight"]}
 
 
 class NaiveQuantizer(Quantizer):
-    """Rounds weights towards zero to 8-bit integers.
+    """Quantizer of weights to 8-bit integers, rounded towards zero.
 
     The scale of a weight is the largest magnitude that it has had in training mode, divided by 127.
     The gradient passes unchanged.
@@ -75,7 +75,7 @@ class NaiveQuantizer(Quantizer):
 
 
 class TruncatingQuantizer(TargetQuantizer):
-    """Rounds a parameter towards zero to 8-bit integers of its largest magnitude so far.
+    """Quantizer of a parameter, towards zero, to 8 bits of its largest magnitude so far.
 
     Args:
         settings: settings of the target.
@@ -83,7 +83,7 @@ class TruncatingQuantizer(TargetQuantizer):
     """
 
     def forward(self, value: Tensor) -> Tensor:
-        """Return the parameter as the integers represent it.
+        """Return the parameter rounded towards zero; in training, enlarge the scale first.
 
         Args:
             value: the parameter, any shape.

@@ -28,7 +28,7 @@ class IntegerRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IntegerType:
-    """Integer type of quantized values."""
+    """Integer type of quantized values: number of bits up to 32, and whether it is signed."""
 
     bits: int
     """From 1 to 32; 1 for signed values is not allowed."""
@@ -66,7 +66,7 @@ class IntegerType:
 def scale_and_zero_point(
     smallest: Tensor, largest: Tensor, integer: IntegerType, scheme: Scheme
 ) -> tuple[Tensor, Tensor]:
-    """Return scale and zero point of a range of values.
+    """Return scale and zero point of a range, extended to 0, for an integer type and scheme.
 
     Args:
         smallest: any shape; the range is widened to contain 0.

@@ -19,7 +19,7 @@ _REDUCED_BITS = 7
 
 
 class ObserverQuantizer(Quantizer):
-    """Quantizes a trained model by what it has computed between construction and `compress`.
+    """Quantizer of a trained model by what it has computed from construction to `compress`.
 
     Before `compress` the model only records; run some batches through it. `compress` chooses the
     ranges, replaces weights by their rounded values and quantizes inputs and outputs from then on.
@@ -81,7 +81,7 @@ class ObserverQuantizer(Quantizer):
         return _recording(RangeQuantizer(settings, place, average=average))
 
     def compress(self) -> nn.Module:
-        """Choose ranges, round the weights and quantize from now on.
+        """Choose ranges, round the weights in place, quantize from now on; return the model.
 
         Returns:
             The model, wrapped.
@@ -101,7 +101,7 @@ class ObserverQuantizer(Quantizer):
 
 
 class HistogramQuantizer(RangeQuantizer):
-    """Observes a histogram of a target, and rounds its values in the range of smallest error.
+    """Quantizer that observes a target's histogram, and rounds in the range of least error.
 
     Args:
         settings: settings of the target.
@@ -149,7 +149,7 @@ class HistogramQuantizer(RangeQuantizer):
 
 
 def _recording(quantizer: RangeQuantizer) -> RangeQuantizer:
-    """Let a quantizer observe in all modes, and leave its target as it is."""
+    """Let a quantizer observe in all modes, and leave its target as it is; return it."""
     quantizer.observing = "always"
     quantizer.quantizing = False
     return quantizer

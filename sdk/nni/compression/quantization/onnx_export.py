@@ -28,7 +28,7 @@ def export_onnx(
     dynamic_batch: bool = False,
     fold_batch_norms: bool = False,
 ) -> None:
-    """Write a quantized model in ONNX, with pairs of QuantizeLinear and DequantizeLinear.
+    """Write a quantized model to an ONNX file, with QuantizeLinear and DequantizeLinear pairs.
 
     Weights are stored as integers of 8 bits, biases of 32. Targets that are no such integers are
     computed in floating point as the simulation does, and logged as warnings.

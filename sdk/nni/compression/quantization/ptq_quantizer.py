@@ -24,7 +24,7 @@ from nni.compression.quantization.range_quantizer import Average, Observing, Ran
 
 
 class PtqQuantizer(Quantizer):
-    """Quantizes a trained model by the ranges that it has in one evaluation.
+    """Quantizer of a trained model by the ranges that its tensors have in one evaluation.
 
     `compress` evaluates the model in eval mode and observes the smallest and largest value of each
     target. Nothing is trained.
@@ -87,7 +87,7 @@ class PtqQuantizer(Quantizer):
         return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
-        """Observe ranges in one evaluation, and quantize from then on.
+        """Observe ranges in one evaluation, quantize from then on; return model, calibration.
 
         Returns:
             The model, wrapped, and how each target is quantized.
@@ -113,7 +113,7 @@ class PtqQuantizer(Quantizer):
         return made
 
     def _observe(self, observing: Observing) -> None:
-        """Observe and leave the targets as they are, or quantize them."""
+        """Let all quantizers observe and leave their targets as they are, or quantize them."""
         for _, quantizer in self.target_quantizers():
             assert isinstance(quantizer, RangeQuantizer)  # made above
             quantizer.observing = observing

@@ -14,7 +14,7 @@ from nni.compression.quantization.training_quantizer import TrainingQuantizer
 
 
 class QATQuantizer(TrainingQuantizer):
-    """Simulates integers while the model trains, by the ranges that it observes then.
+    """Quantizer that simulates integers while the model trains, by the ranges it observes then.
 
     The range of a parameter is that of its current values; the range of an input or output is a
     moving average of both ends with decay 0.99. No gradient passes where a value is out of range.

@@ -110,7 +110,7 @@ class QuantGrad(torch.autograd.Function):
 
 
 def gradient_class(given: object) -> type[QuantGrad]:
-    """Return the class of a gradient, which may be given by its `apply`.
+    """Return a QuantGrad class, also for its `apply`; raise TypeError for others.
 
     Args:
         given: a subclass of `QuantGrad`, or its `apply`.

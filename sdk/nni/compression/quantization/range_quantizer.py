@@ -31,7 +31,7 @@ _MATRIX: Final = 2
 
 
 class RangeQuantizer(TargetQuantizer):
-    """Observes the range of a target and rounds its values to integers of that range.
+    """Quantizer that observes the range of a target and rounds to integers of that range.
 
     Until something was observed the target passes unchanged. Values that are not finite are not
     observed.

@@ -27,7 +27,7 @@ def open_session(
     options: "SessionOptions | None" = None,
     cpuinfo: str | None = None,
 ) -> "InferenceSession":
-    """Open a file in ONNX on the CPU, so that integers are computed exactly.
+    """Open an ONNX file on the CPU with exact integer sums; warn where only floats are exact.
 
     Processors of x86 without VNNI add pairs of products of 8 bits in 16 bits, which the kernels for
     unsigned inputs and signed weights of ONNX Runtime cut off: results are wrong by up to half of
@@ -90,7 +90,7 @@ def open_session(
 
 
 def sums_saturate(cpuinfo: str) -> bool:
-    """Return whether a processor adds products of 8 bits in 16 bits.
+    """Return whether a processor adds 8-bit products in 16 bits: x86 without VNNI, or unknown.
 
     Args:
         cpuinfo: text in the form of `/proc/cpuinfo`; without any processor, the answer is true,

@@ -23,7 +23,7 @@ _PRODUCTS: Final[Mapping[str, tuple[int, int]]] = {"aten.mm": (0, 1), "aten.addm
 
 @dataclass(frozen=True, slots=True)
 class SmoothedNorm:
-    """Norm whose channels were scaled, and the weights that read it."""
+    """Norm whose channels were scaled, the weights that read it, and spread before and after."""
 
     norm: tuple[str, ...]
     """Names of the parameters that were divided by the scales."""
@@ -37,7 +37,7 @@ class SmoothedNorm:
 
 @dataclass(frozen=True, slots=True)
 class SmoothingReport:
-    """Result of `smooth_activations`.
+    """Result of `smooth_activations`: smoothed norms, and why others were skipped.
 
     Examples:
         >>> from nni.compression.quantization.smoothing import SmoothingReport
@@ -86,7 +86,7 @@ def smooth_activations(
     *,
     powers_of_two: bool = True,
 ) -> tuple[nn.Module, SmoothingReport]:
-    """Scale the channels of norms in a copy of a model, so that few activations are far larger.
+    """Return a copy of a model with norms scaled so that few activations stand out, and a report.
 
     Each channel of a norm is divided by a scale, and the weights that read it are multiplied by
     the same scale. The function of the model stays; activations and weights are then equally hard

@@ -53,7 +53,7 @@ class SmoothingGroup:
 
 @dataclass(slots=True)
 class SmoothingGroups:
-    """Result of `smoothing_groups`."""
+    """Result of `smoothing_groups`: norms with their weights, and why others were skipped."""
 
     found: list[SmoothingGroup] = field(default_factory=list)
     """Groups in the order of the run."""
@@ -97,7 +97,7 @@ class _OtherReaderError(Exception):
 
 
 class _Search:
-    """Readers of the values of a graph."""
+    """Graph with the readers of its values, to find norms that only weights read."""
 
     def __init__(self, graph: OperationGraph) -> None:
         self.graph = graph
@@ -119,7 +119,7 @@ class _Search:
         return ()
 
     def group(self, node: Node, names: tuple[str, ...]) -> SmoothingGroup:
-        """Return the group of a norm.
+        """Return a norm and the weights that read it; raise if anything else reads it.
 
         Raises:
             _OtherReaderError: its output is read by something else than a weight.
@@ -157,7 +157,7 @@ class _Search:
         return node.op in _SAME_CHANNELS and all(one[-1:] == (channels,) for one in shapes)
 
     def _shift(self, node: Node, value: int) -> str | None:
-        """Return the parameter that an operation adds to each channel of a value."""
+        """Return the parameter that an operation adds to each channel of a value; else None."""
         if node.op != "aten.add" or node.args["alpha"] != 1:
             return None
         sides = [node.args["self"], node.args["other"]]
@@ -165,7 +165,7 @@ class _Search:
         return self._vector(others[0], node) if len(others) == 1 else None
 
     def _weight(self, node: Node, value: int) -> WeightAxis | None:
-        """Return the weight by which an operation multiplies the channels of a value."""
+        """Return the weight by which an operation multiplies a value's channels; else None."""
         if node.op not in _FACTORS:
             return None
         left, right = (node.args[key] for key in _FACTORS[node.op])

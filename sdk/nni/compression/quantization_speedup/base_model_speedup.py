@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class BaseModelSpeedup(ABC):
-    """Builds an engine from a model and its calibration, and runs it.
+    """Base of engines that are built from a model and its calibration, and run.
 
     Args:
         model: an unwrapped model.

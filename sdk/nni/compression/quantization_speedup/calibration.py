@@ -25,7 +25,7 @@ _SMALLEST_SCALE = 1e-12
 
 
 def calibrated(model: nn.Module, calibrator: Calibrator) -> CalibrationConfig:
-    """Return the scales of all layers with a weight; from the cache, or by running the model.
+    """Return scales of weighted layers and their inputs, from the cache, else by running the model.
 
     Integers are signed and symmetric: a scale for each input, and one for each output channel of a
     weight.

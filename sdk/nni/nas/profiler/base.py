@@ -9,7 +9,7 @@ from nni.mutable import Mutable, MutableExpression, Sample
 
 
 class Profiler(ABC):
-    """Cost of the networks of a model space, such as FLOPs or milliseconds.
+    """Base of profilers, which return the cost of a sample's network, such as FLOPs.
 
     A subclass computes it from a sample; it need not build the network.
 
@@ -62,7 +62,7 @@ class ExpressionProfiler(Profiler):
         self.expression = expression
 
     def profile(self, sample: Sample) -> float:
-        """Return the value of the expression.
+        """Return the value of the expression for a sample.
 
         Args:
             sample: value of every label of the space.

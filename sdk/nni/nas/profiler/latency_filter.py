@@ -12,7 +12,7 @@ Predictor = Callable[[Any], float]
 
 
 class LatencyFilter:
-    """Predicate that admits models whose predicted latency is below a threshold.
+    """Predicate that admits models with a predicted latency below a threshold, or not below.
 
     It is passed to `nni.nas.strategy.middleware.Filter`, or as `model_filter` of NNI 2.x.
 

@@ -55,7 +55,7 @@ def model_context(sample: Sample) -> Iterator[None]:
 
 @contextmanager
 def unfixed_constructors() -> Iterator[None]:
-    """Make constructors build spaces inside `model_context`, until this context ends.
+    """Within a block, make constructors build spaces although in a `model_context`.
 
     Values of the sample are still those of `nni.mutable.ensure_frozen`.
 

@@ -37,7 +37,7 @@ class ModelEvaluator(Protocol):
 
 
 class ExecutableModelSpace(BaseModelSpace):
-    """Model space with its evaluator, or one network of it.
+    """Model space with its evaluator, or one frozen model: sample, status and metrics.
 
     The mutables of the evaluator are dimensions of the space, too, and their labels occur in
     samples. `freeze` returns a copy for one sample; that one has no mutables, and can be executed.
@@ -240,7 +240,7 @@ class ExecutableModelSpace(BaseModelSpace):
         self.validate(sample)
 
     def frozen_evaluator(self, sample: Sample) -> ModelEvaluator | None:
-        """Return the evaluator for a sample: itself if it has no mutables.
+        """Return the evaluator with a sample's values: itself if it has no mutables.
 
         Args:
             sample: value of each label.

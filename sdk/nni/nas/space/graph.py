@@ -19,7 +19,7 @@ Endpoint = tuple["Node", int | None]
 
 
 class IllegalGraphError(ValueError):
-    """A graph is malformed, or a model cannot be written as a graph.
+    """Error that a graph is malformed, or that a model cannot be written as a graph.
 
     Args:
         graph: the graph, or its name; None if there is none yet.
@@ -36,7 +36,7 @@ class IllegalGraphError(ValueError):
 
 
 class GraphOwner(Protocol):
-    """Model that graphs belong to.
+    """Interface of models that graphs belong to.
 
     Examples:
         >>> from nni.nas.space import GraphModelSpace
@@ -124,7 +124,7 @@ class Node:
 
     @property
     def cell(self) -> Graph:
-        """Graph that the node stands for.
+        """Graph that the node stands for; raises if it stands for none.
 
         Raises:
             IllegalGraphError: the node stands for no graph.
@@ -158,7 +158,7 @@ class Node:
         self.label = label
 
     def specialize_cell(self) -> Graph:
-        """Copy the graph that the node stands for, and let it stand for the copy.
+        """Copy the graph that the node stands for; let it stand for the copy; return the copy.
 
         Other nodes keep the original, so that the copy can be changed for this node alone.
 
@@ -282,7 +282,7 @@ class Graph:
         operation_or_type: Operation | str,
         parameters: Mapping[str, Any] | None = None,
     ) -> Node:
-        """Add a node without edges.
+        """Add a node without edges, with a number in its name if that is taken; return it.
 
         Args:
             name: name of the node; a number is appended if another node has it.
@@ -308,7 +308,7 @@ class Graph:
         operation_or_type: Operation | str,
         parameters: Mapping[str, Any] | None = None,
     ) -> Node:
-        """Add a node in the middle of an edge, which is replaced by two.
+        """Add a node in the middle of an edge, which is replaced by two; return the node.
 
         Args:
             edge: edge of this graph.
@@ -329,7 +329,7 @@ class Graph:
         return node
 
     def add_edge(self, head: Endpoint, tail: Endpoint) -> Edge:
-        """Add an edge.
+        """Add an edge between nodes of this graph, else raise; return it.
 
         Args:
             head: node that computes the tensor, and index of the output; None if there is one.
@@ -360,7 +360,7 @@ class Graph:
         self.edges.remove(edge)
 
     def del_node(self, node: Node) -> None:
-        """Remove a node and its edges.
+        """Remove a node and its edges; raise for the input, the output or another graph's.
 
         Args:
             node: hidden node of this graph.
@@ -418,7 +418,7 @@ class Graph:
         return [node for node in self.hidden_nodes if node.label == label]
 
     def topo_sort(self) -> list[Node]:
-        """Return all nodes so that each follows its predecessors.
+        """Return all nodes so that each follows its predecessors; raise if they form a cycle.
 
         Returns:
             The input node first, the output node last, the others as they were inserted as far as
@@ -461,7 +461,7 @@ class Graph:
         return graphs[self.name]
 
     def copy_as(self, name: str) -> Graph:
-        """Add a copy of this graph to the model.
+        """Add a copy of this graph, with new ids, to its model; return it.
 
         Args:
             name: name of the copy.
@@ -476,7 +476,7 @@ class Graph:
         return copied
 
     def copy_to(self, model: GraphOwner, name: str | None = None) -> Graph:
-        """Add a copy of this graph, with the same ids, to a model.
+        """Add a copy of this graph, with the same ids, to a model; return it.
 
         Args:
             model: model to add it to.
@@ -510,7 +510,7 @@ class Graph:
 
 
 def inputs_of(node: Node) -> dict[int, Edge]:
-    """Return the edge of each input slot of a node, in the order of the slots.
+    """Return the edge of each input slot of a node in order; raise if two have the same slot.
 
     An edge without a slot, or whose order does not matter, takes the first free one.
 

@@ -14,7 +14,7 @@ from nni.mutable import Mutable
 
 @dataclass(frozen=True, slots=True)
 class AlternativesForm:
-    """One of several modules."""
+    """Graph form of a module: one of several modules, by a choice."""
 
     choice: Mutable
     """Choice of a name."""
@@ -24,7 +24,7 @@ class AlternativesForm:
 
 @dataclass(frozen=True, slots=True)
 class SelectionForm:
-    """Some of several tensors, reduced to one."""
+    """Graph form of a module: some of several tensors, by a choice, reduced to one."""
 
     choice: Mutable
     """Choice of positions."""
@@ -36,7 +36,7 @@ class SelectionForm:
 
 @dataclass(frozen=True, slots=True)
 class RepetitionForm:
-    """Sequence of modules, of which the first ones are used."""
+    """Graph form of a module: the first modules of a sequence, by a depth."""
 
     depth: int | Mutable
     """Number of modules that are used."""
@@ -46,7 +46,7 @@ class RepetitionForm:
 
 @dataclass(frozen=True, slots=True)
 class UnitForm:
-    """Module that is constructed by its arguments, and is one node."""
+    """Graph form of a module: one node, by class and arguments."""
 
     symbol: type
     """Class to construct when all arguments are fixed."""

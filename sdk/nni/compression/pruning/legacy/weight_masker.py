@@ -19,7 +19,7 @@ LayerMasks = dict[str, Tensor | None]
 
 
 class WeightMasker(ABC):
-    """Base of the maskers.
+    """Base of maskers, whose `calc_mask` returns the masks of a layer for a sparsity.
 
     Args:
         model: the model.
@@ -104,7 +104,7 @@ class StructuredWeightMasker(WeightMasker):
         wrapper_idx: int | Sequence[int] | None = None,
         **depen_kwargs: Any,  # noqa: ANN401 - as documented
     ) -> Any:  # noqa: ANN401 - one layer's masks, or those of several by name
-        """Return the masks of a layer, or of layers that depend on each other.
+        """Return the masks of a layer; of several dependent layers by module name.
 
         Args:
             sparsity: part of the channels to mask; a list for several layers.
@@ -153,7 +153,7 @@ class StructuredWeightMasker(WeightMasker):
         wrapper_idx: int | None,
         channel_masks: Tensor | None = None,
     ) -> LayerMasks:
-        """Return the masks of a layer without some of its channels.
+        """Return the base masks without the `num_prune` least important channels.
 
         Args:
             base_mask: masks of ones.
@@ -225,7 +225,7 @@ class StructuredWeightMasker(WeightMasker):
         places: Sequence[int | None],
         groups: Sequence[int] | None,
     ) -> Tensor:
-        """Return which channels no layer loses in common."""
+        """Return a bool tensor, false for the channels that all layers lose."""
         smallest = min(sparsities)
         layers = []
         for wrapper, place in zip(wrappers, places, strict=True):

@@ -19,7 +19,7 @@ _ARGUMENT: Final = "calibration"
 
 
 class CalibratedQuantizer(TargetQuantizer):
-    """Rounds a target by the scale and zero point of a calibration.
+    """Quantizer of one target by the fixed scale and zero point of a calibration.
 
     Args:
         settings: settings of the target.
@@ -98,7 +98,7 @@ def calibrated_wrappers(
 def in_model(
     model: nn.Module, wrappers: Mapping[str, ModuleWrapper], folded: Sequence[tuple[str, str]]
 ) -> Iterator[None]:
-    """Put wrappers into a model for a `with` block.
+    """Put wrappers into a model for a `with` block; norms that they fold return their inputs.
 
     Args:
         model: an unwrapped model; as before afterwards.
@@ -168,7 +168,7 @@ def _limits(settings: QuantizationSettings, numbers: Mapping[str, object]) -> In
 
 
 def _legacy_scale(numbers: Mapping[str, object]) -> Tensor | None:
-    """Return the scale of a symmetric range, which NNI 2.x leaves out."""
+    """Return the scale of a symmetric range, which NNI 2.x leaves out; None without a range."""
     ends = [_tensor(numbers, key) for key in ("tracked_min", "tracked_max")]
     if ends[0] is None or ends[1] is None:
         return None

@@ -13,7 +13,7 @@ _NUMBERS: Final = 2
 
 
 class Rounding(NamedTuple):
-    """Numbers of a pair; equal ones round alike."""
+    """Scale, zero point, dtype and axis of a pair; equal ones round alike."""
 
     scale: bytes
     zero_point: bytes
@@ -49,7 +49,7 @@ def rounding(node: ir.Node) -> Rounding | None:
 
 
 def constant(value: ir.Value | None) -> np.ndarray | None:
-    """Return the number of a value that is stored in the graph; None for others.
+    """Return the array of a value that is stored in the graph; None for others.
 
     Args:
         value: an input of a node.

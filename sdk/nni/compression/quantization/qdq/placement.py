@@ -36,7 +36,7 @@ _SUMS: Final = ("Add", "Mul")
 
 
 def place_pairs(model: ir.Model, *, runtime: bool) -> None:
-    """Merge and move pairs, store weights and biases as integers, separate zero points.
+    """Merge and move pairs, store weights and biases as integers, separate zero points, in place.
 
     Args:
         model: an exported model; changed in place.

@@ -71,7 +71,7 @@ class ExportedIntegers:
         return (integers - zero_point) * scale
 
     def stored(self, value: Tensor) -> Tensor:
-        """Return the integers of values.
+        """Return the integers of values, in the dtype of the zero point.
 
         Args:
             value: the target.
@@ -96,7 +96,7 @@ class ExportedIntegers:
 
 
 def exported_activation(quantizer: TargetQuantizer) -> nn.Module | None:
-    """Return the ONNX module for an activation's quantizer; None if it changes nothing.
+    """Return an activation's ONNX module, or its quantizer in floats; None if nothing changes.
 
     Args:
         quantizer: in eval mode.
@@ -122,7 +122,7 @@ def exported_activation(quantizer: TargetQuantizer) -> nn.Module | None:
 
 
 def exported_parameter(quantizer: TargetQuantizer, value: Tensor) -> nn.Module | None:
-    """Return the ONNX module that stores a quantized parameter; None if it is not quantized.
+    """Return the module that stores a parameter as integers, or rounded; None if not quantized.
 
     Args:
         quantizer: in eval mode.

@@ -18,7 +18,7 @@ STATE = "nni_sampler"
 
 
 class SamplingLightningModule(BaseOneShotLightningModule):
-    """Computes a random architecture in each training and validation step.
+    """Training that computes a random architecture in each training and validation step.
 
     Optimization is that of the inner module, automatic or manual.
 
@@ -37,7 +37,7 @@ class SamplingLightningModule(BaseOneShotLightningModule):
         self.sampler = sampler
 
     def training_step(self, *args: Any) -> Any:  # noqa: ANN401 - of the inner module
-        """Return what the inner module returns for a random architecture."""
+        """Draw a random architecture; return the output of the inner module for it."""
         self.path.sample = self.sampler.draw()
         output = self.training_module.training_step(*args)
         if isinstance(output, Mapping):
@@ -50,13 +50,13 @@ class SamplingLightningModule(BaseOneShotLightningModule):
         return super().validation_step(*args)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save the state of the random numbers."""
+        """Save the state of the random numbers, then call the inner module's hook."""
         version, numbers, gauss = self.sampler.state
         checkpoint[STATE] = [version, numbers, gauss]
         self.training_module.on_save_checkpoint(checkpoint)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the state of the random numbers."""
+        """Restore the random numbers, if saved, then call the inner module's hook."""
         if STATE in checkpoint:
             self.sampler.state = tuple(checkpoint[STATE])
         self.training_module.on_load_checkpoint(checkpoint)

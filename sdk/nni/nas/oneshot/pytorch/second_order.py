@@ -48,7 +48,7 @@ def unrolled_gradient(
 
 
 def virtual_step(loss: Tensor, weights: Sequence[Tensor], optimizer: Optimizer) -> list[float]:
-    """Move the weights by one step of gradient descent, in place; leave the optimizer as it is.
+    """Move weights by one descent step, in place, without the optimizer; return their rates.
 
     Args:
         loss: training loss.
@@ -103,7 +103,7 @@ def _gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def restored(weights: Sequence[Tensor]) -> Iterator[None]:
-    """Restore weights to their present values afterwards.
+    """Restore weights to their present values at the end of a block.
 
     Args:
         weights: parameters.

@@ -28,7 +28,7 @@ _registry: dict[type[nn.Module], LayerSlicing] = {
 
 
 def register_layer_slicing(slicing: LayerSlicing) -> None:
-    """Make a type of layer with mutable arguments usable in one-shot strategies.
+    """Register the weight-sharing rules of a type of layer, for this process; replace others.
 
     Args:
         slicing: rules of the type; they replace rules registered before for the same type.

@@ -26,7 +26,7 @@ class SuperModule:
 
 
 def converted(kind: type[Converted], module: nn.Module, **attributes: object) -> Converted:
-    """Return a module of another class with the parts and attributes of a given one.
+    """Return a module of another class that shares the parts and attributes of a given one.
 
     Weights, names of parts and hooks stay, so that state dicts fit both.
 
@@ -86,7 +86,7 @@ def replaced(
     memo: Memo,
     arguments: dict[str, Any],
 ) -> nn.Module:
-    """Return what hooks make of one module.
+    """Return what hooks make of one module, each of the one before, until one ends the chain.
 
     Args:
         module: the module.

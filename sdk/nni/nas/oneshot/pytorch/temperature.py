@@ -29,7 +29,7 @@ class TemperatureSchedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinearTemperature:
-    """Temperature that falls linearly from the first epoch to the last.
+    """Temperature that falls linearly with the epochs from `init` towards `min`.
 
     Raises:
         ValueError: not `init >= min >= 0`.
@@ -57,7 +57,7 @@ class LinearTemperature:
 
 
 def temperature_schedule(value: object) -> TemperatureSchedule:
-    """Return the schedule that an argument `temperature` describes.
+    """Return a schedule as is, or a linear one for a number, pair or mapping; raise for others.
 
     Args:
         value: number (constant), pair of first and last value, mapping with `init` and `min`, or

@@ -208,7 +208,7 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         return []
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401 - as Lightning's
-        """Return the optimizers of the architecture and the weights, with their schedulers."""
+        """Return optimizers of architecture and weights, and schedulers; raise unless it is one."""
         optimizers, self._schedules = optimizers_and_schedules(
             self.training_module.configure_optimizers()
         )
@@ -233,7 +233,7 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
         return found[-1] if isinstance(found, list) else found
 
     def weight_step(self, batch: Any, batch_idx: int) -> Tensor:  # noqa: ANN401 - any batch
-        """Train the weights by one batch.
+        """Train the weights by one batch, step their schedulers; return the detached loss.
 
         Args:
             batch: training batch.
@@ -335,7 +335,7 @@ def _schedule(scheduler: Any) -> Schedule:  # noqa: ANN401 - scheduler, or a dic
 
 
 class TaggedLoader:
-    """All batches of several loaders, one loader after the other, each with its name.
+    """Iterable of name and batch, for all batches of several loaders one after the other.
 
     Args:
         loaders: loader by name.

@@ -13,7 +13,7 @@ from nni.nas.profiler.pytorch.cases import Number
 
 
 def mutable_arguments(module: nn.Module) -> dict[str, Mutable]:
-    """Return the mutable arguments that a module was constructed with, by name.
+    """Return a module's mutable constructor arguments by name; empty for modules without any.
 
     Args:
         module: any module; one without mutable arguments has none.

@@ -86,7 +86,7 @@ def switch(selector: Number, branches: Mapping[Any, Number]) -> Number:
 
 
 def leaves_of(values: Iterable[Any]) -> dict[str, LabeledMutable]:
-    """Return the labeled mutables that values depend on, by label.
+    """Return the labeled mutables, but no constraints, that values depend on, by label.
 
     Args:
         values: numbers, expressions and mutable modules.
@@ -105,7 +105,7 @@ def leaves_of(values: Iterable[Any]) -> dict[str, LabeledMutable]:
 
 
 def samples_of(leaves: Mapping[str, LabeledMutable], *, reason: str) -> Iterator[Sample]:
-    """Yield each combination of the values of some labels.
+    """Yield each combination of the values of some labels; raise if there are too many.
 
     Args:
         leaves: mutables by label.

@@ -244,7 +244,7 @@ def register_shape_inference_formula(module_type: type[nn.Module], formula: Shap
 
 
 def profiler_leaf_module(module_type: type[nn.Module]) -> Any:  # noqa: ANN401 - the same class
-    """Mark a class whose modules profilers take as one layer, rather than look inside.
+    """Mark a class as one layer for profilers, which look inside others; return the class.
 
     Without a shape formula such a module runs without data, on inputs of fixed shapes.
 

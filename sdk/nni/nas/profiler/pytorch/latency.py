@@ -54,7 +54,7 @@ def measured_cost(measure: Measure) -> LayerCostFunction:
 
 
 class LatencyTable:
-    """Table of the latencies of layers on this machine, in milliseconds.
+    """Table of latencies of layers on this machine (ms), which measures those it does not have.
 
     A layer is measured when it is asked for the first time, as the median of several runs; the
     table can be stored and read on another day. A row is one class with its arguments and the

@@ -15,7 +15,7 @@ from nni.nas.profiler.pytorch.tracing import CostTrace, example_shapes
 
 
 def load_predictor(name: str, version: float | None = None) -> Any:  # noqa: ANN401 - nn-Meter's
-    """Return a predictor of nn-Meter.
+    """Return a predictor of nn-Meter by name; raise ImportError if it is not installed.
 
     Args:
         name: name of the predictor, such as `"cortexA76cpu_tflite21"`.

@@ -21,7 +21,7 @@ MutableShape = tuple[Number, ...]
 
 
 class ShapeTensor:
-    """Shape that behaves like a tensor of it.
+    """Shape, maybe of expressions, that behaves like a tensor without data.
 
     Args:
         shape: sizes; the first one is the batch.
@@ -117,7 +117,7 @@ class ShapeTensor:
 
 
 def product(sizes: Sequence[Number]) -> Number:
-    """Return the product of sizes.
+    """Return the product of sizes, which may be expressions; 1 for none.
 
     Args:
         sizes: numbers and expressions.
@@ -133,7 +133,7 @@ def product(sizes: Sequence[Number]) -> Number:
 
 
 def map_shapes(value: Any, function: Callable[[ShapeTensor], Any]) -> Any:  # noqa: ANN401 - nested
-    """Return a nested value with a function applied to its shapes.
+    """Return a nested value with its shapes replaced by what a function returns for them.
 
     Args:
         value: shape, or list, tuple or dict of nested values.
@@ -168,7 +168,7 @@ def shapes_in(value: Any) -> list[ShapeTensor]:  # noqa: ANN401 - nested
 
 
 def frozen_shapes(value: Any, sample: dict[str, Any]) -> Any:  # noqa: ANN401 - nested
-    """Return a nested value with the sizes of a sample.
+    """Return a nested value with expressions of its sizes replaced by a sample's numbers.
 
     Args:
         value: shape, or list, tuple or dict of nested values.
@@ -185,7 +185,7 @@ def frozen_shapes(value: Any, sample: dict[str, Any]) -> Any:  # noqa: ANN401 - 
 
 
 def merged(outputs: Sequence[Any], merge: Callable[[list[Number]], Number]) -> Any:  # noqa: ANN401
-    """Return one nested value for several of one structure, of which a choice selects one.
+    """Merge outputs of alternatives, sizes that differ by `merge`; raise for other structures.
 
     Args:
         outputs: nested values; plain ones, such as None, must be equal.

@@ -43,7 +43,7 @@ _TRANSPARENT = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
 
 class LayerCostFunction(Protocol):
-    """Cost of one layer.
+    """Interface of functions that return the cost of one layer, a number or an expression.
 
     Examples:
         >>> def each_counts_one(module, inputs, output):
@@ -91,7 +91,7 @@ def example_shapes(args: Any) -> tuple[Any, ...]:  # noqa: ANN401 - tensors, nes
 
 
 class CostTrace:
-    """Symbolic pass that adds up the costs of layers.
+    """Symbolic pass of shapes through a network, which adds up the costs of its layers.
 
     Args:
         cost: cost of one layer.
@@ -220,7 +220,7 @@ class CostTrace:
         return output if cell.postprocessor is None else cell.postprocessor(output, processed)
 
     def _enumerated(self, module: MutableModule, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Build a module for each combination of its values; add its cost and return its output."""
+        """Build a module for each of its combinations; add the cost, return the common output."""
         sizes = [size for one in shapes_in((inputs, options)) for size in one.shape]
         leaves = leaves_of([module, *sizes])
         outputs: list[Any] = []
@@ -297,7 +297,7 @@ def _output_of(module: nn.Module, inputs: Sequence[Any], options: dict[str, Any]
 
 
 def _meta_output(module: nn.Module, inputs: Sequence[Any], options: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return the output of a module's own forward, without memory for weights or data."""
+    """Return the shapes of a module's own forward, run without memory for weights or data."""
     parameters: dict[str, Tensor] = {
         name: torch.empty_like(one, device="meta")
         for name, one in (*module.named_parameters(), *module.named_buffers())
@@ -312,7 +312,7 @@ def _meta_output(module: nn.Module, inputs: Sequence[Any], options: dict[str, An
 
 @contextmanager
 def _own_forward(root: nn.Module) -> Iterator[None]:
-    """Restore the `forward` of a module and of those inside, for a real run or a copy."""
+    """Within a block, restore `forward` of a module and those inside, for a run or a copy."""
     paused = [
         (module, vars(module).pop("forward"))
         for module in root.modules()
@@ -329,7 +329,7 @@ def _own_forward(root: nn.Module) -> Iterator[None]:
 def _diverted(
     root: nn.Module, handler: Callable[[nn.Module], Callable[..., Any] | None]
 ) -> Iterator[None]:
-    """Run handlers in place of the `forward` of modules; what is below a handled one is too."""
+    """Within a block, run handlers in place of the `forward` of a module and those inside."""
     diverted = []
     try:
         for module in root.modules():
