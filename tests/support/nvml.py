@@ -49,7 +49,12 @@ class NvmlLibrary:
         return self.name
 
     def nvmlDeviceGetMemoryInfo(self, _handle: Any) -> Any:
-        return SimpleNamespace(total=2**30)
+        return SimpleNamespace(total=2**30, used=2**28)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Any:
+        if handle >= self.gpus:
+            raise NvmlError("Not Supported")
+        return SimpleNamespace(gpu=75, memory=10)
 
     def nvmlDeviceGetComputeRunningProcesses(self, _handle: Any) -> list[Any]:
         return [SimpleNamespace(pid=7), SimpleNamespace(pid=8)]

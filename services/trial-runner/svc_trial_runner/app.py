@@ -18,13 +18,13 @@ from svc_common.lifecycle import Service
 from svc_common.logs import get_logger
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.ports import Bus
+from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.own_files import private_folder
 from svc_common.subjects import control_subject
 from svc_common.telemetry.metrics import Registry, process_registry
-from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_trial_runner.adapters.agent_folder import (
     open_work,
@@ -48,6 +48,7 @@ from svc_trial_runner.adapters.process_reaper import (
 )
 from svc_trial_runner.adapters.process_sweeper import ProcSweeper
 from svc_trial_runner.adapters.process_table import ProcProcessTable
+from svc_trial_runner.adapters.process_use import ProcTrialUse
 from svc_trial_runner.adapters.report_spool import DirectoryReportSpool
 from svc_trial_runner.adapters.trial_blobs import TarFolders
 from svc_trial_runner.adapters.trial_folders import DiskTrialFolders
@@ -64,6 +65,7 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.attempts.resource_sampling import ResourceSampler
 from svc_trial_runner.attempts.trial_checkpoints import UPLOAD_GRACE_S, TrialCheckpoints
 from svc_trial_runner.consumers import ControlConsumer, TaskConsumer
 from svc_trial_runner.domain.claims import ServerStarted
@@ -224,6 +226,7 @@ async def _open_dependencies(
     )
     opened = await service.adapters.enter_async_context(open_stores(places, clock))
     code_user = settings.code_user
+    gpus = _gpu_source(settings)
     archives = TarFolders(code_user)
     uploads = DirectoryUploadSpool(folder / "uploads")
     sockets = UnixTrialSockets(settings.runtime_directory, code_user)
@@ -238,9 +241,8 @@ async def _open_dependencies(
         platform="" if settings.fleet is None else settings.fleet.platform,
         plans=LaunchPlans(code, environments, tools, experiments_root(settings, storage), storage),
         values=StoredLargeValues(opened.blobs),
-        gpus=GpuAllocator(
-            _gpu_source(settings), ProcProcessTable(), machine_gpu_rules(settings.fleet)
-        ),
+        gpus=GpuAllocator(gpus, ProcProcessTable(), machine_gpu_rules(settings.fleet)),
+        resources=ResourceSampler(ProcTrialUse(code_user), gpus, clock, service.tasks),
         folders=DiskTrialFolders(settings.output_limit_bytes, code_user),
         sockets=sockets,
         processes=processes,

@@ -14,6 +14,7 @@ from svc_trial_runner.domain.channel import CheckpointRequest, Report
 from svc_trial_runner.domain.claims import JournalRecord, JournalState, ProcessIdentity
 from svc_trial_runner.domain.command import PythonCommand
 from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.resource_use import GpuUse, ProcessUse
 from svc_trial_runner.domain.tasks import BlobKey, TrialCheckpoint
 
 
@@ -194,6 +195,10 @@ class TrialOutput(Protocol):
 
     def watch(self, on_output: Callable[[], None]) -> Callable[[], None]:
         """Call back after each piece of output; return a function that cancels this."""
+        ...
+
+    def announce(self) -> None:
+        """Call the watchers, as after output: a file of the folder has grown."""
         ...
 
 
@@ -390,11 +395,31 @@ class ReportSpool(Protocol):
 # --- devices, code, environment -------------------------------------------------------------
 
 
+class TrialUse(Protocol):
+    """Interface that reads the CPU and memory use of trials' processes, and stores the samples."""
+
+    def read(self, leader: ProcessIdentity) -> ProcessUse | None:
+        """Read the use of a process and its descendants; None: the process has ended."""
+        ...
+
+    def append(self, directory: str, line: bytes) -> None:
+        """Append a line to the samples of a trial; lose it if it cannot be written."""
+        ...
+
+    def forget(self, directory: str) -> None:
+        """Delete the samples of a trial's earlier attempt, if there are any."""
+        ...
+
+
 class GpuDevices(Protocol):
-    """Interface that lists the machine's GPUs and the processes on them."""
+    """Interface that lists the machine's GPUs, the processes on them, and their use."""
 
     async def devices(self) -> Sequence[GpuDevice]:
         """Return the devices and their users; empty without a driver."""
+        ...
+
+    async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
+        """Return utilization and used memory of some devices; those that tell it, in order."""
         ...
 
 

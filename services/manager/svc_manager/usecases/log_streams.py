@@ -34,6 +34,7 @@ _TRIAL_FILES: Final = {
     service_pb2.LOG_SOURCE_TRIAL_LOG: "trial.log",
     service_pb2.LOG_SOURCE_TRIAL_STDOUT: "stdout",
     service_pb2.LOG_SOURCE_TRIAL_STDERR: "stderr",
+    service_pb2.LOG_SOURCE_TRIAL_RESOURCES: ".nni/resources.jsonl",
 }
 
 
@@ -41,6 +42,7 @@ _TRIAL_STREAMS: Final = {
     service_pb2.LOG_SOURCE_TRIAL_LOG: output_pb2.OUTPUT_STREAM_STDOUT,
     service_pb2.LOG_SOURCE_TRIAL_STDOUT: output_pb2.OUTPUT_STREAM_STDOUT,
     service_pb2.LOG_SOURCE_TRIAL_STDERR: output_pb2.OUTPUT_STREAM_STDERR,
+    service_pb2.LOG_SOURCE_TRIAL_RESOURCES: output_pb2.OUTPUT_STREAM_RESOURCES,
 }
 
 

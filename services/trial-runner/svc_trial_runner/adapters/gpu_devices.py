@@ -7,6 +7,7 @@ from typing import Any
 
 from svc_common.logs import get_logger
 from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.resource_use import GpuUse
 
 
 class InMemoryGpuDevices:
@@ -18,6 +19,10 @@ class InMemoryGpuDevices:
     async def devices(self) -> Sequence[GpuDevice]:
         """Return the devices and their users; empty without a driver."""
         return list(self._devices)
+
+    async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
+        """Return the wanted devices that exist, as idle."""
+        return [GpuUse(one.index, 0.0, 0) for one in self._devices if one.index in indices]
 
     def replace(self, devices: Sequence[GpuDevice]) -> None:
         """Replace the devices and their users."""
@@ -43,6 +48,24 @@ class NvmlGpuDevices:
         if self._failed:
             return []
         return await asyncio.to_thread(self._read)
+
+    async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
+        """Read utilization and used memory of devices in a thread; leave out those that fail."""
+        if self._failed or self._library is None:  # opened by `devices`, before a trial has a GPU
+            return []
+        return await asyncio.to_thread(self._read_use, indices)
+
+    def _read_use(self, indices: Sequence[int]) -> list[GpuUse]:
+        library, found = self._library, []
+        for index in indices:
+            try:
+                handle = library.nvmlDeviceGetHandleByIndex(index)
+                memory_bytes = int(library.nvmlDeviceGetMemoryInfo(handle).used)
+                percent = float(library.nvmlDeviceGetUtilizationRates(handle).gpu)
+            except library.NVMLError:
+                continue  # lost, or a kind of device that does not tell it
+            found.append(GpuUse(index, percent / 100, memory_bytes))
+        return found
 
     def _read(self) -> list[GpuDevice]:
         try:

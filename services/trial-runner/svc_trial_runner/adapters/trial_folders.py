@@ -188,11 +188,15 @@ class OpenTrialFolder:
         self._watchers.append(on_output)
         return lambda: self._watchers.remove(on_output)
 
+    def announce(self) -> None:
+        """Call the watchers, as after output: a file of the folder has grown."""
+        for watcher in self._watchers:
+            watcher()
+
     def _on_data(self, pipe: _Pipe, chunk: bytes) -> None:
         if pipe is self._stderr:
             self._tail.add(chunk)
-        for watcher in self._watchers:
-            watcher()
+        self.announce()
 
     def _on_pipe_end(self, _pipe: _Pipe) -> None:
         self._open -= 1

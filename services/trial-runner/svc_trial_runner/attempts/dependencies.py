@@ -9,6 +9,7 @@ from svc_trial_runner.attempts.launch_plans import LaunchPlans
 from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.output_uploads import OutputUploads
 from svc_trial_runner.attempts.process_reuse import ReusedProcesses
+from svc_trial_runner.attempts.resource_sampling import ResourceSampler
 from svc_trial_runner.attempts.trial_checkpoints import TrialCheckpoints
 from svc_trial_runner.ports import ClaimJournal, LargeValues, TrialFolders, TrialSockets
 from svc_trial_runner.reporting.reporter import Reporter
@@ -35,6 +36,8 @@ class AttemptDependencies:
     """None: no metrics and no traces."""
     live: OutputStreamer | None = None
     """Publishes the output of running trials; None: their files are read directly."""
+    resources: ResourceSampler | None = None
+    """Samples the use of running trials; None: nothing does."""
     platform: str = ""
     """Platform of this machine for its trials; empty: that of the task."""
     waiting_notice_after_s: float = 3.0

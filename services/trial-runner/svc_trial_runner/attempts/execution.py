@@ -12,6 +12,7 @@ from svc_common.experiment_events.causes import LossCause, LossReason, WaitCause
 from svc_common.logs import get_logger
 from svc_trial_runner.attempts.dependencies import AttemptDependencies
 from svc_trial_runner.attempts.launch_plans import LaunchPlan
+from svc_trial_runner.attempts.resource_sampling import SampledTrial
 from svc_trial_runner.attempts.trial_checkpoints import AttemptCheckpoints
 from svc_trial_runner.attempts.trial_session import AttemptSession
 from svc_trial_runner.converters import report_entry
@@ -107,6 +108,7 @@ class AttemptRun:
         self._next_report = 0
         self._early: list[MetricReported] = []
         self._timers: list[asyncio.TimerHandle] = []
+        self._stop_sampling: Callable[[], None] | None = None
         self._silent = False
         self._stop_requested = asyncio.Event()
         self._directory = ""
@@ -368,11 +370,23 @@ class AttemptRun:
         self._report(ProcessStarted(now, pid, self.gpu_indices, process.warm))
         for metric in self._early:
             self._report(metric)
+        self._sample_use(process)
         limit_s = self.work.spec.time_limit_s
         if self._state.launched() is Order.TERMINATE:
             self._terminate()
         elif limit_s is not None:
             self._after(limit_s, lambda: self.stop(StopTrigger.TIME_LIMIT))
+
+    def _sample_use(self, process: TrialProcess) -> None:
+        """Sample the process's use of CPU, memory and GPUs until the attempt ends."""
+        resources, output = self._dependencies.resources, self.output
+        if resources is None or output is None:
+            return
+        if self._isolated:
+            resources.forget(self._directory)
+        self._stop_sampling = resources.begin(
+            SampledTrial(process.identity, self._directory, self.gpu_indices, output.announce)
+        )
 
     def stop(self, trigger: StopTrigger, loss: LossReason | None = None) -> None:
         """Stop the attempt by its phase: terminate the process, end at once, or cancel saving.
@@ -497,6 +511,8 @@ class AttemptRun:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
+        if self._stop_sampling is not None:
+            self._stop_sampling()
         self._dependencies.sockets.dismiss(self.token)
         if self._checkpoints is not None:
             self._checkpoints.cancel()

@@ -19,6 +19,7 @@ from svc_common.messaging.ports import LogLines
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.domain.claims import AttemptKey
 from svc_trial_runner.domain.output import STDERR, STDOUT
+from svc_trial_runner.domain.resource_use import RESOURCES
 from svc_trial_runner.ports import TrialOutput
 
 PIECE_BYTES: Final = 64 * 1024
@@ -35,6 +36,7 @@ _AWAY_S: Final = 0.2
 _STREAMS: Final = {
     STDOUT: output_pb2.OUTPUT_STREAM_STDOUT,
     STDERR: output_pb2.OUTPUT_STREAM_STDERR,
+    RESOURCES: output_pb2.OUTPUT_STREAM_RESOURCES,
 }
 
 

@@ -40,6 +40,10 @@ class _LogSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LogSource.V
     LOG_SOURCE_TRIAL_LOG: _LogSource.ValueType  # 3
     LOG_SOURCE_TRIAL_STDOUT: _LogSource.ValueType  # 4
     LOG_SOURCE_TRIAL_STDERR: _LogSource.ValueType  # 5
+    LOG_SOURCE_TRIAL_RESOURCES: _LogSource.ValueType  # 6
+    """CPU, memory and GPU use of a trial, sampled by its agent from its second second on: a JSON
+    object per line, see `docs/page.md`.
+    """
 
 class LogSource(_LogSource, metaclass=_LogSourceEnumTypeWrapper):
     """Log of an experiment."""
@@ -50,6 +54,10 @@ LOG_SOURCE_DISPATCHER: LogSource.ValueType  # 2
 LOG_SOURCE_TRIAL_LOG: LogSource.ValueType  # 3
 LOG_SOURCE_TRIAL_STDOUT: LogSource.ValueType  # 4
 LOG_SOURCE_TRIAL_STDERR: LogSource.ValueType  # 5
+LOG_SOURCE_TRIAL_RESOURCES: LogSource.ValueType  # 6
+"""CPU, memory and GPU use of a trial, sampled by its agent from its second second on: a JSON
+object per line, see `docs/page.md`.
+"""
 Global___LogSource: _TypeAlias = LogSource  # noqa: Y015
 
 class _FindingResult:

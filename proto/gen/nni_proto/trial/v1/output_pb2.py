@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnni_proto/trial/v1/output.proto\x12\x12nni_proto.trial.v1\"~\n\x0bTrialOutput\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x30\n\x06stream\x18\x02 \x01(\x0e\x32 .nni_proto.trial.v1.OutputStream\x12\x0e\n\x06offset\x18\x03 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\x12\x0e\n\x06\x61t_end\x18\x05 \x01(\x08*a\n\x0cOutputStream\x12\x1d\n\x19OUTPUT_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_STREAM_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_STREAM_STDERR\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fnni_proto/trial/v1/output.proto\x12\x12nni_proto.trial.v1\"~\n\x0bTrialOutput\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x30\n\x06stream\x18\x02 \x01(\x0e\x32 .nni_proto.trial.v1.OutputStream\x12\x0e\n\x06offset\x18\x03 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\x12\x0e\n\x06\x61t_end\x18\x05 \x01(\x08*~\n\x0cOutputStream\x12\x1d\n\x19OUTPUT_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_STREAM_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_STREAM_STDERR\x10\x02\x12\x1b\n\x17OUTPUT_STREAM_RESOURCES\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,7 +32,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nni_proto.trial.v1.output_p
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OUTPUTSTREAM']._serialized_start=183
-  _globals['_OUTPUTSTREAM']._serialized_end=280
+  _globals['_OUTPUTSTREAM']._serialized_end=309
   _globals['_TRIALOUTPUT']._serialized_start=55
   _globals['_TRIALOUTPUT']._serialized_end=181
 # @@protoc_insertion_point(module_scope)

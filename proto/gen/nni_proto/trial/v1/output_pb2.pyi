@@ -26,6 +26,8 @@ class _OutputStreamEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutputSt
     OUTPUT_STREAM_UNSPECIFIED: _OutputStream.ValueType  # 0
     OUTPUT_STREAM_STDOUT: _OutputStream.ValueType  # 1
     OUTPUT_STREAM_STDERR: _OutputStream.ValueType  # 2
+    OUTPUT_STREAM_RESOURCES: _OutputStream.ValueType  # 3
+    """Lines with CPU, memory and GPU use, which the agent writes, not the process."""
 
 class OutputStream(_OutputStream, metaclass=_OutputStreamEnumTypeWrapper):
     """Output stream of a process."""
@@ -33,6 +35,8 @@ class OutputStream(_OutputStream, metaclass=_OutputStreamEnumTypeWrapper):
 OUTPUT_STREAM_UNSPECIFIED: OutputStream.ValueType  # 0
 OUTPUT_STREAM_STDOUT: OutputStream.ValueType  # 1
 OUTPUT_STREAM_STDERR: OutputStream.ValueType  # 2
+OUTPUT_STREAM_RESOURCES: OutputStream.ValueType  # 3
+"""Lines with CPU, memory and GPU use, which the agent writes, not the process."""
 Global___OutputStream: _TypeAlias = OutputStream  # noqa: Y015
 
 @_typing.final

@@ -30,6 +30,8 @@ TRIAL_SOURCES: Final = {
     "trial.log": service_pb.LOG_SOURCE_TRIAL_LOG,
     "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
     "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
+    # No file that a trial writes for its user: names of those begin with no dot.
+    ".resources": service_pb.LOG_SOURCE_TRIAL_RESOURCES,
 }
 LONGEST_WORD: Final = 200
 """Most characters of a text to search for."""

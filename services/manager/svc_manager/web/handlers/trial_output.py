@@ -24,6 +24,7 @@ from svc_manager.web.streams import HEARTBEAT_S, take_until
 STREAMS: Final = {
     "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
     "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
+    "resources": service_pb.LOG_SOURCE_TRIAL_RESOURCES,
 }
 END_EVENT: Final = "end"
 """Name of the last event; without it, a browser would reconnect for ever."""

@@ -41,6 +41,7 @@ LOG_NAMES = {
     experiment_service_pb2.LOG_SOURCE_TRIAL_LOG: "trial.log",
     experiment_service_pb2.LOG_SOURCE_TRIAL_STDOUT: "stdout",
     experiment_service_pb2.LOG_SOURCE_TRIAL_STDERR: "stderr",
+    experiment_service_pb2.LOG_SOURCE_TRIAL_RESOURCES: ".nni/resources.jsonl",
 }
 
 

@@ -2,6 +2,7 @@ from typing import Any
 
 from svc_trial_runner.adapters.gpu_devices import NvmlGpuDevices
 from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.resource_use import GpuUse
 from tests.support.nvml import NvmlLibrary
 
 
@@ -37,3 +38,14 @@ async def test_missing_library_means_no_gpus() -> None:
         raise ImportError("pynvml")
 
     assert await NvmlGpuDevices(load).devices() == []
+
+
+async def test_use_is_a_share_and_a_gpu_that_tells_none_is_left_out() -> None:
+    source = NvmlGpuDevices(NvmlLibrary)
+    await source.devices()
+
+    assert await source.use([0, 1]) == [GpuUse(0, 0.75, 2**28)]
+
+
+async def test_without_a_driver_no_use_is_read() -> None:
+    assert await NvmlGpuDevices(lambda: NvmlLibrary(works=False)).use([0]) == []

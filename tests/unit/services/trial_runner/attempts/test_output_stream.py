@@ -22,6 +22,7 @@ from svc_trial_runner.attempts.output_stream import (
     _Stream,
 )
 from svc_trial_runner.domain.claims import AttemptKey
+from svc_trial_runner.domain.resource_use import RESOURCES
 from svc_trial_runner.ports import TrialFilesRequest, TrialOutput
 
 KEY = AttemptKey("exp", "trial", 2)
@@ -40,8 +41,7 @@ class Trial:
         """Append to a file as the pipe's reader does, and notify the watchers."""
         with (self.folder / name).open("ab") as file:
             file.write(data)
-        for notify in self.output._watchers:  # type: ignore[attr-defined] # of the adapter in use
-            notify()
+        self.output.announce()
 
     def end(self) -> None:
         self.output.cut()
@@ -100,6 +100,18 @@ async def test_both_streams_are_sent_and_end_with_one_message(
     assert [piece.stream for piece in pieces if piece.at_end] == [
         output_pb2.OUTPUT_STREAM_UNSPECIFIED
     ]
+
+
+async def test_samples_of_its_use_are_a_stream_of_their_own(
+    bus: InMemoryBus, begin: Callable[[], Trial]
+) -> None:
+    trial = begin()
+    trial.write(RESOURCES, b"{}\n")
+    trial.end()
+
+    pieces = await received(bus)
+
+    assert text(pieces, output_pb2.OUTPUT_STREAM_RESOURCES) == b"{}\n"
 
 
 async def test_output_comes_while_the_trial_runs(

@@ -38,6 +38,19 @@ async def test_other_files_of_a_trial_have_no_type_that_a_browser_executes(
     assert model.content == bytes(range(256))
 
 
+async def test_samples_of_a_trial_have_a_name_that_no_file_of_its_user_has(
+    site: Site, tmp_path: Path
+) -> None:
+    folder = tmp_path / "trials" / "tria0"
+    (folder / ".nni").mkdir()
+    (folder / ".nni" / "resources.jsonl").write_text('{"time":1}\n')
+
+    samples = await site.anonymous.get(f"{API}/trial-file/tria0/.resources")
+
+    assert samples.text == '{"time":1}\n'
+    assert (await site.anonymous.get(f"{API}/trial-file/tria0/resources")).status_code == 404
+
+
 @pytest.mark.parametrize("name", ["..%2f..%2fsecret", "%2e%2e", ".nni", "a%2fb", "a%5cb"])
 async def test_paths_out_of_the_trial_are_refused(site: Site, tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("secret")

@@ -1,0 +1,127 @@
+"""Sampler of running trials' CPU, memory and GPU use, into a file of each trial."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from svc_common.clock import Clock, SteadyClock
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.domain.resource_use import (
+    FIRST_SAMPLE_S,
+    ResourceSample,
+    next_interval_s,
+    sample_line,
+)
+from svc_trial_runner.ports import GpuDevices, TrialUse
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTrial:
+    """Trial to sample: its process, folder and GPUs, and a callback for each new line."""
+
+    process: ProcessIdentity
+    directory: str
+    gpu_indices: Sequence[int]
+    on_line: Callable[[], None]
+    """Called after each line, on the event loop."""
+
+
+class ResourceSampler:
+    """Sampler that appends a line of a trial's use to its file, ever more rarely as it grows old.
+
+    A trial costs a timer until its first sample, which most short trials do not reach. Reading and
+    writing happen in threads; what cannot be read or written leaves a gap.
+
+    Args:
+        trials: reads processes and writes files.
+        gpus: reads the use of GPUs.
+        clock: tells the times of samples.
+        tasks: owner of one task per sample.
+        first_s: age of a trial at its first sample, in seconds.
+        interval_s: returns the delay of the next sample by the age, both in seconds.
+    """
+
+    def __init__(
+        self,
+        trials: TrialUse,
+        gpus: GpuDevices,
+        clock: Clock,
+        tasks: TaskOwner,
+        first_s: float = FIRST_SAMPLE_S,
+        interval_s: Callable[[float], float] = next_interval_s,
+    ) -> None:
+        self._trials = trials
+        self._gpus = gpus
+        self._clock = clock
+        self._tasks = tasks
+        self._first_s = first_s
+        self._interval_s = interval_s
+
+    def begin(self, trial: SampledTrial) -> Callable[[], None]:
+        """Sample a trial from now on until its process ends; return a function that stops it."""
+        sampling = _Sampling(trial, SteadyClock(self._clock), self._start_sample)
+        sampling.continue_after(self._first_s)
+        return sampling.stop
+
+    def forget(self, directory: str) -> None:
+        """Delete the samples of an earlier attempt in a trial's folder, if there are any."""
+        self._trials.forget(directory)
+
+    def _start_sample(self, sampling: "_Sampling") -> None:
+        self._tasks.start(self._sample(sampling), "resource sample")
+
+    async def _sample(self, sampling: "_Sampling") -> None:
+        """Append a line, call back, and set the timer of the next one; end if the process has."""
+        trial, before = sampling.trial, sampling.last
+        use = await asyncio.to_thread(self._trials.read, trial.process)
+        if use is None:
+            return
+        gpus = await self._gpus.use(trial.gpu_indices) if trial.gpu_indices else ()
+        sample = ResourceSample(sampling.clock.now(), use, tuple(gpus))
+        if sampling.is_over():
+            return
+        line = sample_line(before, sample)
+        await asyncio.to_thread(self._trials.append, trial.directory, line)
+        if sampling.is_over():
+            return
+        sampling.last = sample
+        trial.on_line()
+        sampling.continue_after(self._interval_s(sampling.age_s))
+
+
+class _Sampling:
+    """Timer of a trial's next sample, and the last sample taken."""
+
+    __slots__ = ("_begin_s", "_loop", "_over", "_timer", "_wake", "clock", "last", "trial")
+
+    def __init__(
+        self, trial: SampledTrial, clock: Clock, wake: Callable[["_Sampling"], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._begin_s = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake = wake
+        self.trial = trial
+        self.clock = clock
+        self.last: ResourceSample | None = None
+        self._over = False
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the sampling began."""
+        return self._loop.time() - self._begin_s
+
+    def is_over(self) -> bool:
+        """Return whether `stop` was called."""
+        return self._over
+
+    def continue_after(self, delay_s: float) -> None:
+        """Set the timer that starts the next sample after a delay."""
+        self._timer = self._loop.call_later(delay_s, self._wake, self)
+
+    def stop(self) -> None:
+        """Cancel the timer, and mark a sample that is under way to be dropped."""
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()

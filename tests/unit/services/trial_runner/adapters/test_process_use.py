@@ -1,0 +1,89 @@
+"""Use of real processes, and the file of its samples."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.adapters.process_use import ProcTrialUse
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.domain.resource_use import RESOURCES
+
+CHILD_WITH_MEMORY = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+data = os.urandom(40_000_000)
+while os.times().user + os.times().system < 0.2: pass
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def leader() -> Iterator[ProcessIdentity]:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD_WITH_MEMORY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        identity = identity_of(process.pid)
+        assert identity is not None
+        yield identity
+        process.communicate(b"")
+
+
+def test_use_counts_the_whole_tree(leader: ProcessIdentity) -> None:
+    use = ProcTrialUse().read(leader)
+
+    assert use is not None
+    assert use.processes == 2
+    assert use.memory_bytes > 40_000_000
+    assert 0.1 < use.cpu_s < 60
+
+
+def test_process_that_took_over_the_number_has_no_use(leader: ProcessIdentity) -> None:
+    earlier = ProcessIdentity(leader.pid, leader.start_time - 1)
+
+    assert ProcTrialUse().read(earlier) is None
+
+
+def test_ended_process_has_no_use() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        identity = identity_of(process.pid)
+        assert identity is not None
+        process.kill()
+
+    assert ProcTrialUse().read(identity) is None
+
+
+def test_lines_are_appended_and_forgotten(tmp_path: Path) -> None:
+    (tmp_path / ".nni").mkdir()
+    trials = ProcTrialUse()
+
+    trials.append(str(tmp_path), b"one\n")
+    trials.append(str(tmp_path), b"two\n")
+
+    assert (tmp_path / RESOURCES).read_bytes() == b"one\ntwo\n"
+    trials.forget(str(tmp_path))
+    assert not (tmp_path / RESOURCES).exists()
+    trials.forget(str(tmp_path))
+
+
+def test_link_of_a_trial_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".nni").mkdir()
+    target = tmp_path / "target"
+    target.write_bytes(b"")
+    (tmp_path / RESOURCES).symlink_to(target)
+
+    ProcTrialUse().append(str(tmp_path), b"line\n")
+
+    assert target.read_bytes() == b""
+
+
+def test_missing_folder_loses_the_line(tmp_path: Path) -> None:
+    ProcTrialUse().append(str(tmp_path / "gone"), b"line\n")
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,131 @@
+"""Samples of running trials, from the timer to the line."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from svc_common.clock import SystemClock
+from svc_common.tasks import TaskOwner
+from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
+from svc_trial_runner.adapters.process_table import identity_of
+from svc_trial_runner.adapters.process_use import ProcTrialUse
+from svc_trial_runner.attempts.resource_sampling import ResourceSampler, SampledTrial
+from svc_trial_runner.domain.claims import ProcessIdentity
+from svc_trial_runner.domain.gpus import GpuDevice
+from svc_trial_runner.domain.resource_use import RESOURCES
+from tests.unit.services.trial_runner.conftest import Bench
+
+
+@dataclass
+class Stage:
+    """Sampler without delays, a process to sample, and an event for each new line."""
+
+    sampler: ResourceSampler
+    root: Path
+    process: asyncio.subprocess.Process
+    announced: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def begin(self, name: str, gpu_indices: tuple[int, ...] = ()) -> Callable[[], None]:
+        identity = identity_of(self.process.pid)
+        assert identity is not None
+        return self.sampler.begin(
+            SampledTrial(identity, self.folder(name), gpu_indices, self.announced.set)
+        )
+
+    def folder(self, name: str) -> str:
+        folder = self.root / name
+        (folder / ".nni").mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    def lines(self, name: str) -> list[dict[str, object]]:
+        file = self.root / name / RESOURCES
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    async def has_lines(self, name: str, number: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.lines(name)) < number:
+                self.announced.clear()
+                await self.announced.wait()
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    failures: list[BaseException] = []
+    tasks = TaskOwner(lambda _name, error: failures.append(error))
+    gpus = InMemoryGpuDevices([GpuDevice(0, "one", 1), GpuDevice(1, "two", 1)])
+    sampler = ResourceSampler(
+        ProcTrialUse(), gpus, SystemClock(), tasks, first_s=0.0, interval_s=lambda _age_s: 0.0
+    )
+    process = await asyncio.create_subprocess_exec("sleep", "600")
+    yield Stage(sampler, tmp_path, process)
+    await tasks.aclose()
+    process.kill()
+    await process.wait()
+    assert failures == []
+
+
+async def test_first_sample_has_no_cores_and_the_next_has(stage: Stage) -> None:
+    stop = stage.begin("trial")
+    await stage.has_lines("trial", 2)
+    stop()
+
+    first, second, *_ = stage.lines("trial")
+    assert "cores" not in first
+    assert isinstance(second["cores"], float)
+    assert second["processes"] == 1
+
+
+async def test_only_the_gpus_of_the_trial_are_sampled(stage: Stage) -> None:
+    stop = stage.begin("trial", gpu_indices=(1,))
+    await stage.has_lines("trial", 1)
+    stop()
+
+    gpus = [{"index": 1, "utilization": 0.0, "memory": 0}]
+    assert stage.lines("trial")[0]["gpus"] == gpus
+
+
+async def test_trial_stopped_before_its_first_sample_has_none(stage: Stage) -> None:
+    stage.begin("short")()
+    stop = stage.begin("long")
+    await stage.has_lines("long", 2)  # so the time of the other one's first sample is over
+    stop()
+
+    assert stage.lines("short") == []
+
+
+async def test_ended_process_is_not_sampled(stage: Stage) -> None:
+    ended = ProcessIdentity(stage.process.pid, 1)  # as if another process had its number now
+    stage.sampler.begin(SampledTrial(ended, stage.folder("old"), (), stage.announced.set))
+    stop = stage.begin("new")
+    await stage.has_lines("new", 2)
+    stop()
+
+    assert stage.lines("old") == []
+
+
+async def test_forget_deletes_the_samples_of_an_earlier_attempt(stage: Stage) -> None:
+    folder = stage.folder("trial")
+    (stage.root / "trial" / RESOURCES).write_text("{}")
+
+    stage.sampler.forget(folder)
+
+    assert stage.lines("trial") == []
+
+
+async def test_attempt_is_sampled_and_announces_it(bench: Bench) -> None:
+    sampler = ResourceSampler(
+        ProcTrialUse(), InMemoryGpuDevices(), SystemClock(), bench.tasks, first_s=0.0
+    )
+    bench.dependencies = replace(bench.dependencies, resources=sampler)
+    file = bench.folder / "experiment/trials/t1" / RESOURCES
+    # The trial itself waits for its first sample.
+    task = bench.task("t1", f"until [ -s {file} ]; do sleep 0.02; done")
+
+    await bench.deliver(bench.agent(), task)
+    await bench.until_kind("t1", "exited")
+
+    assert json.loads(file.read_text().splitlines()[0])["processes"] >= 1
