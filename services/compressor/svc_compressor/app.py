@@ -9,10 +9,10 @@ from svc_common.clock import SystemClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.telemetry.metrics import Registry, process_registry
-from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_compressor.servicers.compression_servicer import CompressionServicer
 from svc_compressor.sessions.job_session import job_sessions

@@ -14,12 +14,12 @@ from svc_common.clock import SystemClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.large_values import LargeValues
 from svc_common.telemetry.metrics import Registry, process_registry
-from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_common.telemetry.tracing import open_tracer
 from svc_dispatcher.adapters.check_processes import CheckProcesses
 from svc_dispatcher.adapters.child_class_checker import ChildClassChecker

@@ -11,13 +11,13 @@ from svc_common.clock import SystemClock
 from svc_common.lifecycle import Service
 from svc_common.messaging.nats_bus import NatsBus
 from svc_common.messaging.nats_settings import NatsSettings
+from svc_common.metrics_listener import serve_metrics
 from svc_common.rpc.call_telemetry import CallMetrics
 from svc_common.rpc.server import GrpcServer
 from svc_common.storage.code_archives import CodeArchives
 from svc_common.storage.factory import open_blob_store
 from svc_common.storage.large_values import LargeValues
 from svc_common.telemetry.metrics import Registry, process_registry
-from svc_common.telemetry.metrics_listener import serve_metrics
 from svc_nas.adapters.child_strategy import ChildStrategyLauncher
 from svc_nas.servicers.nas_servicer import NasServicer
 from svc_nas.sessions.exploration_session import Dependencies, exploration_sessions

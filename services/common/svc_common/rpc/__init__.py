@@ -1,1 +1,1 @@
-"""gRPC servers and clients: error mapping, malformed requests, and telemetry of calls."""
+"""gRPC servers and clients: error mapping, access checks, malformed requests, telemetry."""

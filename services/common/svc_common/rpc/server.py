@@ -23,9 +23,9 @@ from grpc_reflection.v1alpha import reflection
 from nni_wire.limits import grpc_channel_options
 from nni_wire.metadata import ERROR_DETAILS_KEY
 from svc_common import errors
-from svc_common.access.interceptor import AccessInterceptor
 from svc_common.access.security import Guard
 from svc_common.logs import get_logger
+from svc_common.rpc.access_interceptor import AccessInterceptor
 from svc_common.rpc.call_telemetry import CallMetrics, CallTelemetryInterceptor
 from svc_common.rpc.requests import (
     RequestMessages,

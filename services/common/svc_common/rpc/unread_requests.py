@@ -94,7 +94,7 @@ class UnreadRequestInterceptor(grpc.aio.ServerInterceptor):
     """gRPC interceptor that passes unary handlers an `UnreadRequest`, to be read later.
 
     It comes first of all. The handler inside must have no deserializer: that of
-    `svc_common.access.interceptor` reads the request itself.
+    `svc_common.rpc.access_interceptor` reads the request itself.
 
     Args:
         on_read: called with the size of each message that was read, in bytes.

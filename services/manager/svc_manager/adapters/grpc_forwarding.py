@@ -17,8 +17,8 @@ from google.protobuf.message import Message
 
 from nni_wire.metadata import AUTHORIZATION_KEY, ERROR_DETAILS_KEY
 from svc_common.access.delegation import ON_BEHALF_KEY, Delegation
-from svc_common.access.interceptor import bearer_token, certificate_name
 from svc_common.errors import UnavailableError
+from svc_common.rpc.access_interceptor import bearer_token, certificate_name
 from svc_common.rpc.requests import read_to_end
 from svc_common.tasks import StoppedError, result_unless
 from svc_manager.actors.leasing import OwnedElsewhereError

@@ -10,12 +10,12 @@ from svc_common.access.security import Guard
 from svc_common.access.transport import Transport
 from svc_common.errors import FailedPreconditionError, InvalidArgumentError
 from svc_common.lifecycle import Service
-from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
-from svc_common.telemetry.metrics_listener import (
+from svc_common.metrics_listener import (
     MetricsListener,
     open_metrics_listener,
     serve_metrics,
 )
+from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
 
 TOKEN = "a-token-that-cannot-be-guessed"
 
