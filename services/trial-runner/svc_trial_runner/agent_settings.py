@@ -23,7 +23,7 @@ SILENCE_LIMIT_S: Final = 120.0
 
 
 class ConnectionKind(StrEnum):
-    """Kinds of connection from an agent to bus and manager."""
+    """Kinds of connection from an agent to bus and manager: direct, by sockets, by TLS front."""
 
     DIRECT = "direct"
     """`bus` and `manager` are addresses, `nats://host:port` and `host:port`, without TLS: for

@@ -17,7 +17,7 @@ _PIECE_BYTES: Final = 256 * 1024
 
 
 class LogFile(Enum):
-    """Output files of a trial that clients may read."""
+    """Output files of a trial that clients may read: `trial.log`, stdout, stderr."""
 
     TRIAL_LOG = names.TRIAL_LOG
     STDOUT = names.STDOUT

@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Phase(Enum):
-    """Phase of an attempt, from the claim of its task to its last report."""
+    """Phases of an attempt: held, launching, running, stopping, reading, saving, over."""
 
     HELD = "held"
     """The task is claimed; the attempt waits for GPUs or code."""

@@ -106,7 +106,7 @@ class PlatformAdapter(Protocol):
 
 @runtime_checkable
 class PlatformCleaner(Protocol):
-    """Interface of an adapter that finds its installation's leftovers on the platform.
+    """Interface of an adapter that finds its installation's leftovers; removes those of no pool.
 
     All adapters of this distribution have it. It is called on an adapter of a pool that does not
     exist; what is found is removed by `clean` of an adapter of its pool.
@@ -156,7 +156,7 @@ class BundleStore(Protocol):
 
 
 class CredentialStore(Protocol):
-    """Interface of the agents' credentials at bus and manager."""
+    """Interface of agents' credentials at bus and manager: issue, replacing earlier, and revoke."""
 
     async def issue(self, name: AgentName) -> AgentCredentials:
         """Return new credentials of an agent; earlier ones of the same name are revoked."""
@@ -221,7 +221,7 @@ class ObservableFront(Protocol):
 
 
 class JoinedMachines(Protocol):
-    """Interface of the record of machines that have enrolled."""
+    """Interface of the record, by pool, of enrolled machines and expired invitations."""
 
     async def of_pool(self, pool: str) -> list[JoinedMachine]:
         """Return the machines of a pool, ended ones included.

@@ -46,7 +46,7 @@ class WorkerTarget:
 
     @property
     def platform_tags(self) -> list[str]:
-        """All platform tags of its wheels, the newest first."""
+        """All platform tags of its wheels, newest first, then old names such as `manylinux2014`."""
         match = _PLATFORM.fullmatch(self.platform_tag)
         if match is None:
             return [self.platform_tag]

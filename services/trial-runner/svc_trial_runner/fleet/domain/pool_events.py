@@ -79,7 +79,7 @@ class RestoredAgent:
 
 @dataclass(frozen=True, slots=True)
 class StateRestored:
-    """The last state that an earlier process of the fleet published."""
+    """Event: last published state of an earlier fleet process, its agents and counters."""
 
     agents: tuple[RestoredAgent, ...]
     last_number: int
@@ -99,7 +99,7 @@ class ActionStarted:
 
 @dataclass(frozen=True, slots=True)
 class ActionFailed:
-    """An action ended with an error; its effect is unknown."""
+    """Event: an action on a platform failed, with reason and remedy; its effect is unknown."""
 
     platform: str
     action: PlatformAction
@@ -117,7 +117,7 @@ class PlatformOpened:
 
 @dataclass(frozen=True, slots=True)
 class AgentsListed:
-    """The platform has listed the agents of this pool."""
+    """Event: a platform has listed the agents of this pool, and its capacity."""
 
     platform: str
     agents: tuple[PlatformAgent, ...]
@@ -169,7 +169,7 @@ class PresenceReceived:
 
 @dataclass(frozen=True, slots=True)
 class AgentEnrolled:
-    """A machine has enrolled as an agent."""
+    """Event: a machine has enrolled as an agent, in place of its former one if it had one."""
 
     name: AgentName
     platform: str

@@ -25,7 +25,7 @@ from svc_trial_runner.fleet.domain.pool_events import (
 
 
 class AgentStatus(Enum):
-    """States of an agent as users see them."""
+    """States of an agent for users: launching, pending, starting, running, silent, draining."""
 
     LAUNCHING = "launching"
     """The platform is asked for it."""

@@ -51,7 +51,7 @@ RETRY_S: Final = 5.0
 
 
 class JoinablePool(Protocol):
-    """Interface of the control of a pool towards enrolments."""
+    """Interface of a pool's control towards enrolments: its need, and the addition of an agent."""
 
     @property
     def need(self) -> PoolNeed:

@@ -52,7 +52,7 @@ class PlatformChecks:
         self._tasks = TaskOwner(self._failed)
 
     async def run(self) -> None:
-        """Answer each request, in a task of its own, for ever."""
+        """Handle managers' requests to check or clean for ever, each in a task; no expired ones."""
         async with aclosing(self._last_values.follow(ALL_POOL_CHECKS)) as requests:
             async for value in requests:
                 self._handle(value)

@@ -16,7 +16,7 @@ _SHOWN_CHARACTERS: Final = 100
 
 
 class HostKeyPolicy(StrEnum):
-    """Rules for a host key that no file of known hosts has."""
+    """Rules for a host key that no file of known hosts has: refuse it, or accept and store it."""
 
     STRICT = "strict"
     """It is refused."""

@@ -46,7 +46,7 @@ _OPTION: Final = re.compile(r"(?:--([a-z][a-z0-9-]*)(?:=.*)?|-([a-zA-Z])\s*.*)\Z
 
 @dataclass(frozen=True, slots=True)
 class SlurmOptions:
-    """Options of one platform `slurm`; empty texts are not given to Slurm."""
+    """Options of one platform `slurm`: job limits, resources, container, folders; empty: unset."""
 
     partition: str = ""
     account: str = ""
