@@ -81,7 +81,7 @@ class TrialProcess(Protocol):
 
 
 class Processes(Protocol):
-    """Interface that starts, terminates and kills trial processes."""
+    """Interface of trial processes: launch, terminate, kill; end idle interpreters and orphans."""
 
     async def launch(self, request: LaunchRequest) -> TrialProcess:
         """Start a trial's process, warm if possible; raise LaunchError if it cannot start.
@@ -203,7 +203,7 @@ class TrialOutput(Protocol):
 
 
 class TrialFolders(Protocol):
-    """Interface that creates trials' folders."""
+    """Interface of trials' folders: create, open with files and pipes, release to the services."""
 
     def prepare(self, directory: str, output_folder: str = "") -> None:
         """Let trials write to their folder as another user than the agent; create that of outputs.

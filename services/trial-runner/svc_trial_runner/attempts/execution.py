@@ -287,7 +287,7 @@ class AttemptRun:
         )
 
     def _keep_process(self, waiting: WaitingProcess) -> bool:
-        """End the attempt, and keep its process for another; False: it is being stopped."""
+        """End the attempt with success and keep its process; return False if that may not be."""
         if self.process is None or self._state.phase is not Phase.RUNNING:
             return False
         return self._dependencies.processes.wait_for_next(self.process, waiting)
