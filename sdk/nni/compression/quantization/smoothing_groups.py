@@ -182,7 +182,7 @@ class _Search:
         return WeightAxis(name, 1) if name is not None and alone else None
 
     def _vector(self, argument: Any, node: Node) -> str | None:  # noqa: ANN401 - of any type
-        """Return the name of a parameter with a value for each channel of the output of a node."""
+        """Return the name of a parameter with a number per channel of a node's output; or None."""
         if not isinstance(argument, Ref):
             return None
         value = self.graph.values[argument.index]

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 
 class CalibrateType(StrEnum):
-    """How the range of a layer's input is chosen; values are the names of TensorRT."""
+    """Algorithm that chooses the range of a layer's input; values are the names of TensorRT."""
 
     LEGACY = "LEGACY_CALIBRATION"
     """The smallest range with 99.99 % of all values."""
@@ -23,7 +23,7 @@ class CalibrateType(StrEnum):
 
 
 def algorithm_of(value: object) -> CalibrateType:
-    """Return the algorithm of a name or of a member of `tensorrt.CalibrationAlgoType`.
+    """Return the algorithm of a name or of a member of TensorRT's enum; raise if unknown.
 
     Raises:
         ValueError: there is none.
@@ -79,7 +79,7 @@ class Calibrator:
         self._next = 0
 
     def get_batch(self, names: object = None) -> Tensor | None:
-        """Return the next batch; None after the last one, which starts over.
+        """Return the next whole batch; None after the last one, which starts over.
 
         Args:
             names: not used; TensorRT gives the names of inputs.
@@ -111,7 +111,7 @@ class Calibrator:
 
 
 def samples_of(data: Any) -> Tensor:  # noqa: ANN401 - arrays of any library
-    """Return the samples of a tensor, an array, or a `DataLoader` of pairs (samples, labels).
+    """Return all samples of a tensor, array or non-empty `DataLoader` as one tensor; else raise.
 
     Raises:
         ValueError: the data are something else.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class LoadedEngine(Protocol):
-    """Model that is ready to run in a runtime."""
+    """Interface of models that are ready to run in a runtime."""
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the outputs for one batch, on the CPU.
@@ -20,7 +20,7 @@ class LoadedEngine(Protocol):
 
 
 class Engine(Protocol):
-    """Runtime that builds models in ONNX into a form of its own."""
+    """Interface of runtimes that build models in ONNX into a form of their own, and load it."""
 
     symmetric: bool
     """Whether it only computes with signed integers whose zero point is 0."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class HalfLayer(nn.Module):
-    """Converts the inputs of a layer to 16 bits, and its output back to 32.
+    """Module that computes a layer in 16 bits, and converts inputs to these, the output to 32.
 
     Args:
         layer: the layer; its parameters are converted.
@@ -28,7 +28,7 @@ class HalfLayer(nn.Module):
 
 
 def with_half_layers(model: nn.Module, names: tuple[str, ...]) -> nn.Module:
-    """Replace layers of a model by such of 16 bits; return the model.
+    """Replace layers of a model, in place, by such of 16 bits; return the model.
 
     Args:
         model: changed in place.

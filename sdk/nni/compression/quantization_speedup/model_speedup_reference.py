@@ -12,7 +12,7 @@ from nni.compression.quantization_speedup.onnxruntime_engine import OnnxRuntimeE
 
 
 class ModelSpeedupReference(OnnxModelSpeedup):
-    """Runs a quantized model on the CPU, with the interface of `ModelSpeedupTensorRT`.
+    """Engine of a quantized model on the CPU, with the interface of `ModelSpeedupTensorRT`.
 
     Args:
         model: an unwrapped model with one input and one output.

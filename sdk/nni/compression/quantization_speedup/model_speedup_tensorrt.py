@@ -12,7 +12,7 @@ from nni.compression.quantization_speedup.tensorrt_engine import TensorRTEngine
 
 
 class ModelSpeedupTensorRT(OnnxModelSpeedup):
-    """Runs a quantized model in TensorRT.
+    """Engine of a quantized model in TensorRT, built from a file in ONNX.
 
     Layers are quantized by pairs of QuantizeLinear and DequantizeLinear in the file, and
     calibration is done here, so versions of TensorRT without calibrators and dynamic ranges work.

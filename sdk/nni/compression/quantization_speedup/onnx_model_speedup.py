@@ -147,7 +147,7 @@ class OnnxModelSpeedup(BaseModelSpeedup):
         return torch.cat(outputs), seconds
 
     def export_quantized_model(self, path: str | Path) -> None:
-        """Write the engine to a file, in the form of the runtime.
+        """Write the built engine to a file, in the form of the runtime; raise if there is none.
 
         Raises:
             RuntimeError: nothing has been built or loaded.
@@ -157,7 +157,7 @@ class OnnxModelSpeedup(BaseModelSpeedup):
         Path(path).write_bytes(self._built)
 
     def load_quantized_model(self, path: str | Path) -> None:
-        """Read an engine that `export_quantized_model` has written.
+        """Read and load an engine that `export_quantized_model` has written.
 
         Raises:
             OSError: the file cannot be read.

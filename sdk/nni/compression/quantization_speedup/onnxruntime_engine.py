@@ -20,7 +20,7 @@ class OnnxRuntimeEngine:
     symmetric = False
 
     def check(self) -> None:
-        """Raise unless ONNX Runtime is installed.
+        """Raise ImportError unless ONNX Runtime is installed.
 
         Raises:
             ImportError: it is not.

@@ -113,7 +113,7 @@ class RemoteJob:
         )
 
     def output(self, step: int | None = None) -> Iterator[bytes]:
-        """Yield what a step has written: stderr, then stdout.
+        """Follow what a step, by default the last started, writes: stderr, then stdout.
 
         Args:
             step: number of the step; None: the last one that was started.
@@ -131,7 +131,7 @@ class RemoteJob:
                 yield from self._client.follow_logs(self.id, source, trial_id=started[-1].trial_id)
 
     def fetch(self, folder: str | Path, step: int | None = None) -> Path:
-        """Download the files of a step.
+        """Download the files of a step, by default the last succeeded, to a folder; return it.
 
         Args:
             folder: where the files go; made if missing. Files of the same names are replaced.
@@ -179,7 +179,7 @@ def submit_job(
     port: int = 0,
     endpoint: Endpoint | None = None,
 ) -> RemoteJob:
-    """Submit a compression job; start the services of this machine if they are not up.
+    """Check and submit a job, starting this machine's services if need be; return its handle.
 
     Args:
         job: description of the job; see `nni.compression.job.JobDescription`.

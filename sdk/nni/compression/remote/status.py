@@ -24,7 +24,7 @@ SUCCEEDED: Final = "SUCCEEDED"
 
 @dataclass(frozen=True, slots=True)
 class StepStatus:
-    """Status of one step of a job.
+    """Status of one step of a job: kind, state, trial, result and checkpoint.
 
     Args:
         number: number of the step, from 1.
@@ -52,7 +52,7 @@ class StepStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """Status of a compression job.
+    """Status of a compression job: description, state, message, and status of each step.
 
     Args:
         id: id of the experiment.
@@ -103,7 +103,7 @@ class StatusFold:
         self._is_job = False
 
     def feed(self, event: event_pb2.Event) -> None:
-        """Apply the next event."""
+        """Apply the next event; ignore those that change neither job nor steps."""
         match event.WhichOneof("kind"):
             case "experiment_created":
                 self._created(event.experiment_created)

@@ -123,7 +123,7 @@ def _fitted(
 
 
 def _scaled(sparsities: Sequence[float], sizes: Sequence[int], budget: float) -> list[float]:
-    """Return the sparsities with a given sum over all weights, which is at most their number.
+    """Return the sparsities scaled to remove `budget` weights in all, each at most 1.
 
     They are multiplied by a factor. Where one would reach 1, the parts that stay are multiplied
     instead, so that all stay below 1.

@@ -81,7 +81,7 @@ class LayerSearch:
 
     @classmethod
     def of(cls, group: LayerGroup, model: nn.Module, masks: Masks) -> "LayerSearch":
-        """Return the search of a group.
+        """Return the search of a group; raise ConfigListError if its limits are below its total.
 
         Args:
             group: the layers.
@@ -121,7 +121,7 @@ class LayerSearch:
 
 
 class SimulatedAnnealingTaskGenerator(TaskGenerator):
-    """Tasks with random sparsities of the layers, whose total is that of the configuration.
+    """Generator of tasks with annealed sparsities of layers, whose total is the configuration's.
 
     All layers of an entry share its `sparsity`, `total_sparsity` or `sparse_ratio`; layers with
     more weights get a sparsity that is at least as large. Layers with `sparsity_per_layer` keep

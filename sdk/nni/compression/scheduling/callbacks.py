@@ -60,7 +60,7 @@ def finetune(finetuner: Finetuner, model: nn.Module) -> None:
 
 
 def score(scorer: Scorer, model: nn.Module) -> float:
-    """Score a model by a function, or by an evaluator bound to it meanwhile.
+    """Return a model's score by a function, or by an evaluator bound to it meanwhile.
 
     Args:
         scorer: function or evaluator.

@@ -17,7 +17,7 @@ _SMALLEST_CAP: Final = 1e-9
 
 
 class Growth(ABC):
-    """Growth of ratios over iterations."""
+    """Base of rules by which ratios grow over iterations."""
 
     @abstractmethod
     def ratio(self, final: float) -> float:
@@ -64,7 +64,7 @@ def grown_config_list(
     *,
     shared_entries: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the configuration list of one iteration.
+    """Return new entries for one iteration, with ratios of what is left of the weights.
 
     Ratios are relative to what is left: of a group of weights that lost a part c by speedups, and
     that reaches t of the original in this iteration, (t - c) / (1 - c) is masked.
@@ -161,7 +161,7 @@ def _settings(values: Entry, growth: Growth, removed: float) -> dict[str, object
 def _groups(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> dict[object, list[str]]:
-    """Return the modules of each global group."""
+    """Return the names of the modules of each global group, by its id."""
     found: dict[object, list[str]] = {}
     for index, entry in enumerate(config_list):
         group = entry.get("global_group_id")

@@ -203,7 +203,7 @@ class AGPTaskGenerator(GrowthTaskGenerator):
 
 
 class LotteryTicketTaskGenerator(GrowthTaskGenerator):
-    """Tasks k = 1 to N, each of which masks the same part of what is left.
+    """Generator of tasks k = 1 to N, each of which masks the same part of what is left.
 
     After task k the ratio is 1 - (1 - s)^(k/N) of a configured ratio s.
 

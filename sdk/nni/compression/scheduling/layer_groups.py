@@ -14,7 +14,7 @@ _LEGACY_KEY: Final = "total_sparsity"
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers that reach one sparsity together."""
+    """Layers that reach one sparsity together, with the limit of each."""
 
     names: tuple[str, ...]
     """Module names."""
@@ -62,7 +62,7 @@ class LayerGroup:
 def layer_groups(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo]
 ) -> list[LayerGroup]:
-    """Return the layers that each entry selects, with the sparsity that they share.
+    """Return the layers that each entry, or global group, selects, with their shared sparsity.
 
     Layers with `sparsity_per_layer` are groups of one layer; those of entries of NNI 3.0 with
     one `global_group_id` are one group.

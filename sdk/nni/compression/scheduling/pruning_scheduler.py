@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 class PruningScheduler:
-    """Iterative pruning by a pruner, along the tasks of a generator.
+    """Iterative pruning by a pruner, along the tasks of a generator; the best result is kept.
 
     Each task loads a model, masks and a configuration list; prunes; and may remove what is
     masked, fine-tune and evaluate. Until a speedup the model is fine-tuned and evaluated with its
@@ -164,7 +164,7 @@ class PruningScheduler:
         return self._result(task, model, needed, generated, state)
 
     def _prune(self, task: Task, masks: Masks) -> Masks:
-        """Prune with the masks so far, and return all masks."""
+        """Prune, set the masks together with the earlier ones, and return copies of all."""
         self.pruner.compress()
         self.pruner.update_masks(_both(masks, self.pruner.get_masks()))
         generated = self.pruner.get_masks()
@@ -209,7 +209,7 @@ class PruningScheduler:
 
 
 def _both(earlier: Masks, later: Masks) -> dict[str, dict[str, Tensor]]:
-    """Return later masks with what was masked before."""
+    """Return later masks times earlier ones; targets without an earlier mask are left out."""
     return {
         name: {
             target: mask * earlier[name][target].to(mask)

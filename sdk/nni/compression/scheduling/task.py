@@ -45,7 +45,7 @@ class Task:
     """JSON values that a task generator or a scheduler adds."""
 
     def load_data(self) -> tuple[nn.Module, dict[str, dict[str, Tensor]], list[dict[str, object]]]:
-        """Read the files; the file of the model runs code when it is read.
+        """Read model, masks and configuration list; the model's file runs code when it is read.
 
         Returns:
             Model, masks and configuration list.
@@ -83,7 +83,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Result of one iteration."""
+    """Result of one iteration: model, masks it still needs, masks generated, score, state."""
 
     task_id: int
     """Number of the task."""

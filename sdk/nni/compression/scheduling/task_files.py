@@ -17,7 +17,7 @@ Masks = Mapping[str, Mapping[str, Tensor | None]]
 
 
 def save_model(model: nn.Module, path: Path) -> None:
-    """Write a whole model, its classes by reference.
+    """Write a whole model, its classes by reference; raise TypeError if it cannot be pickled.
 
     Args:
         model: an unwrapped model.
@@ -38,7 +38,7 @@ def save_model(model: nn.Module, path: Path) -> None:
 
 
 def load_model(path: Path) -> nn.Module:
-    """Return a model from a file of this user; reading it runs code.
+    """Return a model from a file of this user, which may run code; raise if it holds no module.
 
     Args:
         path: a file of `save_model`.

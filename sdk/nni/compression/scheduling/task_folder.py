@@ -64,7 +64,7 @@ class TaskFolder:
         return self._origin / "masks.pth"
 
     def save_config_list(self, task_id: int, config_list: Sequence[Entry]) -> Path:
-        """Write the configuration list of a task.
+        """Write the configuration list of a task; return its path.
 
         Args:
             task_id: number of the task.
@@ -79,7 +79,7 @@ class TaskFolder:
         return path
 
     def save_compact(self, task_id: int, model: nn.Module, masks: Masks) -> tuple[Path, Path]:
-        """Write the result of a task, unless it is there.
+        """Write the result of a task, unless it is there; return paths of model and masks.
 
         Args:
             task_id: number of the task.
@@ -148,7 +148,7 @@ def _save(folder: Path, model: nn.Module, masks: Masks, config_list: Sequence[En
 
 
 def _new_folder(parent: Path) -> Path:
-    """Make a folder named by the time; another process may take a name first."""
+    """Make a new folder named by the time and return it, also if others take names first."""
     while True:
         path = parent / datetime.now(UTC).strftime(_TIME)
         try:

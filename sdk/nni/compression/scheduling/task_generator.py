@@ -23,7 +23,7 @@ BestResult = tuple[
 
 
 class TaskGenerator(ABC):
-    """Base of task generators.
+    """Base of generators, which make tasks from results, keep the best result, and write files.
 
     A generator of one's own implements `init_pending_tasks` and `generate_tasks`, and makes tasks
     by `new_task`. A `PruningScheduler` asks for tasks by `next` and reports by
@@ -148,7 +148,7 @@ class TaskGenerator(ABC):
         self._write_tasks()
 
     def get_best_result(self) -> BestResult | None:
-        """Return the best result so far; None before the first one.
+        """Load the best result so far: id, model, masks, score, configuration; None without one.
 
         Returns:
             Number of the task, a new model from its file, the masks that it still needs, its
@@ -178,7 +178,7 @@ class TaskGenerator(ABC):
         return self._tasks[task_id]
 
     def save_result(self, task_result: TaskResult) -> tuple[Path, Path]:
-        """Write model and masks of a result, so that a task can start from them.
+        """Write model and masks of a result, so that a task can start from them; return paths.
 
         Args:
             task_result: the result.

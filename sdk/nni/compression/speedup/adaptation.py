@@ -21,7 +21,7 @@ from nni.compression.speedup.slots import Flags
 
 @dataclass
 class Adaptation:
-    """Changes to the modules of one attempt of a removal."""
+    """Reversible changes to attributes and calls of modules in one attempt of a removal."""
 
     model: nn.Module
     dependencies: Dependencies
@@ -59,7 +59,7 @@ class Adaptation:
         return changed
 
     def escalate(self) -> bool:
-        """Adapt more where the smaller model runs, but is another function.
+        """Adapt more modules where the smaller model runs, but is another function; return if any.
 
         Calls are adapted instead of attributes; without any, modules whose calls have new sizes are
         adapted although they run, as `(4, -1)` fits any multiple of four.
@@ -146,7 +146,7 @@ class Adaptation:
         return {old: min(new) for old, new in pairs.items() if len(new) == 1}
 
     def _adapt_calls(self, path: str) -> bool:
-        """Replace the sizes in the calls of a module, if all of its runs agree."""
+        """Replace the sizes in the calls of a module, if all of its runs agree; return if done."""
         graph = self.dependencies.graph
         calls = [one for one in graph.calls if path in one.modules]
         count, rest = divmod(len(calls), max(graph.runs.get(path, 0), 1))

@@ -78,7 +78,7 @@ def _first_layers(
     nodes: dict[int, list[Node]],
     onward: Callable[[Node], Iterable[int]],
 ) -> list[str]:
-    """Walk from a value over nodes until layers are met."""
+    """Return the first layers on all ways from a value over nodes, in running order."""
     found: dict[str, int] = {}
     pending, seen = [start], {start}
     while pending:
@@ -93,7 +93,7 @@ def _first_layers(
 
 
 def attention_layers(graph: OperationGraph, names: Container[str]) -> list[AttentionLayers]:
-    """Return the projections of every attention whose projections are layers of their own.
+    """Return names of query, key, value and output layers of each attention that has such.
 
     An attention is a product of activations that is computed from three layers and read by one.
 

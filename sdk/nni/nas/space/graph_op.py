@@ -57,7 +57,7 @@ Template = Any
 
 @dataclass(frozen=True, slots=True)
 class InputSlot:
-    """Place of an input in an argument template.
+    """Placeholder, in an argument template, of the input of an index.
 
     Examples:
         >>> filled([InputSlot(0), 1], {0: "x"}.get)
@@ -117,7 +117,7 @@ class Operation:
         cell_name: str | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> Operation:
-        """Return an operation of the class that suits a type.
+        """Return an operation of the class for a type; raise unless just cells have a `cell_name`.
 
         Args:
             type_name: type of the operation.
@@ -221,7 +221,7 @@ class PyTorchOperation(Operation):
 
 
 def filled(template: Template, value_of: Callable[[int], Any]) -> Any:  # noqa: ANN401 - a template
-    """Return a template in which the slots are replaced.
+    """Return a copy of a template, each input slot replaced by a function's value for its index.
 
     Args:
         template: argument template.
@@ -251,7 +251,7 @@ def filled(template: Template, value_of: Callable[[int], Any]) -> Any:  # noqa: 
 
 
 def slots_of(template: Template) -> Iterator[int]:
-    """Yield the indices of the slots of a template, from left to right.
+    """Yield the indices of the input slots of a template, from left to right.
 
     Args:
         template: argument template.

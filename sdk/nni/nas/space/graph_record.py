@@ -10,7 +10,7 @@ from nni.nas.space.graph import Edge, Graph, GraphOwner, IllegalGraphError, Node
 
 
 def recorded_graph(graph: Graph) -> dict[str, Any]:
-    """Return a graph as a dictionary.
+    """Return a graph as a dictionary of ids, names, nodes and edges, from which it is restored.
 
     Args:
         graph: any graph.
@@ -37,7 +37,7 @@ def recorded_graph(graph: Graph) -> dict[str, Any]:
 
 
 def restore_graph(model: GraphOwner, name: str, recorded: Mapping[str, Any]) -> Graph:
-    """Add a graph to a model, as `recorded_graph` has returned it.
+    """Add a recorded graph to a model and return it; raise if an edge has an unknown node.
 
     Args:
         model: model to add it to.

@@ -84,7 +84,7 @@ class GraphModelSpace(ExecutableModelSpace):
         evaluator: ModelEvaluator | None = None,
         **options: Any,  # noqa: ANN401 - of the framework
     ) -> Self:
-        """Return the graphs of a network, by the class of the framework.
+        """Convert a network to a space of graphs of its framework, which is PyTorch.
 
         Args:
             model_space: the network with its choices.
@@ -112,7 +112,7 @@ class GraphModelSpace(ExecutableModelSpace):
     def add_graph(
         self, name: str, input_names: Iterable[str] = (), output_names: Iterable[str] = ()
     ) -> Graph:
-        """Add an empty graph.
+        """Add an empty graph and return it; raise IllegalGraphError if the name is taken.
 
         Args:
             name: name of the graph; `_model` for the outermost one.
@@ -133,7 +133,7 @@ class GraphModelSpace(ExecutableModelSpace):
 
     @property
     def root_graph(self) -> Graph:
-        """Outermost graph.
+        """Outermost graph; raises IllegalGraphError without one.
 
         Raises:
             IllegalGraphError: the model has none.
@@ -249,7 +249,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return forked
 
     def with_evaluator(self, evaluator: ModelEvaluator | None) -> Self:
-        """Return a space of the same graphs and mutators, with an evaluator.
+        """Return a copy of the space with an evaluator; None keeps the present one.
 
         Args:
             evaluator: what evaluates networks; None for that of this space.
@@ -290,7 +290,7 @@ class GraphModelSpace(ExecutableModelSpace):
     # Networks, code and JSON
 
     def build_model(self) -> Any:  # noqa: ANN401 - of a framework
-        """Raise an error: graphs of no framework cannot be executed.
+        """Raise TypeError: graphs of no framework cannot be executed.
 
         Returns:
             Nothing.
@@ -304,7 +304,7 @@ class GraphModelSpace(ExecutableModelSpace):
         )
 
     def to_code(self) -> str:
-        """Raise an error: graphs of no framework have no source code.
+        """Raise TypeError: graphs of no framework have no source code.
 
         Returns:
             Nothing.

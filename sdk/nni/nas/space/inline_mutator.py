@@ -153,7 +153,7 @@ def used_graphs(model: Model) -> list[str]:
 
 
 def _specialize_node(node: Node, sample: Sample) -> None:
-    """Replace a choice by what a sample chooses, and mutable parameters by their values."""
+    """In place, replace a choice by what a sample chooses, mutable parameters by their values."""
     operation = node.operation
     while operation.type == LAYER_CHOICE:
         parameters = operation.parameters
@@ -177,7 +177,7 @@ def _specialize_node(node: Node, sample: Sample) -> None:
 
 
 def _repeat(node: Node, operation: Operation, sample: Sample) -> None:
-    """Replace a repetition by its first blocks."""
+    """Replace a repetition by its first blocks in a row, as many as a sample says, in place."""
     depth = operation.parameters["depth"]
     length = int(depth.freeze(sample)) if _is_mutable(depth) else depth
     graph = node.graph

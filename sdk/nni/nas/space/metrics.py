@@ -10,7 +10,7 @@ _DEFAULT: Final = "default"
 
 
 class Metrics:
-    """Metrics that one model reported.
+    """Intermediate and final metrics that one model reported, checked to be numbers if strict.
 
     A strict one holds floats: a dict gives its value `default`.
 

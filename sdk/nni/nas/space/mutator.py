@@ -49,7 +49,7 @@ class InvalidMutation(SampleValidationError):
 
 
 class MutationSampler:
-    """Decides on the choices of mutators.
+    """Base of samplers, which decide on the choices of mutators; it takes the first ones.
 
     Examples:
         >>> class Last(MutationSampler):
@@ -125,7 +125,7 @@ class RandomChoices(MutationSampler):
 
 @dataclass(frozen=True)
 class _FixedChoices(MutationSampler):
-    """Sampler of the values of a sample, by their labels."""
+    """Sampler of the values of a sample, by their labels; raises if they are no candidates."""
 
     values: Callable[[int], Any]
     """Function from the index of the choice to its value."""
@@ -153,7 +153,7 @@ class _RecordedChoices(MutationSampler):
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One application of a mutator.
+    """Record of one application of a mutator: choices, model before and model after.
 
     Examples:
         >>> from nni.nas.space import GraphModelSpace, StationaryMutator
@@ -177,7 +177,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class _Application:
-    """Run of a mutator on a model."""
+    """State of a mutator that runs on a model: sampler, model and choices so far."""
 
     sampler: MutationSampler
     model: Model
@@ -287,7 +287,7 @@ class Mutator(LabeledMutable):
         return self
 
     def apply(self, model: Model) -> Model:
-        """Return a mutated copy of a model, which stays as it is.
+        """Return a copy of a model, mutated by the bound sampler; raise if there is none.
 
         Args:
             model: model to mutate.
@@ -360,7 +360,7 @@ class Mutator(LabeledMutable):
             self._is_named = True
 
     def dry_run(self, model: Model) -> tuple[Any, Model]:
-        """Return the choices that a mutator asks for, and the model after the first ones.
+        """Return the candidates of each choice, and a copy of the model after the first ones.
 
         Args:
             model: model to mutate; it stays as it is.
@@ -385,7 +385,7 @@ class Mutator(LabeledMutable):
         return RandomChoices(int(random_state.random() * _SEEDS))
 
     def grid_values(self, granularity: int) -> Iterator[Any]:
-        """Raise an error: the choices are not known before they are asked for.
+        """Raise ValueError: the choices are not known before they are asked for.
 
         Args:
             granularity: without effect.
@@ -462,7 +462,7 @@ class StationaryMutator(Mutator):
         return None
 
     def freeze(self, sample: Sample) -> Model:
-        """Return the bound model, mutated by the values of a sample."""
+        """Return a copy of the bound model, mutated by the values of a sample."""
 
         def value(index: int) -> Any:  # noqa: ANN401 - a candidate
             label = self._label_of(index, index + 2)
@@ -540,7 +540,7 @@ class MutatorSequence(Mutable):
         return None
 
     def freeze(self, sample: Sample) -> Model:
-        """Return the bound model after all mutators.
+        """Return a copy of the bound model after all mutators.
 
         Args:
             sample: value of each label.

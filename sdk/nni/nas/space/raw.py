@@ -58,7 +58,7 @@ class RawFormatModelSpace(ExecutableModelSpace):
         evaluator: ModelEvaluator | None = None,
         **options: Any,  # noqa: ANN401 - this format has none
     ) -> Self:
-        """Return a space that holds the live object.
+        """Return a space that holds the live object; raise TypeError for options.
 
         Raises:
             TypeError: an option is given, which this format does not have.

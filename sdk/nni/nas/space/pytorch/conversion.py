@@ -124,7 +124,7 @@ class _GraphWriter:
         self._ends: dict[fx.Node, tuple[Node, int | None]] = {}
 
     def write(self, calls: fx.Graph) -> None:
-        """Write all calls.
+        """Write all calls as nodes and edges; raise IllegalGraphError for the module's own tensors.
 
         Args:
             calls: trace of the module.
@@ -200,7 +200,7 @@ class _GraphWriter:
 
 
 def _form_of(module: nn.Module, python_name: str) -> GraphForm | None:
-    """Return the form of a mutable module, None of others, and of those that graphs look into."""
+    """Return the graph form of a mutable module; None of others, and of those that graphs enter."""
     ask: Callable[[], GraphForm | None] | None = getattr(module, "graph_form", None)
     if ask is None:
         return None

@@ -24,7 +24,7 @@ _PUBLIC: Final[dict[str, Any]] = {
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return the full name by which a function is imported.
+    """Return the full name by which a function is imported; raise if there is none.
 
     Args:
         function: function of a framework, of Python, or of the user.
@@ -49,7 +49,7 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """Return the function of a full name.
+    """Import the function of a full name.
 
     Args:
         name: what `function_name` returned.

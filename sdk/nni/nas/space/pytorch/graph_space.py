@@ -25,7 +25,7 @@ _DUMMY_INPUT: Final = "_dummy_input"
 
 
 class PytorchGraphModelSpace(GraphModelSpace):
-    """Network of PyTorch as graphs.
+    """Space of graphs of a PyTorch network, from which networks and code are made.
 
     Args:
         evaluator: what evaluates networks; None if something else does.

@@ -53,7 +53,7 @@ def build_network(programs: Mapping[str, Program], name: str) -> GraphNetwork:
 
 
 def build_unit(operation: Operation) -> nn.Module:
-    """Return a new module of an operation.
+    """Construct a new module of an operation, whose class is imported.
 
     Args:
         operation: that of a unit.
@@ -88,7 +88,7 @@ class GraphNetwork(nn.Module):
         self._steps = [_step(statement) for statement in program.statements]
 
     def forward(self, *inputs: Any, **named: Any) -> Any:  # noqa: ANN401 - those of the program
-        """Return the result of the program.
+        """Execute the program and return its result; raise TypeError unless all inputs are given.
 
         Args:
             *inputs: arguments in the order of the inputs.
@@ -141,7 +141,7 @@ class GraphNetwork(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Statement whose function is found."""
+    """Statement of a program whose function is found, ready to be executed."""
 
     target: str
     node: str
@@ -182,7 +182,7 @@ def _symbol(operation: Operation) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """Call of a method of the first argument."""
+    """Function that calls a method of its first argument."""
 
     name: str
 

@@ -148,7 +148,7 @@ class _ProgramWriter:
         return ProgramVariable(self._variables[edge.head], edge.head_slot)
 
     def _member(self, node: Node) -> str:
-        """Return the attribute of a module; nodes of one module and operation share it."""
+        """Return the attribute of a node's module; nodes of one module and operation share it."""
         original = node.python_name or node.name
         prefix = f"{self._graph.python_name}."
         if self._graph.python_name and original.startswith(prefix):

@@ -21,7 +21,7 @@ OUTPUT_SHAPE: Final = "output_shape"
 def add_shapes(
     model: GraphModelSpace, programs: dict[str, Program], dummy_input: Sequence[int]
 ) -> None:
-    """Add shapes to the nodes of a model, in place; nothing is computed for it.
+    """Add input and output shapes to the nodes of a model, in place, by a run without data.
 
     Args:
         model: graphs without choices.

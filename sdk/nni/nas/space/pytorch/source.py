@@ -153,7 +153,7 @@ class _SourceWriter:
         return written + [f"{name}={self.expression(one)}" for name, one in kwargs.items()]
 
     def _operand(self, value: Any) -> str:  # noqa: ANN401 - a template
-        """Return an expression that may stand before a dot, or beside an operator."""
+        """Return an expression that may stand beside an operator, in parentheses if need be."""
         text = self.expression(value)
         is_atom = isinstance(value, ProgramVariable | TrainingMode | str | list | tuple | dict)
         return text if is_atom or text.replace("_", "").replace(".", "").isalnum() else f"({text})"
@@ -202,7 +202,7 @@ class _SourceWriter:
         return ", ".join(map(self.expression, values))
 
     def _object(self, value: Any) -> str:  # noqa: ANN401 - an argument
-        """Return the source code of an object that is no plain value."""
+        """Return the source code of an object that is no plain value; raise if it has none."""
         if value is Ellipsis:
             return "..."
         if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
@@ -250,7 +250,7 @@ class _SourceWriter:
 
 
 def import_module_of(name: str) -> object:
-    """Return a module.
+    """Import a module by its name and return it.
 
     Args:
         name: its full name.

@@ -20,7 +20,7 @@ _POSITIONAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """Arguments that a module is called with: those that are left out have their defaults."""
+    """Number of positional and names of other arguments of a call; the rest have their defaults."""
 
     n_positional: int
     """Number of positional arguments."""
@@ -36,7 +36,7 @@ class TrainingFlag(int):
 
 
 def trace_calls(module: nn.Module, name: str, shape: CallShape | None) -> fx.Graph:
-    """Return the calls of a module's `forward`.
+    """Return the calls of `forward`, modules inside not entered; raise if it cannot be traced.
 
     Args:
         module: module to trace.

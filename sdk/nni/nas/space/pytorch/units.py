@@ -36,7 +36,7 @@ def is_unit(module: nn.Module) -> bool:
 
 
 def unit_operation(module: nn.Module) -> Operation:
-    """Return the operation of a module that is one node.
+    """Return the operation of a module that is one node; raise if its arguments are unknown.
 
     Args:
         module: module for which `is_unit` is true.
@@ -51,7 +51,7 @@ def unit_operation(module: nn.Module) -> Operation:
 
 
 def constructed(symbol: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Operation:
-    """Return the operation of a module that a class and arguments construct.
+    """Return the operation of a class and arguments; raise for a class inside a function.
 
     Args:
         symbol: class of the module.
@@ -75,7 +75,7 @@ def constructed(symbol: type, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def _recovered_arguments(module: nn.Module) -> dict[str, Any]:
-    """Return the constructor arguments of a module of torch, which keeps them as attributes."""
+    """Return the arguments that a module of torch has as attributes; raise if they are not all."""
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(module)).parameters.items():
         if name in _TENSOR_FACTORY or parameter.kind not in _KINDS_BY_NAME:
@@ -100,7 +100,7 @@ def _recovered_arguments(module: nn.Module) -> dict[str, Any]:
 
 
 def _argument(module: nn.Module, name: str) -> Any:  # noqa: ANN401 - any argument
-    """Return the argument of a name; of parameters such as a bias, whether the module has one."""
+    """Return a module's argument, `empty` if unknown; of a bias, whether the module has one."""
     value = getattr(module, name, inspect.Parameter.empty)
     if name == "bias" and (value is None or isinstance(value, torch.Tensor)):
         return value is not None
