@@ -21,7 +21,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replacement of one span of a file."""
+    """Replacement of a span of a file by one line of code; line ends are kept."""
 
     start: Position
     end: Position
@@ -43,7 +43,7 @@ def _lines(text: str) -> list[bytes]:
 
 
 class SourceText:
-    """The text of one Python file, with its encoding and line ends."""
+    """Text of a Python file with its encoding: decoded, parsed, checked, edited and encoded."""
 
     def __init__(self, text: str, encoding: str = "utf-8") -> None:
         self.text = text
@@ -52,7 +52,7 @@ class SourceText:
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
-        """Return the text in a file's bytes.
+        """Decode a file's bytes by the encoding that it declares; SyntaxError: that does not fit.
 
         Raises:
             SyntaxError: the encoding that the file declares is unknown, or does not fit.

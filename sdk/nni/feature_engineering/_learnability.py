@@ -33,7 +33,7 @@ class LearnabilityGradient(NamedTuple):
 
 
 def elementary_polynomials(power_sums: list[Tensor]) -> list[Tensor]:
-    """Return the sums of the products of 1, 2, ... different terms, by Newton's identities.
+    """Return the elementary symmetric polynomials 1, 2, ... of terms, from their power sums.
 
     Args:
         power_sums: sums of the terms to the powers 1, 2, ..., of any one shape.
@@ -84,7 +84,7 @@ def learnability_gradient(
 
 
 def _kernel(polynomials: list[Tensor]) -> Tensor:
-    """Return the sum of the orders with the variance 1 / order² each, zero on the diagonal."""
+    """Return the sum of the polynomials, each scaled to variance 1 / order², diagonal zero."""
     n_rows = len(polynomials[0])
     different = 1.0 - torch.eye(n_rows, dtype=torch.double, device=polynomials[0].device)
     kernel = torch.zeros_like(different)

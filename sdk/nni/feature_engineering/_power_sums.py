@@ -159,7 +159,7 @@ class RowBatch:
 
 
 class _FewValues:
-    """Sparse columns with at most `FEW_VALUES` stored values in the batch.
+    """Columns with few stored values in a batch, whose power sums come from the listed pairs.
 
     Args:
         rows: the batch as CSC, rows sorted within each column.

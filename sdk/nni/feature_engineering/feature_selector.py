@@ -16,7 +16,7 @@ RandomState: TypeAlias = Any
 
 
 class FeatureSelector(ABC):
-    """Selector of the columns that matter for a target.
+    """Base class of selectors of columns that matter: `fit`, then their positions, best first.
 
     A selector of one's own implements `fit` and `get_selected_features`. Results of `fit` belong in
     attributes whose names end in an underscore; the training data do not. To be a step of a

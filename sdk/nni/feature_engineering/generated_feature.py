@@ -101,7 +101,7 @@ def candidate_features(specification: Mapping[str, Sequence[object]]) -> list[Ge
 
 
 def candidate_space(specification: Mapping[str, Sequence[object]]) -> dict[str, dict[str, object]]:
-    """Return a search space in which every candidate is used or not.
+    """Return a search space with a choice of False or True for each candidate feature.
 
     Args:
         specification: columns by operation, as for `candidate_features`.

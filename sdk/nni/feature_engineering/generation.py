@@ -94,7 +94,7 @@ class FeatureGenerator:
         return self
 
     def transform(self, table: Table) -> NDArray[np.float64]:
-        """Return the features of a table other than the training table.
+        """Return a new table's features, `(n_rows, n_features)`, by the learned encodings.
 
         Args:
             table: columns by name, those of the training table.
@@ -189,7 +189,7 @@ class FeatureGenerator:
 
 
 def _column(table: Mapping[str, Column], name: str) -> Column:
-    """Return a column of a table.
+    """Return a column of a table; raise ValueError if there is none of this name.
 
     Raises:
         ValueError: there is none of this name.

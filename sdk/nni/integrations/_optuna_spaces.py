@@ -32,7 +32,7 @@ _SMALLEST_QUANTILE: Final = 1e-9
 
 
 def entry_of(name: str, distribution: BaseDistribution) -> dict[str, Any]:
-    """Return the entry of a search space for a distribution of Optuna.
+    """Return the search-space entry of an Optuna distribution; ValueError: it has no equivalent.
 
     Args:
         name: of the parameter, for errors.

@@ -244,7 +244,7 @@ class _Search:
         )
 
     def run(self, splits: Any, extra: Mapping[str, Any]) -> Candidates:  # noqa: ANN401 - a splitter
-        """Evaluate what the tuner proposes; return the candidates, best first.
+        """Evaluate the tuner's proposals and pass it the scores; return the candidates, best first.
 
         Args:
             splits: of the cross-validation.
@@ -314,7 +314,7 @@ class _Search:
         return [float(score) for score in scores[-len(parameters) :]]
 
     def _objective(self, results: Mapping[str, Any]) -> str:
-        """Return the name of the score to maximise.
+        """Return the name of the score to maximise; raise unless it is among the results.
 
         Raises:
             ValueError: there are several, and no argument names one of them.

@@ -34,7 +34,7 @@ class RandomState(Protocol):
 
 
 class Mutable(ABC):
-    """Base of all that stands for a set of values.
+    """Base of spaces: a set of values, of which a sample (label to value) picks one.
 
     A sample maps the labels of the leaves to values. Sampling, enumerating and validating work on
     samples; `freeze` turns a sample into the concrete value. An implementation provides
@@ -100,7 +100,7 @@ class Mutable(ABC):
     def simplify(
         self, is_leaf: Callable[["Mutable"], bool] | None = None
     ) -> "dict[str, LabeledMutable]":
-        """Return the leaves by label, in the order of discovery.
+        """Return the leaves by label, in the order of discovery; raise if equal labels differ.
 
         Args:
             is_leaf: see `leaf_mutables`; `None`: every `LabeledMutable` stands for itself.
@@ -433,7 +433,7 @@ class LabeledMutable(Mutable):
             sample[self.label] = self.random_value(random_state)
 
     def add_each(self, sample: Sample, granularity: int) -> Iterator[None]:
-        """Add one value of the grid after another; the sample has it at each step.
+        """Set each value of the grid in the sample in turn, yielding at each; remove the last.
 
         A sample that has a value for the label has one step.
 

@@ -83,7 +83,7 @@ class Categorical(MutableSymbol):
         return self.values[self._default_at or 0]
 
     def random_value(self, random_state: RandomState) -> Any:  # noqa: ANN401 - the user's value
-        """Return a value by its weight."""
+        """Return a random value, by the weights if there are any."""
         number = random_state.random()
         if self._cumulated is None:
             return self.values[int(number * len(self.values))]
@@ -91,7 +91,7 @@ class Categorical(MutableSymbol):
         return self.values[min(bisect(self._cumulated, number), len(self.values) - 1)]
 
     def grid_values(self, granularity: int) -> Iterator[Any]:
-        """Yield the values, the one of the largest weight first."""
+        """Yield the values by falling weight; without weights in their order."""
         if self.weights is None:
             yield from self.values
             return

@@ -15,7 +15,7 @@ from typing import Self
 
 
 class SampleValidationError(ValueError):
-    """A sample is not contained in a mutable.
+    """Error of a sample that is not contained in a mutable; has the path to the leaf.
 
     Args:
         message: the rule that the sample breaks, and its value.
@@ -55,7 +55,7 @@ class SampleValidationError(ValueError):
 
 
 class SampleMissingError(SampleValidationError):
-    """A sample has no value for a label.
+    """Error of a sample that has no value for a label.
 
     Examples:
         >>> from nni.mutable import Categorical
@@ -65,7 +65,7 @@ class SampleMissingError(SampleValidationError):
 
     @classmethod
     def of(cls, label: str, labels: Iterable[str]) -> Self:
-        """Return the error of a label that is missing.
+        """Return the error of a missing label, which shows twenty labels of the sample at most.
 
         Args:
             label: the label that has no value.

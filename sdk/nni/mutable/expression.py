@@ -204,7 +204,7 @@ class MutableExpression(Mutable):
         return (step.content for step in self.steps() if step.kind == "leaf")
 
     def steps(self) -> tuple[ExpressionStep, ...]:
-        """Return the computation in order, as equality and serialization need it.
+        """Return the steps of the computation, inputs first, the result last; computed once.
 
         Returns:
             Steps whose inputs are earlier ones; the last one is the result.

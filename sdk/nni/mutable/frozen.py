@@ -39,7 +39,7 @@ class frozen_context:  # noqa: N801 - name of the specification
 
     @staticmethod
     def current() -> Sample | None:
-        """Return the merged sample of all contexts.
+        """Return a new sample of all contexts, in which inner values win; `None` outside any.
 
         Returns:
             A new sample; `None` outside any context.
@@ -54,7 +54,7 @@ class frozen_context:  # noqa: N801 - name of the specification
 
     @staticmethod
     def update(sample: Mapping[str, Any]) -> None:
-        """Add values to the innermost context.
+        """Add values to the innermost context; raise RuntimeError outside any.
 
         Args:
             sample: label to value.

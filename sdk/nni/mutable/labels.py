@@ -68,7 +68,7 @@ class label_scope:  # noqa: N801 - name of the specification
 
     @property
     def path(self) -> Label:
-        """Full name of the scope.
+        """Full name of the scope; RuntimeError before it is entered.
 
         Raises:
             RuntimeError: the scope has not been entered yet, which fixes the name.

@@ -19,7 +19,7 @@ _SMALLEST: Final = 2.0**-54
 
 
 class Distribution(Protocol):
-    """Continuous distribution: a frozen one of scipy, or `statistics.NormalDist` wrapped."""
+    """Interface of a continuous distribution: `cdf` and `ppf`, such as a frozen one of scipy."""
 
     def cdf(self, x: float, /) -> float:
         """Return the probability of values up to this one."""
@@ -31,7 +31,7 @@ class Distribution(Protocol):
 
 
 class Numerical(MutableSymbol):
-    """A number: uniform between two bounds, normal, or of a distribution of scipy.
+    """Leaf whose value is a number: uniform in bounds, normal, or of a distribution of scipy.
 
     Args:
         low: lower bound, inclusive.

@@ -195,7 +195,7 @@ def _rows(trials: Sequence[PlottedTrial]) -> Iterator[tuple[str, PlottedTrial]]:
 
 
 def sign_of(optimize_mode: str) -> int:
-    """Return 1 for `minimize` and -1 for `maximize`.
+    """Return 1 for `minimize`, -1 for `maximize`; raise ValueError for others.
 
     Raises:
         ValueError: it is neither.

@@ -48,7 +48,7 @@ _unwrapped = MutationLabels()
 
 
 def mutation_label(label: str | None) -> str | None:
-    """Return the label of a choice; outside any scope, an automatic one if none is given.
+    """Return a choice's label as given; without one and outside any scope `_mutation_<n>`.
 
     Args:
         label: name that the user gave, if any.

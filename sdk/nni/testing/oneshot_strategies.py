@@ -63,7 +63,7 @@ class ChainSpace(ModelSpace):
 
 
 class LineModule(LightningModule):
-    """Regression, whose metric `default` is the negative loss."""
+    """Lightning module of a regression by SGD, whose metric `default` is the negative loss."""
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:  # noqa: ANN401 - of Lightning
         """Return the loss of a batch."""

@@ -48,7 +48,7 @@ class Architecture(dict[str, Any]):
 
 
 class TableSpace(MutableDict):
-    """Model space without a network, for tests and simulated searches.
+    """Model space without a network, frozen to its values by label, for tests and simulations.
 
     Args:
         *leaves: mutables with labels.
@@ -146,7 +146,7 @@ class SimulatedEngine(ExecutionEngine):
                 self.finish_next()
 
     def finish_next(self) -> None:
-        """End the next running model, with its metrics; does nothing if none runs."""
+        """End the next running model with its metrics, or as failed; do nothing if none runs."""
         if not self._running:
             return
         model = self._running.pop(0 if self.order == "first" else -1)
@@ -163,7 +163,7 @@ class SimulatedEngine(ExecutionEngine):
         self.dispatch_model_event(TrainingEndEvent(model, ModelStatus.Trained))
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """End running models until a condition holds.
+        """End running models until a condition holds or none runs; return whether it holds.
 
         Args:
             condition: function of the state of engine or models.
@@ -269,7 +269,7 @@ class ThreadedEngine(ExecutionEngine):
             self.dispatch_model_event(TrainingEndEvent(model, status))
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Give models to the threads.
+        """Queue models for the threads, without waiting; set their status to Training.
 
         Args:
             *models: frozen models.
@@ -307,7 +307,7 @@ class ThreadedEngine(ExecutionEngine):
         return len(self._models) < self.max_model_count
 
     def shutdown(self) -> None:
-        """End the threads after the models that wait."""
+        """Wait until the threads have ended, after the queued models."""
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:

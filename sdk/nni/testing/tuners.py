@@ -218,7 +218,7 @@ class TunerConformance(ABC):
             self.still_proposes(tuner)
 
     def test_goes_on_from_its_state(self) -> None:
-        """A tuner that can be put aside proposes afterwards what it would have proposed."""
+        """A new tuner with a resumable tuner's state proposes what that one proposes."""
         tuner = self.ready()
         if not isinstance(tuner, Resumable):
             return
@@ -234,7 +234,7 @@ class TunerConformance(ABC):
         assert play(other, rest, first_id=half) == play(tuner, rest, first_id=half)
 
     def test_preparing_ahead_changes_nothing(self) -> None:
-        """Whenever the host lets it prepare, it gives the same, and its state stays as it is."""
+        """Calls of `prepare_parameters` between requests change neither proposals nor state."""
         if type(self.make(0)).prepare_parameters is Tuner.prepare_parameters:
             return
         expected = play(self.ready(), self.rounds)

@@ -42,7 +42,7 @@ class LineSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
-    """Command, environment and files of a process."""
+    """Plan of a process: label, command, environment, folder, log, and the longest line allowed."""
 
     label: str
     """What it is in texts, such as `the algorithm`."""

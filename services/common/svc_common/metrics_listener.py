@@ -29,7 +29,7 @@ _STATUS: Final = {
 
 
 class MetricsListener:
-    """HTTP server of one route, `/metrics`, for services without a web server.
+    """HTTP server of `/metrics`, for services without a web server; off loopback for tokens only.
 
     Args:
         registry: rendered on each request.

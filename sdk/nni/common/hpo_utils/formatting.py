@@ -172,7 +172,7 @@ def deformat_parameters(
     formatted_parameters: Mapping[ParameterKey, float],
     formatted_search_space: FormattedSearchSpace,
 ) -> dict[str, JsonValue]:
-    """Return the configuration that a flat form stands for, as a trial gets it.
+    """Return the configuration of a flat form; numbers are rounded to steps and clipped.
 
     Numbers are rounded to their steps and clipped to their bounds. Keys of parameters that are not
     active are ignored.

@@ -25,7 +25,7 @@ _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|(?:#|//)[^\n]*|/\*.*?\*/',
 
 
 def decode(text: str, *, preserve_order: bool = False, ignore_comments: bool = True) -> Any:  # noqa: ANN401 - any object
-    """Return the object that a JSON document describes.
+    """Parse a JSON document, comments allowed, and return the object that it describes.
 
     Args:
         text: the document.
@@ -75,7 +75,7 @@ def object_of(form: dict[str, Any]) -> Any:  # noqa: ANN401 - any object
 
 
 def symbol_of(text: str) -> Any:  # noqa: ANN401 - any class or function
-    """Return the class or function that a document names or holds.
+    """Return the class or function in a text: `path:` is imported, `bytes:` is unpickled.
 
     Args:
         text: `path:` with the path, or `bytes:` with a pickle.

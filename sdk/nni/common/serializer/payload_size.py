@@ -4,7 +4,7 @@ from nni.errors import NniError
 
 
 class PayloadTooLarge(NniError, ValueError):
-    """An object without a record is larger, as a pickle, than the limit allows.
+    """Error of an object without a record whose pickle is larger than the limit allows.
 
     Args:
         path: where the object stands.

@@ -21,7 +21,7 @@ _TRACED_ONLY = (
 
 
 def submission_limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the largest pickle of one object in a submitted model, in bytes.
+    """Return the largest pickle in a submitted model, in bytes: `PICKLE_SIZE_LIMIT`, else 64 KB.
 
     Args:
         environment: variables; `PICKLE_SIZE_LIMIT` replaces the default of 64 KB.

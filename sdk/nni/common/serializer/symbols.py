@@ -48,7 +48,7 @@ def symbol_path(symbol: Any) -> str | None:  # noqa: ANN401 - any class or funct
 
 
 def symbol_at(path: str) -> Any:  # noqa: ANN401 - any class or function
-    """Import the class or function at a path.
+    """Import the class or function at a dotted path; raise ImportError if there is none.
 
     Args:
         path: module and name, such as `torch.optim.adam.Adam`; the name may have points, too.

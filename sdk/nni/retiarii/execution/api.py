@@ -39,7 +39,7 @@ def set_execution_engine(engine: ExecutionEngine | None) -> None:
 
 
 def get_execution_engine() -> ExecutionEngine:
-    """Return the engine of the running search.
+    """Return the engine of the running search; raise RuntimeError if none runs.
 
     Raises:
         RuntimeError: no search runs.

@@ -33,7 +33,7 @@ _OF_THIS_CLASS: Final = (
 
 
 class RetiariiExeConfig(ExperimentConfig):
-    """Configuration of an architecture search of NNI 2.x.
+    """Configuration of a search of NNI 2.x, by platform and fields; translated to `nni.nas`.
 
     Args:
         training_service_platform: name of the platform, such as `local`.

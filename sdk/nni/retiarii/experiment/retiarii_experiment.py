@@ -73,7 +73,7 @@ class RetiariiExperiment:
         port: int = 8080,
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Run the search until its models have ended; Ctrl-C stops it.
+        """Run the search to its end and return True; Ctrl-C stops it, and None is returned.
 
         Args:
             config: configuration; None only with a one-shot trainer.

@@ -143,7 +143,7 @@ class TuningClient:
         self._channel.close()
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Wait until the server accepts connections.
+        """Wait until the server accepts connections; raise FutureTimeoutError after `timeout_s`.
 
         Raises:
             grpc.FutureTimeoutError: it does not in time.
@@ -158,7 +158,7 @@ class TuningClient:
     def open(
         self, search_space: JsonValue, class_args: JsonValue = None, seed: int = 0
     ) -> TuningSession:
-        """Open a session that minimises the metric `default`."""
+        """Open and return a session that minimises the metric `default`."""
         answer = self.stub.OpenSession(
             pb.OpenSessionRequest(
                 request_id="0.0",

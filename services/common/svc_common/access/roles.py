@@ -37,7 +37,7 @@ class Role(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Role that a method or route requires, and whether its calls are audited."""
+    """Lowest role that a method or route requires, whether agents may call it, and its audit."""
 
     role: Role
     """Lowest role with the permission."""

@@ -63,7 +63,7 @@ class DirectReader:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def _get(self, request: bytes) -> tuple[list[Stored], str]:
-        """Send one batched direct get; return its messages and final status; empty: broke off."""
+        """Send one batched direct get; return its messages and final status, "" if it broke off."""
         connection = self._js.connection
         batch: list[Stored] = []
         status: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -90,7 +90,7 @@ class NatsTaskQueue:
         self._opened.add(pool)
 
     async def close_pool(self, pool: str) -> None:
-        """Delete the consumers of a pool's tasks, and these; nothing happens if there are none."""
+        """Delete a pool's consumers and tasks; nothing happens if there are none."""
         self._opened.discard(pool)
         for consumer, subject in _consumers(pool):
             try:

@@ -18,7 +18,7 @@ FULL_RETRY_INTERVAL_S: Final = 5.0
 
 
 class RetryingBlobExchange:
-    """Blob exchange that repeats the calls of another one while that is unavailable.
+    """Blob exchange that repeats the calls of another one for as long as that is unavailable.
 
     No call raises `UnavailableError`; a caller with a deadline cancels the call. The first failed
     attempt and the first success after it are logged.
@@ -93,7 +93,7 @@ class RetryingBlobExchange:
 
 
 class RetryingBlobStore(RetryingBlobExchange):
-    """Blob store that repeats the calls of another one while that is unavailable.
+    """Blob store that repeats the calls of another one for as long as that is unavailable.
 
     Args:
         store: executes the calls.

@@ -192,7 +192,7 @@ class S3BlobStore:
         return [info.key for info in await self.listing(prefix)]
 
     async def listing(self, prefix: str) -> list[BlobInfo]:
-        """List the objects below a prefix; return key, size and time of each, sorted by key."""
+        """Return key, size and time of the objects below a prefix, sorted; no bucket: none."""
         start = self._name(check_prefix(prefix))
         cut = len(self._settings.prefix)
 

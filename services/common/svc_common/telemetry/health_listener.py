@@ -27,7 +27,7 @@ _REASONS: Final = {
 
 
 class HealthListener:
-    """HTTP listener for `/livez` and `/readyz`.
+    """HTTP listener for `/livez` (always 200) and `/readyz` (503 unless `takes_work`).
 
     Args:
         takes_work: returns whether the service is ready.
@@ -43,7 +43,7 @@ class HealthListener:
         self.port = 0
 
     async def start(self, address: str) -> None:
-        """Start to listen, and set `port`.
+        """Listen on `host:port` and set `port`; raise if it is malformed or taken.
 
         Args:
             address: `host:port`.

@@ -229,7 +229,7 @@ def placeholder(label: str, **info: Any) -> MutationAnchor:  # noqa: ANN401 - wh
 
 
 def _check_unused(kind: str, given: Mapping[str, object], known: Sequence[str]) -> None:
-    """Raise TypeError for an argument that a choice had in no generation."""
+    """Raise TypeError for a named argument that is not among the known ones."""
     for name in given:
         if name not in known:
             raise TypeError(f"{kind} got an unexpected keyword argument {name!r}")

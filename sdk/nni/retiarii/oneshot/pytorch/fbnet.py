@@ -201,7 +201,7 @@ class ExponentialTemperature:
 
 
 class FBNetTrainer(SupernetTrainer):
-    """Trainer of FBNet with the arguments of NAS 1.0.
+    """FBNet trainer of NAS 1.0, over `GumbelDARTS` with a penalty by a table of costs.
 
     Args:
         model: network with one choice among layers for each layer of the table.

@@ -16,7 +16,7 @@ from nni.retiarii.oneshot.pytorch.supernet_trainer import LossModule, SupernetTr
 
 
 class ProxylessNasTrainer(SupernetTrainer):
-    """Trainer of ProxylessNAS with the arguments of NAS 1.0.
+    """ProxylessNAS trainer of NAS 1.0, over `Proxyless`; may load and save weights.
 
     Args:
         model: network with choices among layers.

@@ -174,7 +174,7 @@ class SinglePathTrainer(SupernetTrainer):
         return RandomOneShot()
 
     def loaders(self) -> tuple[Any, Any]:
-        """Return loaders of the two data sets."""
+        """Return loaders of the two data sets, that of the training shuffled."""
         train, valid = self._datasets
         return (
             DataLoader(train, shuffle=True, **self._loading),

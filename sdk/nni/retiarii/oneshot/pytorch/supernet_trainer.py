@@ -78,7 +78,7 @@ class LossModule(LightningModule):
         return self.weight_optimizer
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:  # noqa: ANN401 - any pair
-        """Return the loss of a batch; log the metrics from time to time.
+        """Return the loss of a batch; log metrics every `log_frequency` batches.
 
         Args:
             batch: inputs and targets.
@@ -94,7 +94,7 @@ class LossModule(LightningModule):
         return loss
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401 - any pair
-        """Log the reward of a batch, or its metrics.
+        """Log the reward of a batch if there is a reward function, else its metrics.
 
         Args:
             batch: inputs and targets.
@@ -161,7 +161,7 @@ class SupernetTrainer(BaseOneShotTrainer):
 
     @property
     def strategy(self) -> OneShotStrategy:
-        """Strategy that has searched.
+        """Strategy that has searched; RuntimeError before `fit`.
 
         Raises:
             RuntimeError: it did not search yet.
