@@ -11,7 +11,7 @@ __all__ = ["CatBoostCallback"]
 
 
 class CatBoostCallback(BoostingCallback):
-    """Callback of CatBoost's `fit` that reports metrics to a trial and ends the training early.
+    """Callback of CatBoost's `fit`: reports to a trial, ends training early; `finish` comes after.
 
     Reports metrics after an iteration. CatBoost calls nothing after the last one: call `finish`
     after `fit`, or return `result` from the objective of `optimize`. CatBoost has callbacks for

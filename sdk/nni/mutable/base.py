@@ -15,7 +15,7 @@ _RETRIES = 1000
 
 
 class RandomState(Protocol):
-    """Source of random numbers: `random.Random`, and the generators of numpy.
+    """Interface of a source of numbers in [0, 1): `random.Random`, generators of numpy.
 
     Examples:
         >>> import random

@@ -90,7 +90,7 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class LastValue:
-    """Last message of one subject, as the bus keeps it."""
+    """Last message of one subject, as the bus keeps it: subject, payload and sequence."""
 
     subject: str
     payload: bytes
