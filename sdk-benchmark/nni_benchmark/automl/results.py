@@ -79,7 +79,7 @@ def write_reports(found: Sequence[TaskResult | Skipped], folder: Path) -> Path:
     (reports / "rankings.txt").write_text(rankings_text(results), "utf-8")
     (reports / "results.json").write_text(json.dumps([_row(one) for one in found]), "utf-8")
     try:
-        from nni_benchmark.plots import save_task_graphs
+        from nni_benchmark.automl.graphs import save_task_graphs
     except ImportError:
         return reports
     save_task_graphs(results, reports)
