@@ -9,6 +9,7 @@ from nni_proto.experiment.v1 import config_pb2
 from nni_proto.runner.v1 import pool_pb2
 from nni_wire.pools import FRONT_HOST_OPTION, experiment_of_pool
 from nni_wire.values import from_value
+from svc_common.agent_time import counted_until
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.domain.demand import ExperimentDemand
 from svc_manager.domain.state import Experiment
@@ -126,12 +127,15 @@ def complete_limits(definition: pool_pb2.PoolDefinition) -> None:
 
 
 def agent_time(state: pool_pb2.PoolState, now: datetime) -> timedelta:
-    """Return the summed running time of a pool's agents, ended and present (counted until now).
+    """Return the summed running time of a pool's agents, ended and present.
+
+    Present ones count until now, but not beyond `SILENCE_LIMIT` after the fleet's last message.
 
     Args:
         state: as the fleet published it last.
         now: time of day; aware, UTC.
     """
+    now = counted_until(state, now)
     used = state.ended_agent_time.ToTimedelta()
     for agent in state.agents:
         if agent.HasField("started_at"):

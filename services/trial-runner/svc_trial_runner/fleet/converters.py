@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError, Message
 from nni_proto.runner.v1 import invitation_service_pb2, pool_pb2, task_pb2
 from nni_wire.pools import LOCAL_POOL
 from nni_wire.values import from_value
+from svc_common.agent_time import counted_until
 from svc_common.errors import InvalidArgumentError
 from svc_trial_runner.enrolment import authority_fingerprint
 from svc_trial_runner.fleet.domain.agents import AgentName, PlatformProblem, parse_agent_name
@@ -210,6 +211,7 @@ def state_to_bytes(state: PoolState, now: datetime, now_s: float) -> bytes:
         last_number=state.last_number,
     )
     message.ended_agent_time.FromTimedelta(timedelta(seconds=state.ended_agent_s))
+    message.published_at.FromDatetime(now)
     if state.next_launch_s is not None:
         message.next_launch_at.FromDatetime(now + timedelta(seconds=state.next_launch_s - now_s))
     return message.SerializeToString(deterministic=True)
@@ -233,6 +235,8 @@ def _agent(agent: PoolAgent, now: datetime, now_s: float) -> pool_pb2.PoolAgent:
 def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRestored:
     """Parse the last process's `PoolState` message to the event that restores it; raise if damaged.
 
+    Of the time since it was published no more than `SILENCE_LIMIT` counts as time of agents.
+
     Args:
         payload: the message.
         now: time of day.
@@ -243,6 +247,7 @@ def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRes
     """
     message = pool_pb2.PoolState()
     _parse(message, payload)
+    counted = counted_until(message, now)
     agents = []
     for agent in message.agents:
         name = parse_agent_name(agent.name)
@@ -250,7 +255,7 @@ def restored_from_bytes(payload: bytes, now: datetime, now_s: float) -> StateRes
             launching = agent.state == pool_pb2.POOL_AGENT_STATE_LAUNCHING
             counts_from_s = None
             if agent.HasField("started_at"):
-                age = now - agent.started_at.ToDatetime(now.tzinfo)
+                age = counted - agent.started_at.ToDatetime(now.tzinfo)
                 counts_from_s = now_s - max(0.0, age.total_seconds())  # a clock may have been set
             agents.append(
                 RestoredAgent(name, agent.platform, max(1, agent.slots), launching, counts_from_s)

@@ -463,6 +463,7 @@ class PoolState(_message.Message):
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     LAST_NUMBER_FIELD_NUMBER: _builtins.int
     ENDED_AGENT_TIME_FIELD_NUMBER: _builtins.int
+    PUBLISHED_AT_FIELD_NUMBER: _builtins.int
     pool: _builtins.str
     reason: _builtins.str
     """Why the pool does not grow although trials wait, in the platform's words. Empty: it grows, or
@@ -486,6 +487,12 @@ class PoolState(_message.Message):
     def ended_agent_time(self) -> _duration_pb2.Duration:
         """Time of the agents that have ended; that of the others runs from their `started_at`."""
 
+    @_builtins.property
+    def published_at(self) -> _timestamp_pb2.Timestamp:
+        """When this was published; repeated each minute while the time of agents runs. Of a longer
+        silence, which may be a step of a clock, only a part counts as time of agents.
+        """
+
     def __init__(
         self,
         *,
@@ -498,10 +505,11 @@ class PoolState(_message.Message):
         log_sequence: _builtins.int = ...,
         last_number: _builtins.int = ...,
         ended_agent_time: _duration_pb2.Duration | None = ...,
+        published_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_agent_time", b"ended_agent_time", "next_launch_at", b"next_launch_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_agent_time", b"ended_agent_time", "next_launch_at", b"next_launch_at", "published_at", b"published_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "ended_agent_time", b"ended_agent_time", "last_number", b"last_number", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "cleaned", b"cleaned", "ended_agent_time", b"ended_agent_time", "last_number", b"last_number", "log_sequence", b"log_sequence", "next_launch_at", b"next_launch_at", "pool", b"pool", "published_at", b"published_at", "reason", b"reason", "remedy", b"remedy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

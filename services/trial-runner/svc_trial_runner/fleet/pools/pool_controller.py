@@ -3,9 +3,12 @@
 import asyncio
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from svc_common.clock import Clock
+from svc_common.errors import ServiceError
 from svc_common.logs import get_logger
 from svc_common.messaging.ports import Bus
 from svc_common.subjects import control_subject, pool_state_subject
@@ -27,6 +30,10 @@ from svc_trial_runner.fleet.domain.pool_events import (
 from svc_trial_runner.fleet.domain.pool_states import PoolState, pool_state
 from svc_trial_runner.fleet.pools.platform_calls import PlatformCalls
 from svc_trial_runner.fleet.ports import CredentialStore, PlatformOpener
+
+PUBLISH_EVERY_S: Final = 60.0
+"""Interval at which the state is published while the time of agents runs: a restart reads there
+until when it has counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,8 @@ class PoolController:
         self._woken = asyncio.Event()
         self._publishing = asyncio.Lock()
         self._published: PoolState | None = None
+        self._due_s = math.inf
+        """Instant at which the published state is published again."""
 
     @property
     def state(self) -> PoolState:
@@ -74,7 +83,7 @@ class PoolController:
 
     @property
     def need(self) -> PoolNeed:
-        """Present need.
+        """Present need; RuntimeError before the first one.
 
         Raises:
             RuntimeError: none was applied.
@@ -98,7 +107,8 @@ class PoolController:
             wake_s = await self._step()
             if self._pool.cleaned and self._published is not None and self._published.cleaned:
                 return
-            delay_s = math.inf if wake_s is None else wake_s - self._clock.monotonic_s()
+            due_s = self._due_s if wake_s is None else min(wake_s, self._due_s)
+            delay_s = due_s - self._clock.monotonic_s()
             if delay_s == math.inf:
                 await self._woken.wait()
             else:
@@ -179,17 +189,24 @@ class PoolController:
         self._pool.apply(SlotsSent(slots), self._clock.monotonic_s())
 
     async def _publish(self) -> None:
-        """Publish the state if it has changed; return once the bus has it on disk."""
+        """Publish the state if it has changed or is due; return once the bus has it on disk."""
         async with self._publishing:  # calls for one subject must not overlap
             await self._publish_state(self.state)
 
     async def _publish_state(self, state: PoolState) -> None:
-        if state == self._published:
+        now_s = self._clock.monotonic_s()
+        repeated = state == self._published
+        if repeated and now_s < self._due_s:
             return
         if self._published is None or state.reason != self._published.reason:
             get_logger().info(
                 "pool", pool=state.pool, agents=len(state.agents), reason=state.reason
             )
-        payload = state_to_bytes(state, self._clock.now(), self._clock.monotonic_s())
-        await self._dependencies.bus.last_values.publish(pool_state_subject(state.pool), payload)
+        payload = state_to_bytes(state, self._clock.now(), now_s)
+        counting = any(agent.counts_from_s is not None for agent in state.agents)
+        self._due_s = now_s + PUBLISH_EVERY_S if counting else math.inf
+        subject = pool_state_subject(state.pool)
+        # A repetition is no news: a bus that is away does not end the control of the pool.
+        with suppress(*((ServiceError,) if repeated else ())):
+            await self._dependencies.bus.last_values.publish(subject, payload)
         self._published = state

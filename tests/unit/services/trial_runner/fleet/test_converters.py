@@ -106,6 +106,26 @@ def test_start_of_an_agent_in_the_future_counts_from_now() -> None:
     assert restored.agents[0].counts_from_s == 40.0
 
 
+@pytest.mark.parametrize(
+    ("step", "counted_s"),
+    [
+        (timedelta(minutes=5), 305.0),
+        (timedelta(hours=2), 605.0),
+        (timedelta(days=3650), 605.0),
+        (timedelta(hours=-2), 5.0),
+    ],
+)
+def test_step_of_the_clock_between_two_processes_is_no_time_of_agents(
+    step: timedelta, counted_s: float
+) -> None:
+    one = PoolAgent(agent(3), "slurm", AgentStatus.RUNNING, 1, ordered_s=90.0, counts_from_s=95.0)
+    payload = state_to_bytes(PoolState(POOL, (one,)), NOW, 100.0)
+
+    restored = restored_from_bytes(payload, NOW + step, 1000.0)
+
+    assert restored.agents[0].counts_from_s == 1000.0 - counted_s
+
+
 def test_foreign_names_in_a_state_are_ignored() -> None:
     message = pool_pb2.PoolState(agents=[pool_pb2.PoolAgent(name="runner-x")])
 

@@ -1,24 +1,34 @@
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
+from nni_proto.runner.v1 import pool_pb2
 from svc_common.clock import ManualClock
 from svc_common.messaging.memory import InMemoryBus
+from svc_common.subjects import pool_state_subject
 from svc_trial_runner.fleet.adapters.memory import InMemoryPlatform
-from svc_trial_runner.fleet.domain.pool_events import NeedChanged
-from svc_trial_runner.fleet.pools.pool_controller import FleetDependencies, PoolController
+from svc_trial_runner.fleet.domain.agents import AgentPhase
+from svc_trial_runner.fleet.domain.pool_events import NeedChanged, RestoredAgent, StateRestored
+from svc_trial_runner.fleet.pools.pool_controller import (
+    PUBLISH_EVERY_S,
+    FleetDependencies,
+    PoolController,
+)
 from svc_trial_runner.fleet.ports import PlatformError
 from tests.support.fleet_platforms import InMemoryCredentials, InMemoryPlatforms
 from tests.support.fleet_pools import INSTALLATION, POOL, agent, need
 
 
-def controller_of(platform: InMemoryPlatform, clock: ManualClock) -> PoolController:
+def controller_of(
+    platform: InMemoryPlatform, clock: ManualClock, bus: InMemoryBus | None = None
+) -> PoolController:
     def failed(name: str, error: BaseException) -> None:
         raise AssertionError(name) from error
 
     opener = InMemoryPlatforms(INSTALLATION, {"slurm": platform})
     dependencies = FleetDependencies(
-        INSTALLATION, InMemoryBus(), opener, InMemoryCredentials(), clock
+        INSTALLATION, bus or InMemoryBus(), opener, InMemoryCredentials(), clock
     )
     return PoolController(POOL, dependencies, failed)
 
@@ -38,6 +48,33 @@ async def test_failed_platform_is_tried_again_when_the_delay_is_over() -> None:
             await asyncio.sleep(0)
     running.cancel()
     await controller.aclose()
+
+
+async def test_state_is_published_each_minute_while_the_time_of_agents_runs() -> None:
+    clock, platform, bus = ManualClock(), InMemoryPlatform(), InMemoryBus()
+    controller = controller_of(platform, clock, bus)
+    counting = RestoredAgent(agent(1), "slurm", 1, launching=False, counts_from_s=0.0)
+    controller.apply(StateRestored((counting,), last_number=1))
+    controller.apply(NeedChanged(need(running=1)))
+    platform.set_phase(agent(1), AgentPhase.RUNNING)
+    running = asyncio.ensure_future(controller.run())
+    times = []
+    async with asyncio.timeout(30):
+        async with aclosing(bus.last_values.follow(pool_state_subject(POOL))) as states:
+            async for value in states:
+                state = pool_pb2.PoolState.FromString(value.payload)
+                if not state.agents[0].machine:
+                    continue  # not listed yet
+                times.append(state.published_at.ToSeconds())
+                if len(times) == 2:
+                    break
+                while not clock.sleepers:  # noqa: ASYNC110 - the clock has no event
+                    await asyncio.sleep(0)
+                clock.advance(PUBLISH_EVERY_S)
+    running.cancel()
+    await controller.aclose()
+
+    assert times[1] - times[0] == PUBLISH_EVERY_S
 
 
 async def test_control_ends_when_a_closed_pool_is_clean() -> None:
