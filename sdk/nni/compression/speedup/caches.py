@@ -38,7 +38,7 @@ def tensor_dicts(model: nn.Module) -> list[dict[Any, Any]]:
 
 
 def independent_copy(model: nn.Module) -> nn.Module:
-    """Return a deep copy of a model.
+    """Return a deep copy of a model, in which computed tensors are detached clones.
 
     Tensors that the last run left in attributes and dicts, with their history of gradients, are
     copied without the history; `copy.deepcopy` alone would refuse them.

@@ -34,7 +34,7 @@ _PRODUCTS: Final = {"aten.mm", "aten.addmm"}
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Activations and weights at a contraction."""
+    """Constants that arrive at a contraction, NaN for others, and where weights are not zero."""
 
     constants: Floats
     """Value of each contracted index if it is the same everywhere, else NaN; shape (K,)."""
@@ -46,7 +46,7 @@ class Arrivals:
 
 @dataclass
 class Probe:
-    """Result of a run with NaN as input."""
+    """Result of a run with NaN as input: constants by contraction, and norms that were silenced."""
 
     arrivals: dict[int, Arrivals] = field(default_factory=dict)
     """By node of the graph."""
@@ -194,7 +194,7 @@ def _by_input(flags: Tensor, groups: int, *, transposed: bool) -> Flags:
 def probe_constants(
     model: nn.Module, inputs: Inputs, graph: OperationGraph, wanted: set[int]
 ) -> Probe:
-    """Return the constants at contractions; zero batch norms where zeros arrive.
+    """Run with NaN as input; return constants at contractions; zero batch norms that get zeros.
 
     The affine parameters of each batch norm are set to zero on the channels that are zero when
     they arrive: this is part of the definition of the masked model.

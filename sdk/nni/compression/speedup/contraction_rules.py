@@ -18,7 +18,7 @@ _BATCH_RANK: Final = 3
 
 
 def convolution(state: Propagation, node: Node) -> None:
-    """Tie input channels with the weight, and create the output channels."""
+    """Propagate channels through a convolution: tie inputs with the weight, create outputs."""
     image, weight, bias = node.args["input"], node.args["weight"], node.args["bias"]
     groups, transposed = node.args["groups"], node.args["transposed"]
     rank = len(state.shape(image))
@@ -56,7 +56,7 @@ def _batches(state: Propagation, node: Node, image: Ref) -> list[Block]:
 
 
 def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None:
-    """Return the output channels of a convolution with groups.
+    """Return the output channels of a convolution with groups, kept balanced; None if fixed.
 
     One input channel a group (depthwise): input and output channels are tied, and groups go.
     Otherwise the number of groups stays, and each group keeps the same number of channels.
@@ -101,7 +101,7 @@ def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None
 
 
 def linear(state: Propagation, node: Node) -> None:
-    """Contract the last axis of the input with the last axis of a weight."""
+    """Propagate channels through a linear layer, which contracts the last axes."""
     names = [one for one in ("input", "weight", "bias") if one in node.args]
     source, weight, bias = (node.args[one] for one in names)
     shape = state.shape(source)
@@ -127,7 +127,7 @@ def _add_sink(state: Propagation, node: Node, ids: Ids | None, outs: Ids | None)
 
 
 def matrix_product(state: Propagation, node: Node) -> None:
-    """Contract two matrices, or two batches of matrices."""
+    """Propagate channels through a product of two matrices, or of two batches of matrices."""
     names = [one for one in ("mat1", "self", "batch1") if isinstance(node.args.get(one), Ref)]
     left: Ref = node.args[names[0]]
     right: Ref = node.args["mat2" if "mat2" in node.args else "batch2"]
@@ -161,7 +161,7 @@ def _leading_shape(state: Propagation, value: Ref) -> Shape:
 
 
 def _without_axis(state: Propagation, node: Node, block: Block, row: int, column: int) -> Block:
-    """Return a block without rows on the axes of a product."""
+    """Return a block without rows on the axes of a product; freeze rows that differ."""
     other = row if block.axis == column else column
     if block.ids.shape[other] > 1:
         state.freeze(node, block.ids, "rows with different channels are multiplied")
@@ -187,7 +187,7 @@ def _contract(state: Propagation, node: Node, left: Ref, right: Ref) -> None:
 
 
 def grouped_product(state: Propagation, node: Node) -> None:
-    """Contract rows, sorted by expert, with the matrix of their expert."""
+    """Propagate channels through a product of rows, sorted by expert, and experts' matrices."""
     left, right = node.args["self"], node.args["mat2"]
     ranks = len(state.shape(left)), len(state.shape(right))
     if ranks != (_MATRIX_RANK, _BATCH_RANK) or node.args.get("bias") is not None:
@@ -202,7 +202,7 @@ def grouped_product(state: Propagation, node: Node) -> None:
 
 
 def attention(state: Propagation, node: Node) -> None:
-    """Tie the heads of query, key and value; the width of the values passes through."""
+    """Propagate channels through attention: tie heads, freeze key widths, pass value widths."""
     query, key, value = (node.args[one] for one in ("query", "key", "value"))
     mask = node.args.get("attn_mask", node.args.get("attn_bias"))
     rank = len(state.shape(query))

@@ -19,7 +19,7 @@ from nni.compression.utils.perplexity import Tokens, perplexity
 
 @dataclass(frozen=True, slots=True)
 class DecoderReport:
-    """Result of `prune_decoder`.
+    """Result of `prune_decoder`: perplexity and parameters before and after, and what is gone.
 
     Examples:
         >>> from nni.compression.speedup.decoder import DecoderReport
@@ -59,7 +59,7 @@ def prune_decoder(
     blocks: str | None = None,
     time_limit_s: float | None = 300.0,
 ) -> tuple[nn.Module, DecoderReport]:
-    """Remove blocks, attention heads and feed-forward channels from a copy of a language model.
+    """Return a copy of a language model with fewer blocks, heads and channels, and a report.
 
     Blocks that change their input least go first. Then each block loses the heads and the
     feed-forward channels of smallest L1 norm. A head goes with its query, key, value and output
@@ -144,7 +144,7 @@ def _chosen(
     width: float,
     round_to: int,
 ) -> Flags:
-    """Return the units of the blocks that go, by representative."""
+    """Return flags of the units of the blocks that go; raise if there are none to remove."""
     scores = l1_scores(model, dependencies)
     members = {True: np.zeros(len(scores), dtype=bool), False: np.zeros(len(scores), dtype=bool)}
     for group in dependencies.groups():

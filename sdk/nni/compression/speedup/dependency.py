@@ -38,7 +38,7 @@ _MOST_CHANNELS: Final = 2**32
 
 @dataclass(frozen=True, slots=True)
 class LayerChannels:
-    """Channels of a layer.
+    """Units of the output and the input channels of a layer, and its number of groups.
 
     Examples:
         >>> import torch
@@ -75,7 +75,7 @@ def is_depthwise(module: nn.Module) -> bool:
 def layer_channels(
     model: nn.Module, dependencies: Dependencies, kinds: Kinds = FILTERS
 ) -> list[LayerChannels]:
-    """Return the channels of the layers of a model.
+    """Return the channels of a model's layers: in running order, then those that did not run.
 
     Args:
         model: The model.
@@ -138,7 +138,7 @@ def _widths(module: nn.Module) -> tuple[int, int]:
 
 
 def _units_of(dependencies: Dependencies, value: int, axis: int, count: int) -> Ids:
-    """Return the units of an axis of a value."""
+    """Return the units of an axis of a value; negative numbers if it has none."""
     place = axis % len(dependencies.graph.values[value].shape)
     for block in dependencies.value_blocks.get(value, []):
         if block.axis == place and block.ids.size == count:

@@ -20,7 +20,7 @@ _INDEX: Final = "layer_idx"
 
 @dataclass(frozen=True, slots=True)
 class DepthReport:
-    """Result of `drop_blocks`.
+    """Result of `drop_blocks`: influences, removed indices, parameters, and scores if asked for.
 
     Examples:
         >>> from nni.compression.speedup import DepthReport
@@ -43,7 +43,7 @@ class DepthReport:
 
 
 def find_blocks(model: nn.Module) -> str:
-    """Return the path of the longest list of modules of one class in a model.
+    """Return the path of the longest list of modules of one class; raise if there is none.
 
     Args:
         model: The model.
@@ -145,7 +145,7 @@ def drop_blocks(
     blocks: str | None = None,
     score: Callable[[nn.Module], float] | None = None,
 ) -> tuple[nn.Module, DepthReport]:
-    """Remove the blocks of a copy of a model that change their input least.
+    """Return a copy of a model without the blocks that change their input least; and a report.
 
     Attributes that count the blocks, in the modules around them and their `config`, are adapted,
     and so are indices that blocks hold as `layer_idx`.

@@ -34,14 +34,14 @@ class DivergedError(RuntimeError):
 
 
 class RecordedPosition:
-    """Place of a run in its recorded graph."""
+    """Place of a run in its recorded graph, advanced by each operation."""
 
     def __init__(self, graph: OperationGraph) -> None:
         self._nodes = graph.nodes
         self.place = -1
 
     def advance(self, op: str) -> Node | None:
-        """Return the node of the next operation; None for an unrecorded detach.
+        """Return the node of the next operation; None for an unrecorded detach; raise for others.
 
         Args:
             op: Qualified name of the operation.
@@ -61,7 +61,7 @@ class RecordedPosition:
 
 
 class DeviationError(Exception):
-    """An operation of a smaller model differs from the recorded one."""
+    """Error that an operation of a smaller model differs from the recorded one; has its node."""
 
     def __init__(self, node: Node, message: str) -> None:
         super().__init__(message)
@@ -188,7 +188,7 @@ def check_sizes(
 def kept_sums(
     model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags | None = None
 ) -> Sums:
-    """Return the sums of the elements that stay, for each output of each operation.
+    """Run a model; return sum and absolute sum of the elements that stay, for each output.
 
     Args:
         model: The masked model with its original sizes, or the smaller one.
@@ -215,7 +215,7 @@ def kept_sums(
 
 
 def first_difference(expected: Sums, found: Sums) -> int | None:
-    """Return the first operation whose sums differ.
+    """Return the first operation whose sums differ; None if all are equal up to rounding.
 
     Args:
         expected: Sums of the masked model.

@@ -23,7 +23,7 @@ class Ref:
 
 @dataclass(slots=True)
 class Value:
-    """Tensor of the recorded run."""
+    """Tensor of the recorded run: shape, and the name of a parameter or buffer that it is."""
 
     index: int
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class Value:
 
 @dataclass(slots=True)
 class Node:
-    """Operation of the recorded run."""
+    """Operation of the recorded run: arguments, outputs, and the module that runs it."""
 
     index: int
     op: str
@@ -54,7 +54,7 @@ class Node:
     _inputs: tuple[int, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def inputs(self) -> tuple[int, ...]:
-        """Return the values among the arguments, in order."""
+        """Return the indices of the values among the arguments, in order."""
         if self._inputs is None:
             self._inputs = tuple(one for value in self.args.values() for one in _refs(value))
         return self._inputs

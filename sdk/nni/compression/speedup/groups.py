@@ -120,7 +120,7 @@ class Dependencies:
         ]
 
     def reasons(self) -> dict[str, str]:
-        """Return why parameters have an axis that cannot shrink.
+        """Return by name why parameters cannot shrink along any axis.
 
         Returns:
             First reason by name of the parameter, for parameters with no removable index at all.
@@ -133,7 +133,7 @@ class Dependencies:
         return found
 
     def freeze(self, units: Ids, reason: str) -> None:
-        """Exclude units from removal.
+        """Exclude units from removal; the first reason for a unit stays.
 
         Args:
             units: Representatives.
@@ -144,7 +144,7 @@ class Dependencies:
         self.frozen[units] = True
 
     def units_of_module(self, path: str) -> Ids:
-        """Return the removable units that appear in the operations of a module.
+        """Return the removable units of the parameters of a module, and of modules inside.
 
         Args:
             path: Path of the module; operations of its submodules count too.

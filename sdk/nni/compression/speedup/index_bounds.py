@@ -52,7 +52,7 @@ _INDICES: Mapping[str, Callable[[tuple[Any, ...]], Pairs]] = {
 
 
 class CheckedIndices(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Dispatch mode that compares indices with the sizes of what they index.
+    """Dispatch mode that raises IndexError for an index out of bounds of what it indexes.
 
     Raises:
         IndexError: an index is out of bounds.
@@ -76,7 +76,7 @@ class CheckedIndices(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def checked_indices(model: nn.Module) -> AbstractContextManager[object]:
-    """Return a context in which an index out of bounds raises IndexError.
+    """Return a context in which an index out of bounds raises IndexError, on any device.
 
     Args:
         model: The model that is to run; nothing is needed for one on the CPU.

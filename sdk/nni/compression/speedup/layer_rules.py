@@ -26,7 +26,7 @@ _MEANS: Final = {"aten.mean", "aten.var", "aten.std", "aten.var_mean", "aten.std
 
 
 def batch_norm(state: Propagation, node: Node) -> None:
-    """Tie channels with the affine parameters and the running statistics."""
+    """Propagate channels through a batch norm: tie them with its parameters and statistics."""
     source = node.args["input"]
     shape = state.shape(source)
     rank = len(shape)
@@ -45,7 +45,7 @@ def batch_norm(state: Propagation, node: Node) -> None:
 
 
 def layer_norm(state: Propagation, node: Node) -> None:
-    """Freeze the normalised axes, or tie them with the affine parameters on request."""
+    """Propagate channels through a layer norm: freeze normalised axes, unless they may change."""
     source = node.args["input"]
     shape = state.shape(source)
     axes = range(len(shape) - len(node.args["normalized_shape"]), len(shape))
@@ -69,7 +69,7 @@ def _normalised(state: Propagation, node: Node, block: Block) -> None:
 
 
 def group_norm(state: Propagation, node: Node) -> None:
-    """Freeze the channels, unless each is normalised alone, or keep groups equal on request."""
+    """Propagate channels through a group norm: freeze them, or on request keep groups equal."""
     source = node.args["input"]
     shape = state.shape(source)
     rank, groups = len(shape), node.args["group"]
@@ -92,7 +92,7 @@ def group_norm(state: Propagation, node: Node) -> None:
 
 
 def along_axis(state: Propagation, node: Node) -> None:
-    """Freeze the axis along which softmax, sorting or sums run; pass the others."""
+    """Propagate channels through softmax, sorting or sums: freeze their axis, pass the others."""
     source = node.args["self"]
     rank = len(state.shape(source))
     axes = [_axis(node, rank)]
@@ -125,7 +125,7 @@ def _pass_without(state: Propagation, node: Node, source: Ref, axes: Sequence[in
 
 
 def pool(state: Propagation, node: Node) -> None:
-    """Freeze the spatial axes of pooling and resampling; pass the channels."""
+    """Propagate channels through pooling or resampling: freeze spatial axes, pass channels."""
     source = next(one for one in node.args.values() if isinstance(one, Ref))
     rank = len(state.shape(source))
     digits = [int(one) for one in node.op if one.isdigit()]
@@ -136,7 +136,7 @@ def pool(state: Propagation, node: Node) -> None:
 
 
 def reduction(state: Propagation, node: Node) -> None:
-    """Freeze the reduced axes; tie rows that are summed over."""
+    """Propagate channels through a reduction: freeze reduced axes, tie rows that are summed."""
     source = node.args["self"]
     shape = state.shape(source)
     rank = len(shape)
@@ -178,7 +178,7 @@ def _reduced(state: Propagation, node: Node, block: Block) -> None:
 
 
 def embedding(state: Propagation, node: Node) -> None:
-    """Look up rows of a weight: rows are fixed, columns pass through."""
+    """Propagate channels through an embedding: rows of the weight are fixed, columns pass."""
     weight = node.args["weight"]
     state.freeze_axes(node, weight, [0], "its rows are looked up")
     shape = state.shape(node.outputs[0])
@@ -188,7 +188,7 @@ def embedding(state: Propagation, node: Node) -> None:
 
 
 def index(state: Propagation, node: Node) -> None:
-    """Index axes by tensors: those axes are fixed, the others pass through."""
+    """Propagate channels through indexing by tensors: those axes are fixed, the others pass."""
     source = node.args["self"]
     indices = node.args["indices"]
     places = [place for place, one in enumerate(indices) if one is not None]
@@ -214,7 +214,7 @@ def index(state: Propagation, node: Node) -> None:
 
 
 def index_select(state: Propagation, node: Node) -> None:
-    """Take listed indices of one axis, which is fixed thereby."""
+    """Propagate channels through a selection of listed indices: that axis is fixed."""
     source = node.args["self"]
     axis = node.args["dim"] % len(state.shape(source))
     state.freeze_axes(node, source, [axis], "listed indices are taken from it")
@@ -222,7 +222,7 @@ def index_select(state: Propagation, node: Node) -> None:
 
 
 def glu(state: Propagation, node: Node) -> None:
-    """Tie the two halves of an axis, one of which gates the other."""
+    """Propagate channels through a gated unit: tie the two halves of an axis."""
     source = node.args["self"]
     shape = state.shape(source)
     axis = _axis(node, len(shape))

@@ -26,7 +26,7 @@ _MAX_ROUNDS = 32
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
-    """Constants that the bias of a layer takes over."""
+    """Constants that the bias of a layer takes over, at one contraction."""
 
     module: str
     sink: Sink
@@ -35,7 +35,7 @@ class Absorption:
 
 
 def dead_units(model: nn.Module, dependencies: Dependencies, probe: Probe) -> Flags:
-    """Return which units can be removed from a masked model without any change of its outputs.
+    """Return flags of the units that a masked model can lose without any change of its outputs.
 
     Args:
         model: The model with its masks applied.
@@ -89,7 +89,7 @@ def _harmless(
 def absorbing_layer(
     model: nn.Module, dependencies: Dependencies, sink: Sink, arrivals: Arrivals
 ) -> nn.Linear | _ConvNd | None:
-    """Return the layer of a contraction if its bias can absorb constants exactly.
+    """Return the layer of a contraction if its bias can absorb constants exactly; else None.
 
     That is a Linear, or a convolution without padding and groups, that runs once.
     """

@@ -27,7 +27,7 @@ Masks = Mapping[str, Mapping[str, Tensor | None]]
 
 
 def load_masks(masks: Masks | str | Path, map_location: object = None) -> Masks:
-    """Return masks from a dict or a file.
+    """Return masks as they are, or from a file, as tensors only; raise if it is missing.
 
     Args:
         masks: The masks, or the path of a file that `torch.save` wrote. Only tensors are read from
@@ -167,7 +167,7 @@ class ModelSpeedup:
         """Result of `speedup_model`, None before."""
 
     def speedup_model(self) -> nn.Module:
-        """Apply the masks, remove what no output needs, in place, and set the report.
+        """Apply masks, remove what no output needs, in place; set the report; return the model.
 
         Returns:
             The given model, which is smaller now.
@@ -237,7 +237,7 @@ class ModelSpeedup:
     def _kept(
         self, dependencies: Dependencies, dead: Flags, removed: Flags
     ) -> tuple[KeptChannels, ...]:
-        """Return the masked output channels that were not removed."""
+        """Return number and reason of the masked output channels that stay, for each layer."""
         found = []
         for name, own in self._masks.items():
             mask = own.get("weight")

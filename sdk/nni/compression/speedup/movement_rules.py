@@ -25,7 +25,7 @@ END: Final = 2**62
 
 
 def same(state: Propagation, node: Node) -> None:
-    """Pass the blocks of the first input to all outputs of its shape."""
+    """Propagate channels through an operation that keeps the shape of its first input."""
     first = next(iter(node.inputs()), None)
     for output in node.outputs:
         fits = first is not None and state.shape(first) == state.shape(output)
@@ -33,19 +33,19 @@ def same(state: Propagation, node: Node) -> None:
 
 
 def created(state: Propagation, node: Node) -> None:
-    """Create slots for a tensor of equal elements, which may have any size."""
+    """Propagate channels from a tensor of equal elements, which may have any size: create slots."""
     for output in node.outputs:
         state.put(output, state.fresh(state.shape(output)))
 
 
 def fixed(state: Propagation, node: Node) -> None:
-    """Mark the outputs as tensors of fixed size."""
+    """Propagate no channels: the outputs have a fixed size."""
     for output in node.outputs:
         state.put(output, [])
 
 
 def reshape(state: Propagation, node: Node) -> None:
-    """Merge and split axes."""
+    """Propagate channels through a reshape, which merges and splits axes."""
     source = node.args["self"]
     output = node.outputs[0]
     before, after = state.shape(source), state.shape(output)
@@ -113,7 +113,7 @@ def _varies(ids: Ids, axis: int, inner: Sequence[int]) -> bool:
 
 
 def permute(state: Propagation, node: Node) -> None:
-    """Permute the axes."""
+    """Propagate channels through a permutation of the axes."""
     source = node.args["self"]
     rank = len(state.shape(source))
     if "dims" in node.args:
@@ -127,13 +127,13 @@ def permute(state: Propagation, node: Node) -> None:
 
 
 def expand(state: Propagation, node: Node) -> None:
-    """Repeat axes of size 1 without a copy."""
+    """Propagate channels through an expansion, which repeats axes of size 1."""
     rank = len(state.shape(node.outputs[0]))
     state.put(node.outputs[0], [lifted(block, rank) for block in state.of(node.args["self"])])
 
 
 def repeat(state: Propagation, node: Node) -> None:
-    """Repeat whole axes."""
+    """Propagate channels through a repetition of whole axes."""
     shape = state.shape(node.outputs[0])
     found = []
     for block in state.of(node.args["self"]):
@@ -147,7 +147,7 @@ def repeat(state: Propagation, node: Node) -> None:
 
 
 def take_slice(state: Propagation, node: Node) -> None:
-    """Take a range of one axis."""
+    """Propagate channels through a slice of one axis; a single index freezes the axis."""
     source = node.args["self"]
     shape = state.shape(source)
     axis = node.args["dim"] % len(shape)
@@ -159,7 +159,7 @@ def take_slice(state: Propagation, node: Node) -> None:
 
 
 def narrow(state: Propagation, node: Node) -> None:
-    """Take a number of indices of one axis."""
+    """Propagate channels through a range of indices of one axis."""
     source = node.args["self"]
     axis = node.args["dim"] % len(state.shape(source))
     start = node.args["start"]
@@ -177,7 +177,7 @@ def _indexed(state: Propagation, source: Ref, axis: int, taken: slice) -> list[B
 
 
 def select(state: Propagation, node: Node) -> None:
-    """Take one index of an axis, or each in an output of its own."""
+    """Propagate channels through a selection of single indices: that axis is frozen."""
     source = node.args["self"]
     axis = node.args["dim"] % len(state.shape(source))
     state.freeze_axes(node, source, [axis], "single indices are taken from it")
@@ -193,7 +193,7 @@ def select(state: Propagation, node: Node) -> None:
 
 
 def split(state: Propagation, node: Node) -> None:
-    """Cut an axis into consecutive parts; equal parts stay equal."""
+    """Propagate channels through a split of an axis; equal parts stay equal."""
     source = node.args["self"]
     axis = node.args["dim"] % len(state.shape(source))
     sizes = [state.shape(output)[axis] for output in node.outputs]
@@ -206,7 +206,7 @@ def split(state: Propagation, node: Node) -> None:
 
 
 def concatenate(state: Propagation, node: Node) -> None:
-    """Join tensors along an axis; their other axes are tied."""
+    """Propagate channels through a concatenation along an axis; the other axes are tied."""
     tensors: list[Ref] = [
         one for one in node.args["tensors"] if state.shape(one) != (0,)
     ]  # torch ignores empty vectors, as caches of keys begin with
@@ -256,7 +256,7 @@ def _without(shape: Sequence[int], axis: int) -> list[int]:
 
 
 def stack(state: Propagation, node: Node) -> None:
-    """Join tensors along a new axis; they are tied."""
+    """Propagate channels through a stack along a new axis; the tensors are tied."""
     tensors: list[Ref] = node.args["tensors"]
     own = state.shape(tensors[0])
     axis = node.args["dim"] % (len(own) + 1)
@@ -268,7 +268,7 @@ def stack(state: Propagation, node: Node) -> None:
 
 
 def reorder(state: Propagation, node: Node) -> None:
-    """Flip or roll axes; an axis that shrinks cannot be reordered."""
+    """Propagate channels through a flip or roll: the reordered axes are frozen."""
     source = node.args["self"]
     rank = len(state.shape(source))
     axes = [axis % rank for axis in node.args["dims"]] or list(range(rank))
@@ -281,7 +281,7 @@ def reorder(state: Propagation, node: Node) -> None:
 
 
 def pad(state: Propagation, node: Node) -> None:
-    """Pad the ends of axes; an axis that shrinks gets frozen slots there."""
+    """Propagate channels through padding; an axis that shrinks gets frozen slots at its ends."""
     source = node.args["self"]
     shape, widths = state.shape(source), node.args["pad"]
     rank = len(shape)
@@ -310,7 +310,7 @@ def pad(state: Propagation, node: Node) -> None:
 
 
 def restride(state: Propagation, node: Node) -> None:
-    """Change strides; other sizes have no rule."""
+    """Propagate channels through a change of strides; one of sizes freezes them."""
     source = node.args["self"]
     if tuple(node.args["size"]) == state.shape(source) and not node.args["storage_offset"]:
         same(state, node)
@@ -319,7 +319,7 @@ def restride(state: Propagation, node: Node) -> None:
 
 
 def pixel_shuffle(state: Propagation, node: Node) -> None:
-    """Move groups of channels to places of the image; a group is one unit."""
+    """Propagate channels through a pixel shuffle: a group of channels is one unit."""
     source = node.args["self"]
     shape = state.shape(source)
     axis = len(shape) - 3
@@ -337,7 +337,7 @@ def pixel_shuffle(state: Propagation, node: Node) -> None:
 
 
 def unfold_patches(state: Propagation, node: Node) -> None:
-    """Collect patches of an image; each channel fills as many features as a patch has pixels."""
+    """Propagate channels through patches: each fills as many features as a patch has pixels."""
     source = node.args["self"]
     state.freeze_axes(node, source, [2, 3], "patches of pixels are taken")
     ids = state.line(node, source, 1)

@@ -28,7 +28,7 @@ SplitKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Contraction of an axis of activations with an axis of weights."""
+    """Contraction of an axis of activations with one of weights: slots, and slots of outputs."""
 
     node: int
     ids: Ids
@@ -49,7 +49,7 @@ class Freeze:
 
 @dataclass(slots=True)
 class AxisSplit:
-    """Reshape of a shrinkable axis into several."""
+    """Reshape of a shrinkable axis into several: the axes that may shrink, and the chosen one."""
 
     key: SplitKey
     module: str
@@ -84,7 +84,7 @@ class Propagation:
     """Normalisations whose statistics change by a removal, under `allow_norm_change`."""
 
     def run(self, rules: Mapping[str, Rule]) -> None:
-        """Visit all nodes. After the deadline, the inputs of the rest are frozen.
+        """Visit all nodes by their rules; after the deadline, freeze the inputs of the rest.
 
         Args:
             rules: Rule by operation; elementwise operations need none.
@@ -113,7 +113,7 @@ class Propagation:
         return self.graph.values[value.index if isinstance(value, Ref) else value].shape
 
     def of(self, value: Ref | int | None) -> list[Block]:
-        """Return the blocks of a value; a parameter gets its slots when it is first used."""
+        """Return the blocks of a value, empty if fixed; a parameter gets slots when first used."""
         if value is None:
             return []
         index = value.index if isinstance(value, Ref) else value
@@ -236,7 +236,7 @@ class Propagation:
 
 
 def elementwise(state: Propagation, node: Node) -> None:
-    """Tie all tensors of an elementwise operation."""
+    """Propagate channels through an elementwise operation: tie all its tensors."""
     shape = state.shape(node.outputs[0])
     operands = [(state.of(index), state.shape(index)) for index in dict.fromkeys(node.inputs())]
     blocks = state.tie(node, operands, shape)
@@ -247,7 +247,7 @@ def elementwise(state: Propagation, node: Node) -> None:
 def freeze_inputs(
     state: Propagation, node: Node, reason: str = "no rule for this operation"
 ) -> None:
-    """Freeze the inputs of an operation that has no rule."""
+    """Freeze the inputs of an operation, by default since it has no rule; its outputs are fixed."""
     for index in node.inputs():
         for block in state.of(index):
             state.freeze(node, block.ids, reason)
@@ -310,7 +310,7 @@ def _passed(
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Result of one choice of axes for the splits of a module."""
+    """Score of one choice of axes for the splits of a module: free slots, then sizes."""
 
     value: tuple[int, int]
     """Number of free slots, and the sizes of the chosen axes."""

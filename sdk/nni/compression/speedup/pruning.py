@@ -79,7 +79,7 @@ def choose_units(
     round_to: int = 1,
     deadline: Deadline | None = None,
 ) -> Flags:
-    """Return the units of lowest score of each group whose removal keeps equal rows equal.
+    """Return flags of the lowest units of each group whose removal keeps equal rows equal.
 
     Args:
         dependencies: Units of a model.
@@ -143,7 +143,7 @@ def prune(
     allow_norm_change: bool = False,
     time_limit_s: float | None = 300.0,
 ) -> tuple[nn.Module, SpeedupReport]:
-    """Remove channels from a copy of a model, without any configuration.
+    """Return a copy of a model without its channels of smallest L1 norm, and a report.
 
     Dependency groups are found from one run. In each group the channels with the smallest L1 norm,
     summed over all parameters of the group, are removed. Outputs keep their sizes.

@@ -35,7 +35,7 @@ class _Signature:
 
 @cache
 def _signature(func: Any) -> _Signature:  # noqa: ANN401 - operations of torch
-    """Return the signature of an operation; torch builds it anew at each call."""
+    """Return the signature of an operation, cached, since torch builds it at each call."""
     arguments = func._schema.arguments  # noqa: SLF001 - torch's own API
     return _Signature(
         str(func.overloadpacket),
@@ -147,7 +147,7 @@ class _CallRecorder(TorchFunctionMode):
 
 
 def capture(model: nn.Module, inputs: Inputs) -> OperationGraph:
-    """Return the graph of one run of a model.
+    """Run a model once, leaving it unchanged; return the graph of its operations.
 
     The model is the same afterwards: flags, buffers and cached attributes are restored. If
     parameters are left that the run did not use, a second run in training mode is recorded too, as

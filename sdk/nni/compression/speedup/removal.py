@@ -59,7 +59,7 @@ class Undo:
 
 
 def keep_indices(block: Block, kept: Flags) -> Ids:
-    """Return the indices of an axis that stay, by row.
+    """Return the indices of an axis that stay, by row; raise unless each row keeps as many.
 
     Args:
         block: Slots of the axis.
@@ -79,7 +79,7 @@ def keep_indices(block: Block, kept: Flags) -> Ids:
 
 
 def shrunk(tensor: Tensor, blocks: list[Block], dead: Mapping[int, Flags]) -> Tensor:
-    """Return a tensor without the dead indices of its axes.
+    """Return a copy of a tensor without the dead indices of its axes.
 
     Args:
         tensor: Parameter or buffer.
@@ -137,7 +137,7 @@ def remove(model: nn.Module, dependencies: Dependencies, removed: Flags, undo: U
 
 
 def update_sizes(module: nn.Module, shapes: Mapping[int, tuple[int, ...]], undo: Undo) -> None:
-    """Set the sizes that a module stores beside its parameters.
+    """Set the sizes that a module stores beside its parameters, if those have changed.
 
     Args:
         module: A module of the model.

@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class KeptChannels:
-    """Channels that could not be removed.
+    """Masked channels of a layer that could not be removed: number and reason.
 
     Examples:
         >>> from nni.compression.speedup import KeptChannels

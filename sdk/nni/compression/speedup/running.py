@@ -52,7 +52,7 @@ def module_stack(
     *,
     after_errors: bool = True,
 ) -> Iterator[None]:
-    """Keep the paths of the modules that run on a stack, and count their runs.
+    """Within a block, keep the paths of running modules on a stack, and count their runs.
 
     Recurrent modules run without fused kernels meanwhile, so that their gates are operations.
 
@@ -90,7 +90,7 @@ def module_stack(
 
 @contextmanager
 def unchanged(model: nn.Module, *, training_heads: bool = False) -> Iterator[None]:
-    """Switch the mode of all modules; restore flags, buffers and attributes at the end.
+    """Within a block, use eval mode without gradients; then restore flags, buffers, attributes.
 
     Products are computed in full float32 meanwhile: TF32, which convolutions on a GPU use by
     default, has 10 bits, so that its rounding looks like a change of the function.

@@ -39,7 +39,7 @@ MAX_ATTEMPTS = 64
 
 @dataclass(frozen=True)
 class Shrinking:
-    """Accepted removal."""
+    """Accepted removal: units, error, and what was changed beside tensors."""
 
     removed: Flags
     error: float
@@ -63,7 +63,7 @@ def outputs_of(model: nn.Module, inputs: Inputs) -> list[Tensor]:
 
 
 def relative_error(expected: list[Tensor], found: list[Tensor]) -> float:
-    """Return max|a - b| / max|a| over pairs of tensors.
+    """Return max|a - b| / max|a| over pairs of tensors; infinity for unequal shapes or NaN.
 
     Args:
         expected: The tensors a.
@@ -144,7 +144,7 @@ def shrink(
     prepare: Callable[[Flags, Undo], None] | None = None,
     deadline: Deadline | None = None,
 ) -> Shrinking:
-    """Remove units from a model; take back what the model cannot do without.
+    """Remove units from a model in place, but for those it cannot do without; return the removal.
 
     Args:
         model: The model, changed in place.
@@ -262,7 +262,7 @@ def _error(
 
 
 def _advanced(adaptation: Adaptation, path: str) -> bool:
-    """Adapt a failing module, or else the modules around it."""
+    """Adapt a failing module, or else the modules around it; return whether one was adapted."""
     while not adaptation.advance(path):
         if not path:
             return False
@@ -291,7 +291,7 @@ def _causes(dependencies: Dependencies, removed: Flags, failure: ShrinkFailure) 
 
 
 def _first_units(dependencies: Dependencies, removed: Flags) -> Ids:
-    """Return the units that the model uses first, with a quarter of the removed ones.
+    """Return the units used first by the model, until a quarter of the removed ones is among them.
 
     Without any operation that differs, an error is the rounding of early operations, which the
     later ones have amplified.

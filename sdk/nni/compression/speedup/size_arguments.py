@@ -41,7 +41,7 @@ class SizedCall:
 
 
 def plain_slices(index: object, rank: int) -> tuple[slice, ...]:
-    """Return the slice of each axis that an index takes.
+    """Return the slice of each axis that an index takes; empty if it holds anything else.
 
     Args:
         index: Argument of `tensor[...]`.
@@ -75,7 +75,7 @@ def with_sizes(
     kwargs: Mapping[str, Any],
     shapes: Sequence[Mapping[int, Change]],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call with new sizes.
+    """Return the arguments of a call with new sizes; unchanged if its sizes are not plain.
 
     Args:
         func: Function or method of torch.
@@ -180,7 +180,7 @@ class SizeAdapter:
         ]
 
     def enter(self, module: nn.Module, inputs: object) -> None:
-        """Start to replace sizes."""
+        """Start to replace sizes in the calls of the module that runs now."""
         del module, inputs
         mode = _Rewriting(self.changes)
         mode.__enter__()  # type: ignore[no-untyped-call]

@@ -53,7 +53,7 @@ class Slots:
         self.count = 0
 
     def new(self, count: int) -> Ids:
-        """Return new slots.
+        """Return new slots, each a unit of its own.
 
         Args:
             count: How many.

@@ -61,7 +61,7 @@ def save_smaller(model: nn.Module, report: SpeedupReport, folder: str | Path) ->
 
 
 def load_smaller(model: nn.Module, folder: str | Path) -> nn.Module:
-    """Shrink a model of original size in place to a stored smaller one; return it.
+    """Shrink a model of original size in place to a stored one and return it; raise if unfit.
 
     No code is executed from the files.
 

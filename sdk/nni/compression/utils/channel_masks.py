@@ -87,7 +87,7 @@ def kept_channels(module: nn.Module, mask: Tensor, dim: int) -> Flags:
 def unmask_channels(
     module: nn.Module, mask: Tensor, bias_mask: Tensor | None, dim: int, places: Ids
 ) -> None:
-    """Set the mask of channels to one, in place.
+    """Set the mask of some channels, and of their biases, to one, in place.
 
     Args:
         module: The layer.

@@ -63,7 +63,7 @@ def _recurrent(module: nn.RNNBase, source: Tensor, *, full: bool) -> int:
 
 @dataclass
 class _Counter:
-    """Forward hooks that count, per call of a layer."""
+    """Forward hooks that count operations and parameters of each call of a layer."""
 
     custom: CustomOps
     full: bool
@@ -122,7 +122,7 @@ def count_flops_params(
     verbose: bool = True,  # noqa: FBT001, FBT002 - the signature of NNI
     mode: str = "default",
 ) -> tuple[int, int, list[Count]]:
-    """Return the operations of one sample, the parameters, and the count of each layer.
+    """Return operations of one sample, parameters, counts by layer; print them if `verbose`.
 
     A multiplication with an addition is one operation. Of a masked layer the rows and filters that
     are not all zero count.

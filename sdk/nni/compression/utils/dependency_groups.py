@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 def auto_set_dependency_group_ids(
     model: nn.Module, config_list: Sequence[Mapping[str, object]], dummy_input: Inputs
 ) -> list[dict[str, object]]:
-    """Return a configuration list in which dependent layers share a mask.
+    """Return new entries, one per module, in which layers that share channels share a mask.
 
     Layers whose outputs are added, or pass the same depthwise convolution, get one
     `dependency_group_id`; layers whose channels fall into groups of a convolution get

@@ -20,7 +20,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of a model, in milliseconds.
+    """Latency of a model in milliseconds: median, range, runs, threads and device.
 
     Args:
         median_ms: median of all measurements.
@@ -83,7 +83,7 @@ def measure_latency(
     threads: int | None = None,
     clock: Clock = time.perf_counter,
 ) -> Latency:
-    """Measure how long a model takes for inputs, in eval mode without gradients.
+    """Return median and range of how long a model takes, in eval mode without gradients.
 
     On a GPU each measurement waits until the device is done.
 
@@ -124,7 +124,7 @@ def compare_latency(
     threads: int | None = None,
     clock: Clock = time.perf_counter,
 ) -> LatencyComparison:
-    """Measure two models in turn, so that a busy machine slows both of them.
+    """Return latencies of two models and their ratio; run in turn, a busy machine slows both.
 
     Args:
         before: first model; it is the same afterwards.
@@ -162,7 +162,7 @@ def compare_latency(
 def _conditions(
     models: list[nn.Module], warm_up: int, repeats: int, threads: int | None
 ) -> Iterator[None]:
-    """Switch models to eval mode and set the threads; restore both at the end."""
+    """Within a block, set models to eval mode and set the threads; raise for bad numbers."""
     check_count("warm_up", warm_up)
     check_count("repeats", repeats)
     if threads is not None:

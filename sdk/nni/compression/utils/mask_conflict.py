@@ -33,7 +33,7 @@ FixedMasks = dict[str, dict[str, Tensor | None]]
 
 
 class MaskConflict:
-    """Base of the repairs of masks.
+    """Base of repairs, which unmask channels in copies of given masks.
 
     Args:
         masks: Masks by module and parameter, or the path of their file; they are not changed.
@@ -228,7 +228,7 @@ class ChannelMaskConflict(MaskConflict):
 def fix_mask_conflict(
     masks: Masks | str | Path, model: nn.Module, dummy_input: Inputs, traced: object = None
 ) -> FixedMasks:
-    """Return masks that a smaller model can have: equal groups, and equal channels in sums.
+    """Return copies of masks with channels unmasked until a smaller model can have them.
 
     Args:
         masks: Masks by module and parameter, or the path of their file; they are not changed.

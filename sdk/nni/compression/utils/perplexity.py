@@ -16,7 +16,7 @@ Tokens = Tensor | Mapping[str, Tensor]
 
 
 def perplexity(model: nn.Module, batches: Iterable[Tokens]) -> float:
-    """Return the exponential of the mean loss of a language model on the next token.
+    """Return the exponential of a language model's mean loss on the next token, in eval mode.
 
     Args:
         model: Takes `(batch, length)` token ids, and returns logits `(batch, length, vocabulary)`,
@@ -57,7 +57,7 @@ def perplexity(model: nn.Module, batches: Iterable[Tokens]) -> float:
 
 
 def _losses(model: nn.Module, batch: Tokens) -> Tensor:
-    """Return the loss of each predicted token, `(tokens,)`."""
+    """Return the loss of each predicted token, `(tokens,)`, without those that a mask excludes."""
     inputs = dict(batch) if isinstance(batch, Mapping) else {"input_ids": batch}
     tokens = inputs["input_ids"]
     if tokens.dim() != 2 or tokens.shape[1] < 2:  # noqa: PLR2004 - (batch, length), a next token
@@ -72,7 +72,7 @@ def _losses(model: nn.Module, batch: Tokens) -> Tensor:
 
 
 def logits_of(output: object) -> Tensor:
-    """Return the logits in what a language model returned.
+    """Return the logits in what a language model returned; raise TypeError if there are none.
 
     Args:
         output: A tensor, an object with `logits`, or a tuple, list or dict that begins with them.

@@ -144,7 +144,7 @@ class SensitivityAnalysis:
         return self.sensitivities
 
     def export(self, filepath: str | Path) -> None:
-        """Write the metrics of the last analysis as CSV.
+        """Write the metrics of the last analysis as CSV; raise ValueError if there are none.
 
         Args:
             filepath: file with the header `layername,<sparsities>` and a row for each layer, which
@@ -174,7 +174,7 @@ class SensitivityAnalysis:
         self._origin = _state_of(self.model)
 
     def update_already_pruned(self, layername: str, ratio: float) -> None:
-        """Set which part of a layer was pruned before.
+        """Set which part of a layer was pruned before; raise for an unknown layer or part.
 
         Args:
             layername: name of the layer.

@@ -33,7 +33,7 @@ _RESHAPES: Final = frozenset({"view", "reshape"})
 
 
 class Dependency(ABC):
-    """Base of the analyses of a model.
+    """Base of analyses of how the layers of a model depend on each other.
 
     The model runs once in eval mode and is the same afterwards.
 

@@ -42,7 +42,7 @@ class StrategyStatus(StrEnum):
 
 
 class Strategy(Reconstructible, ABC):
-    """Base class of strategies.
+    """Base of strategies, which choose models of a space and submit them to an engine.
 
     A strategy runs once: `initialize`, then `load_state_dict` when a search is resumed, then `run`,
     which returns when the budget or the space is exhausted. Models that were submitted may still be
@@ -110,7 +110,7 @@ class Strategy(Reconstructible, ABC):
 
     @property
     def model_space(self) -> ExecutableModelSpace:
-        """Space that is searched.
+        """Space that is searched; raises RuntimeError before `initialize`.
 
         Raises:
             RuntimeError: the strategy is not initialized.
@@ -121,7 +121,7 @@ class Strategy(Reconstructible, ABC):
 
     @property
     def engine(self) -> ExecutionEngine:
-        """Engine that models are submitted to.
+        """Engine that models are submitted to; raises RuntimeError before `initialize`.
 
         Raises:
             RuntimeError: the strategy is not initialized.
@@ -158,7 +158,7 @@ class Strategy(Reconstructible, ABC):
         """Prepare the search, register callbacks; return the space that is searched."""
 
     def run(self) -> None:
-        """Search until budget or space are exhausted.
+        """Search until budget or space are exhausted; raise RuntimeError the second time.
 
         Raises:
             RuntimeError: the strategy is not initialized, or it ran before.

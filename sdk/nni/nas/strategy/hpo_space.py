@@ -79,7 +79,7 @@ class _Dimension(ABC):
 
 
 class _Choice(_Dimension):
-    """One of several values."""
+    """Dimension that is one of several values: one choice of the tuner."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
@@ -95,7 +95,7 @@ class _Choice(_Dimension):
 
 
 class _Subset(_Dimension):
-    """Any subset: one choice of yes or no for each value."""
+    """Dimension that is any subset: one choice of yes or no for each value."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
@@ -111,7 +111,7 @@ class _Subset(_Dimension):
 
 
 class _Combination(_Dimension):
-    """A fixed number of values: one choice after another among those that are left.
+    """Dimension of a fixed number of values: one choice after another among those left.
 
     Every configuration is valid, without a constraint that a tuner would have to keep.
     """
@@ -133,7 +133,7 @@ class _Combination(_Dimension):
 
 
 class _Number(_Dimension):
-    """Number of a distribution that tuners know."""
+    """Dimension that is a number of a distribution that tuners know."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         self._entry = entry
@@ -146,7 +146,7 @@ class _Number(_Dimension):
 
 
 class _Quantile(_Dimension):
-    """Number of any other distribution, by its quantile."""
+    """Dimension that is a number of any other distribution, by its quantile."""
 
     def __init__(self, leaf: Numerical) -> None:
         self._leaf = leaf

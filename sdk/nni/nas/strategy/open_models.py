@@ -48,7 +48,7 @@ class OpenModels(Generic[T]):
             self._models[id(model)] = (model, value)
 
     def end(self, event: TrainingEndEvent) -> T | None:
-        """Remove a model that has ended and return its value; None if it is not in the table.
+        """Remove an ended model, return its value; None if unknown, or interrupted, which stays.
 
         A model that was interrupted without a metric stays: its evaluation is still to be done.
 

@@ -31,7 +31,7 @@ _OLD_KEYWORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ScoredSample:
-    """Member of a population."""
+    """Member of a population: a sample and its metric."""
 
     sample: Sample
     """Label to value."""

@@ -32,7 +32,7 @@ class SampleCodec:
         self._leaves = leaves
 
     def encode(self, sample: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a sample in plain values; labels of other spaces are left out.
+        """Return a sample in plain values, choices by position, without labels of other spaces.
 
         Args:
             sample: label to value.
@@ -47,7 +47,7 @@ class SampleCodec:
         }
 
     def decode(self, values: Mapping[str, Any]) -> Sample:
-        """Return the sample of plain values.
+        """Return the sample of plain values; raise ValueError for those of another space.
 
         Args:
             values: what `encode` returned.
@@ -103,7 +103,7 @@ def _choice(leaf: LabeledMutable, values: Sequence[Any], index: int) -> object:
 
 
 def position(values: Sequence[Any], value: object) -> int:
-    """Return the position of a choice: of the same object, else of an equal one.
+    """Return the position of a choice: of the same object, else of an equal one; or raise.
 
     Raises:
         ValueError: there is none.

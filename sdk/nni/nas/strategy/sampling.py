@@ -101,7 +101,7 @@ class DeduplicationHelper:
 
 
 class RetrySamplingHelper:
-    """Repeats a draw until it succeeds.
+    """Helper that repeats a draw until it succeeds, up to a limit.
 
     Args:
         retries: draws at most.

@@ -15,7 +15,7 @@ _DRAFT = ".new"
 
 
 class Serializer(ABC):
-    """Format of checkpoint files.
+    """Base of formats of checkpoint files.
 
     A file is replaced in one step: after a crash it has the old or the new content. An
     implementation provides `suffix`, `write` and `read`.
@@ -53,7 +53,7 @@ class Serializer(ABC):
         """
 
     def save(self, obj: object, path: str | Path) -> Path:
-        """Write an object to a file, in one step.
+        """Write an object to a file, with the suffix added, in one step; return its path.
 
         Args:
             obj: any object that the format can express.
@@ -69,7 +69,7 @@ class Serializer(ABC):
         return target
 
     def load(self, path: str | Path) -> Any:  # noqa: ANN401 - any object
-        """Return the object in a file.
+        """Return the object in a file, with or without the suffix; raise if there is none.
 
         Args:
             path: the file, with the suffix or without.

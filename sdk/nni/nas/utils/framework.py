@@ -20,7 +20,7 @@ _chosen: list[str] = []
 
 
 def get_default_framework() -> str:
-    """Return the framework whose names the shortcuts export.
+    """Return the framework that was set, else that of the environment, else `pytorch`.
 
     Returns:
         What `set_default_framework` was given last; before its first call, the environment

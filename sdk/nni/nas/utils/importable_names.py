@@ -12,7 +12,7 @@ _SCRIPT: Final = "__main__"
 
 
 def import_(name: str) -> Any:  # noqa: ANN401 - whatever has that name
-    """Return the object that a full name stands for.
+    """Import the object that a full name stands for; raise ImportError if there is none.
 
     Args:
         name: full name with at least one dot, such as `torch.nn.Linear`; parts at the end may be
@@ -49,7 +49,7 @@ def get_importable_name(
     symbol: type[Any] | Any,  # noqa: ANN401 - any class or function
     relocate_module: bool = False,  # noqa: FBT001, FBT002 - spelled so by the specification
 ) -> str:
-    """Return the full name by which a class or function is imported.
+    """Return the full name by which a class or function is imported, of a script by its file.
 
     Args:
         symbol: class or function; an object that was made by a traced class stands for the class.

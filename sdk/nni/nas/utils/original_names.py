@@ -78,7 +78,7 @@ def _names(
 
 @contextmanager
 def original_state_dict_hooks(network: nn.Module) -> Iterator[None]:
-    """Let a network read and write state dicts whose names are those of its space.
+    """Within a block, let a network read and write state dicts with the names of its space.
 
     Inside, `network.load_state_dict(space.state_dict(), strict=False)` loads the weights of a space
     or a supernet, which has more entries than the network, and `network.state_dict()` has the names

@@ -21,7 +21,7 @@ _ACTIVATION: Final = re.compile(r"(?P<cell>.+)/(?P<function>(unary|binary)_\d+)"
 
 
 class SampledSpace(Protocol):
-    """Space whose samples are translated: a `ModelSpace`, for example."""
+    """Interface of spaces whose samples are translated: a `ModelSpace`, for example."""
 
     def simplify(self) -> Mapping[str, LabeledMutable]:
         """Return the leaves by label."""
@@ -116,7 +116,7 @@ def convert_sample(
 def translations(
     space: SampledSpace, leaves: Mapping[str, LabeledMutable]
 ) -> dict[str, Translation]:
-    """Return the translation of each leaf of a space.
+    """Return the translation of each leaf of a space to the format of NNI 2.x, by label.
 
     Args:
         space: the space.

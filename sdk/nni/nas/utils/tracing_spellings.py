@@ -13,7 +13,7 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 
 def serialize(cls: Callable[..., _R], *args: Any, **kwargs: Any) -> _R:  # noqa: ANN401 - of any class
-    """Construct an object that records its construction; write `nni.trace(cls)(...)`.
+    """Construct an object that records its construction, and warn: write `nni.trace(cls)(...)`.
 
     Args:
         cls: class or function.
@@ -38,7 +38,7 @@ def serialize(cls: Callable[..., _R], *args: Any, **kwargs: Any) -> _R:  # noqa:
 
 
 def serialize_cls(cls: _C) -> _C:
-    """Return a class whose instances record their construction; write `nni.trace(cls)`.
+    """Return a class whose instances record their construction, and warn: write `nni.trace`.
 
     Args:
         cls: class or function.

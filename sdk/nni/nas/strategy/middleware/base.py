@@ -80,7 +80,7 @@ class StrategyMiddleware(Middleware):
         self.dispatch_model_event(TrainingEndEvent(model, status))
 
     def shutdown(self) -> None:
-        """Raise an error: the owner of the engine shuts it down.
+        """Raise RuntimeError: the owner of the engine shuts it down.
 
         Raises:
             RuntimeError: always.

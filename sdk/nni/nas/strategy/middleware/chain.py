@@ -12,7 +12,7 @@ from nni.nas.strategy.middleware.base import StrategyMiddleware
 
 
 class Chain(Strategy):
-    """Strategy whose models pass through middleware; events pass it in the other direction.
+    """Strategy with middleware, through which models go to the engine and events come back.
 
     `chain[0]` is the strategy, `chain[1]` the middleware below it, and the last one is above the
     engine. A middleware sees the events of those after it: in
@@ -95,7 +95,7 @@ class Chain(Strategy):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the states of all parts.
+        """Restore the states of all parts; raise ValueError for another number of middlewares.
 
         Args:
             state_dict: what `state_dict` of a chain with the same parts returned.

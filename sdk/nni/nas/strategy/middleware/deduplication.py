@@ -24,7 +24,7 @@ DuplicateAction = Literal["invalid", "replay"]
 
 
 class Deduplication(StrategyMiddleware):
-    """Middleware that does not evaluate a sample again.
+    """Middleware that ends models of known samples, as invalid or with the first one's metrics.
 
     Args:
         action: `invalid` ends a duplicate as invalid; `replay` gives it the metrics and the status
@@ -126,7 +126,7 @@ class Deduplication(StrategyMiddleware):
         return not self._patience.ended and super().budget_available()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the samples of the models that have ended.
+        """Return keys of the samples whose models have ended, and duplicates in a row.
 
         Returns:
             `seen` and `duplicates_in_a_row`.

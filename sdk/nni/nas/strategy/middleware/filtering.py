@@ -89,7 +89,7 @@ class Filter(StrategyMiddleware):
 
 
 class Patience:
-    """Counter of models in a row that were not evaluated.
+    """Counter of models in a row that were not evaluated, with a limit.
 
     Args:
         limit: number at which the budget ends.

@@ -22,7 +22,7 @@ from nni.nas.strategy.middleware.base import StrategyMiddleware
 
 @dataclass(slots=True)
 class _Evaluations:
-    """Evaluations of one model."""
+    """Evaluations of one model: metrics and states of its copies so far."""
 
     original: ExecutableModelSpace
     intermediates: list[list[float]]
@@ -163,7 +163,7 @@ def _end_of(evaluations: _Evaluations) -> list[ModelEvent]:
 
 
 def _number(metric: object) -> float:
-    """Return the number of a metric, of a dict its `default`."""
+    """Return the number of a metric, of a dict its `default`; raise ValueError without one."""
     metrics = Metrics(strict=True)
     metrics.add_intermediate(metric)
     return float(metrics.intermediates[0])

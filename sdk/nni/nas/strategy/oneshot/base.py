@@ -155,7 +155,7 @@ class OneShotStrategy(Strategy):
 
     @property
     def supernet(self) -> Any:  # noqa: ANN401 - any mutable module
-        """Network that holds all architectures.
+        """Network that holds all architectures; raises RuntimeError before there is one.
 
         Raises:
             RuntimeError: no space was converted.
@@ -168,7 +168,7 @@ class OneShotStrategy(Strategy):
 
     @property
     def oneshot_module(self) -> BaseOneShotLightningModule:
-        """Lightning module that trains the supernet.
+        """Lightning module that trains the supernet, or a restored one; raises if there is none.
 
         Before `run`, that of the checkpoint of a loaded state.
 
@@ -184,7 +184,7 @@ class OneShotStrategy(Strategy):
         return self._oneshot_module
 
     def mutate_model(self, model_space: Any) -> Any:  # noqa: ANN401 - any mutable module
-        """Convert a space to a supernet, in place.
+        """Convert a space to a supernet, in place, and return it; raise if it is one already.
 
         Args:
             model_space: space whose primitives are supported by this strategy.
@@ -216,7 +216,7 @@ class OneShotStrategy(Strategy):
         return model_space
 
     def mutate_evaluator(self, evaluator: Lightning) -> Lightning:
-        """Return an evaluator that trains the supernet.
+        """Return a copy of an evaluator that trains the supernet, with the strategy's loaders.
 
         Args:
             evaluator: evaluator of single networks; it stays as it is, but the new one uses its
@@ -353,7 +353,7 @@ class OneShotStrategy(Strategy):
 
 
 def existing_checkpoint(path: Path) -> Path:
-    """Return a checkpoint if it exists, else the newest one in its folder.
+    """Return a checkpoint if it exists, else the newest in its folder, else the path itself.
 
     Args:
         path: file of a checkpoint.
@@ -368,7 +368,7 @@ def existing_checkpoint(path: Path) -> Path:
 
 
 def check_evaluator(evaluator: Any, strategy: str) -> None:  # noqa: ANN401 - it is to be checked
-    """Raise an error unless an evaluator can train a supernet.
+    """Raise TypeError or ValueError unless an evaluator can train a supernet.
 
     Args:
         evaluator: evaluator of single networks.

@@ -92,7 +92,7 @@ class DARTS(OneShotStrategy):
 
     @property
     def architecture(self) -> ArchitectureWeights:
-        """Logits of the supernet.
+        """Logits of the supernet; raises RuntimeError before there are any.
 
         Raises:
             RuntimeError: no space was converted.

@@ -42,7 +42,7 @@ class Proxyless(DARTS):
         return [gated_hook, refuse_cells]
 
     def export(self, *, sample: bool = False) -> Sample:
-        """Return the architecture that the search prefers.
+        """Return the most probable architecture, or one drawn from the distribution.
 
         Args:
             sample: true: draw one from the learned probabilities, as NNI 3.0 did.
@@ -61,7 +61,7 @@ def refuse_cells(
     memo: Memo,
     arguments: dict[str, Any],
 ) -> HookResult:
-    """Raise TypeError for a cell.
+    """Raise TypeError for a cell; return None for other modules.
 
     Args:
         module: any module.

@@ -56,7 +56,7 @@ class RandomOneShot(OneShotStrategy):
 
     @property
     def path(self) -> SampledPath:
-        """Sample that the supernet computes.
+        """Sample that the supernet computes; raises RuntimeError before there is one.
 
         Raises:
             RuntimeError: no space was converted.
@@ -67,7 +67,7 @@ class RandomOneShot(OneShotStrategy):
 
     @property
     def sampler(self) -> UniformSampler:
-        """Source of random architectures of the supernet.
+        """Source of random architectures; raises RuntimeError before there is a supernet.
 
         Raises:
             RuntimeError: no space was converted.

@@ -41,7 +41,7 @@ def random_states() -> dict[str, Any]:
 
 
 def restore_random_states(states: Mapping[str, Any]) -> None:
-    """Set the states of all sources of random numbers.
+    """Set the states of `random`, `numpy.random`, torch, and CUDA if devices are as many.
 
     Args:
         states: what `random_states` returned, maybe on a machine with other devices.

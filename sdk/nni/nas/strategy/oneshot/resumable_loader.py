@@ -96,7 +96,7 @@ class ResumableLoaders:
         self._loaders: list[ResumableLoader] = []
 
     def wrap(self, loaders: Any) -> Any:  # noqa: ANN401 - as `Trainer.fit` takes them
-        """Return loaders in the same form, each of them resumable.
+        """Return loaders in the same form, resumable, but those without a size as they are.
 
         Args:
             loaders: a loader, or a dict or list of them.
@@ -129,7 +129,7 @@ class ResumableLoaders:
 
 
 def _has_size(loader: Any) -> bool:  # noqa: ANN401 - any iterable
-    """Return whether a loader knows its size; one of an iterable data set raises."""
+    """Return whether a loader knows its size; one of an iterable data set does not."""
     if not isinstance(loader, Sized) or hasattr(loader, "flattened"):
         return False  # a `CombinedLoader` of Lightning has its own rules
     try:

@@ -94,7 +94,7 @@ class SupernetCheckpoint(Checkpoint):
     def on_train_start(
         self, trainer: pytorch_lightning.Trainer, pl_module: pytorch_lightning.LightningModule
     ) -> None:
-        """Restore the random numbers of the checkpoint that the training goes on from."""
+        """Restore the random states of a loaded checkpoint, if one was loaded."""
         del trainer, pl_module
         if self._random is not None:
             restore_random_states(self._random)
@@ -115,7 +115,7 @@ class SupernetCheckpoint(Checkpoint):
             self._save(trainer)
 
     def _may_stop_after(self, trainer: pytorch_lightning.Trainer, batch_idx: int) -> bool:
-        """Return whether a training can go on after a batch: gradients are not accumulated, ….
+        """Return whether a training can go on after a batch: resumable, stepped, not the last.
 
         After the last batch the end of the epoch follows, with a checkpoint of its own.
         """
@@ -154,7 +154,7 @@ class SupernetCheckpoint(Checkpoint):
         return {_REPORTED: list(self._reported), _RANDOM: random_states()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Report the metrics of an earlier attempt again, and keep its random states.
+        """Report the metrics of an earlier attempt again; keep its random states for the start.
 
         Args:
             state_dict: what `state_dict` returned.

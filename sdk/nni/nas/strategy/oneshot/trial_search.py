@@ -71,7 +71,7 @@ class SupernetSearch(SimplifiedModelSpace):
         return search
 
     def take_result(self, metric: object) -> object:
-        """Take the architecture from the result; return the result.
+        """Set the sample by a result's architecture, if none is set; return the result.
 
         Args:
             metric: result of the trial.
@@ -85,7 +85,7 @@ class SupernetSearch(SimplifiedModelSpace):
         return metric
 
     def execute(self) -> Any:  # noqa: ANN401 - of the base class
-        """Search and report the architecture; a model of an architecture is evaluated.
+        """Search, report the architecture, return None; once there is a sample, evaluate it.
 
         Returns:
             What the evaluator of such a model returns; None after a search.
@@ -175,7 +175,7 @@ def _keep(finals: list[object], event: Any) -> None:  # noqa: ANN401 - narrowed 
 
 
 def newest_checkpoint(trial_folder: Path) -> str | None:
-    """Return the path of the checkpoint to go on from; None: there is none.
+    """Return the path of the trial's checkpoint, else the newest of others; None: there is none.
 
     That of this trial counts, otherwise the newest one of the other trials of the experiment.
 

@@ -40,7 +40,7 @@ class ActorCritic(nn.Module):
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the distribution of each action, given those before it, and predicted rewards.
+        """Return log probabilities of each step's actions after those before, and reward estimates.
 
         Args:
             actions: `(games, steps)`, int64.

@@ -56,7 +56,7 @@ class SampleGame:
 
 @dataclass(frozen=True, slots=True)
 class _Turns(ABC):
-    """Steps of one dimension."""
+    """Steps by which actions choose the value of one dimension."""
 
     values: tuple[Any, ...]
 
@@ -76,7 +76,7 @@ class _Turns(ABC):
 
 
 class _OneOf(_Turns):
-    """One value, in one step."""
+    """Steps of a dimension that is one of several values: one step."""
 
     steps = 1
 
@@ -96,7 +96,7 @@ class _ListOfOne(_OneOf):
 
 
 class _Subset(_Turns):
-    """Any subset; action 0 keeps a value."""
+    """Steps of a dimension that is any subset: one for each value, which action 0 keeps."""
 
     actions = 2
 

@@ -32,7 +32,7 @@ _SEEDS: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One finished game."""
+    """One finished game: its actions and the reward."""
 
     actions: tuple[int, ...]
     """Action of each step."""
@@ -42,7 +42,7 @@ class Trajectory:
 
 
 class Policy(Protocol):
-    """Learner of actions, as `policy_fn` of `PolicyBasedRL` makes it."""
+    """Interface of learners of actions, as `policy_fn` of `PolicyBasedRL` makes them."""
 
     def play(self) -> list[int]:
         """Return the actions of one game."""
@@ -72,7 +72,7 @@ PolicyFunction = Callable[[SampleGame], Policy]
 
 
 class PpoPolicy:
-    """PPO with an LSTM.
+    """Policy that learns by proximal policy optimization, with an LSTM.
 
     Args:
         game: the game.
