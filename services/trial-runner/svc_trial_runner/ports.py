@@ -1,7 +1,7 @@
 """Ports of the agent: what its use cases need from the machine and the blob store.
 
 All objects belong to the event loop that made them. Nothing polls: ends and output arrive as
-events of the loop.
+events of the loop. The module is longer than others, as all ports of a service stand in one.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ def next_interval_s(age_s: float) -> float:
 def cores_used(before: ResourceSample, now: ResourceSample) -> float:
     """Return the average number of busy cores between two samples, 0 if time stood still.
 
-    CPU time decreases where a child has ended that nobody has waited for; that counts as none.
+    CPU time decreases where a child has ended that no process has waited for: that counts as 0.
     """
     elapsed_s = (now.at - before.at).total_seconds()
     if elapsed_s <= 0:
