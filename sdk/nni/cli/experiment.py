@@ -215,7 +215,7 @@ def recover(
 
 
 def _recover(client: ManagerClient, messages: Messages, folder: Path) -> None:
-    """Register the experiment in a folder as STOPPED, by opening and stopping it; print a hint.
+    """Register a folder's experiment as STOPPED, by opening and stopping it; raise if known.
 
     Raises:
         ExperimentError: the folder holds no whole experiment, or one that is known already.

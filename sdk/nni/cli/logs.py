@@ -124,7 +124,7 @@ def trial(
 
 
 def _follow(word: str | None, trial_id: str | None, stream: str) -> None:
-    """Print the output of a trial so far and as it grows, until the trial ends."""
+    """Print a trial's output so far and as it grows until its end; RefusedError without an id."""
     from nni.cli.session import experiment
     from nni.experiment.errors import RefusedError
     from nni_proto.experiment.v1 import experiment_service_pb2 as pb

@@ -86,7 +86,7 @@ def echo(text: str, *, end: str = "\n") -> None:
 
 
 def _write(text: str) -> None:
-    """Write text to stdout at once; escape characters that its encoding lacks.
+    """Write text to stdout at once, characters that it lacks escaped; OutputError without room.
 
     Raises:
         BrokenPipeError: the reader has gone.

@@ -21,7 +21,7 @@ def services_wanted() -> bool:
 
 @contextmanager
 def manager(*, start: bool = False) -> Iterator[ManagerClient]:
-    """Yield a client of the manager; raise WrongStateError if nothing runs, unless ``start``.
+    """Yield a client; start services if they were killed or ``start``; WrongStateError if down.
 
     Services that died with experiments running are brought up again.
 

@@ -55,7 +55,7 @@ def why(
 def _explain_anywhere(
     client: ManagerClient, trial_id: str
 ) -> trial_service_pb2.ExplainTrialResponse:
-    """Explain a trial of the first experiment that has it: running ones, then stopped ones.
+    """Return a trial's explanation of the first experiment with it, running ones first; or raise.
 
     Raises:
         NotFoundError: no experiment has such a trial.

@@ -359,7 +359,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     # Histories
 
     def replay(self, experiment_id: str) -> Iterator[history_service_pb2.ReplayExperimentResponse]:
-        """Start a replay and yield its messages: progress, differences, at last the verdict.
+        """Yield the messages of a replay: progress, differences, verdict; begin anew if cut early.
 
         One that breaks because the services are restarted begins anew.
         """
@@ -385,7 +385,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     def save(
         self, experiment_id: str, *, with_files: bool
     ) -> Iterator[history_service_pb2.SaveExperimentResponse]:
-        """Yield the export of an experiment: its description, then its files in pieces.
+        """Yield an experiment's description, then its files in pieces; raise if it breaks off.
 
         Raises:
             ExperimentError: it was refused, or broke off; begin anew.
@@ -535,7 +535,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return self.download_key(f"sha256/{sha256}")
 
     def download_key(self, key: str) -> Iterator[bytes]:
-        """Yield the content of the blob with a key, piece by piece.
+        """Yield a blob by its key, piece by piece; NotFoundError if there is none.
 
         Raises:
             NotFoundError: no blob has this key.

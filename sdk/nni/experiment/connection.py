@@ -205,7 +205,7 @@ class Connection:
 
 
 def _channel(endpoint: Endpoint) -> grpc.Channel:
-    """Open a channel to an endpoint; encrypted if it is remote and its address is https.
+    """Return a channel to an endpoint, with TLS if it is remote and its address is https.
 
     Raises:
         RefusedError: a file of certificates cannot be read.

@@ -104,7 +104,7 @@ def remote_settings(address: str = "") -> RemoteSettings | None:
 
 
 def name_services(endpoint: str | None, token_file: str | None, ca_file: str | None) -> None:
-    """Set the environment variables of remote services from command-line options."""
+    """Set variables of remote services from given options; a token file unsets NNI_TOKEN."""
     chosen = {_ENDPOINT: endpoint, "NNI_TOKEN_FILE": token_file, "NNI_CA_FILE": ca_file}
     for name, value in chosen.items():
         if value:

@@ -263,7 +263,7 @@ class Experiment(ExperimentHandle):
 
     @classmethod
     def connect(cls, port: int) -> Experiment:
-        """Return a handle of the experiment that listens on a port.
+        """Return a handle of the experiment that listens on a port; UnreachableError if none does.
 
         Args:
             port: of its page, on this machine.
@@ -445,7 +445,7 @@ class Experiment(ExperimentHandle):
     def _reopen(
         self, port: int | None, done: str, call: Callable[[ManagerClient, int], _Opened]
     ) -> None:
-        """Resume or view the experiment of this object, and attach to it.
+        """Resume or view this object's experiment and attach to it; WrongStateError if open.
 
         Raises:
             WrongStateError: the object has no id, or its experiment is open.

@@ -136,7 +136,7 @@ def _start(http_port: int, *, private: bool | None, durability: str) -> Endpoint
 
 
 def _opened(output: Path) -> IO[bytes]:
-    """Open the supervisor's output file in private folders; `/dev/null` if that fails.
+    """Return the supervisor's output file, opened in private folders; `/dev/null` if that fails.
 
     The supervisor repairs its folders, and says why it cannot start.
     """
@@ -193,7 +193,7 @@ def _start_error(line: bytes, output: Path) -> ExperimentError:
 
 
 def stop_local_shape() -> bool:
-    """End the services; return whether they were up. Experiments must have been stopped before.
+    """End the services, after experiments were stopped; return whether they were up.
 
     Raises:
         ServiceFailedError: they do not end.

@@ -23,13 +23,13 @@ class PoolCalls(Connection):
     """Connection with one typed, blocking method per call about pools and invitations to them."""
 
     def create_pool(self, definition: pool_pb2.PoolDefinition) -> pb.Pool:
-        """Create a pool; a repetition with the same content returns it."""
+        """Create a pool and return it; a repetition with the same content returns it, too."""
         request = pb.CreatePoolRequest(definition=definition)
         answer = self._call(lambda: self._pools.CreatePool, request, PLATFORM_TIMEOUT_S)
         return _pool(answer)
 
     def update_pool(self, definition: pool_pb2.PoolDefinition) -> pb.Pool:
-        """Replace platforms, secrets and limits of a pool."""
+        """Replace platforms, secrets and limits of a pool, and return it."""
         request = pb.UpdatePoolRequest(definition=definition)
         answer = self._about(
             definition.pool, lambda: self._pools.UpdatePool, request, PLATFORM_TIMEOUT_S
@@ -106,7 +106,7 @@ class PoolCalls(Connection):
         request: object,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Any:  # noqa: ANN401 - as `_call`
-        """Call a method about one pool; raise NotFoundError with the pools that exist.
+        """Return a call's answer about a pool; NotFoundError names the pools that exist.
 
         Raises:
             NotFoundError: no pool has this name.

@@ -45,7 +45,7 @@ _PORTS_TRIED: Final = 100
 
 
 def on_free_port(port: int | None, call: Callable[[int], _Answer]) -> _Answer:
-    """Call a function with the given port, else the first free one that it accepts, else 0.
+    """Return a call's answer with the given port, else the first free one it accepts, else 0.
 
     Args:
         port: to call it with; `None`: the first free one from 8080 on, or 0, none, if a hundred are

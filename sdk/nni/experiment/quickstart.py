@@ -103,7 +103,7 @@ def outline_of(text: str) -> ScriptOutline:
 
 
 def files_of(script: str, outline: ScriptOutline) -> dict[str, str]:
-    """Return the texts of the draft by file name: configuration, search space, wrapper.
+    """Return file names and texts: configuration, search space, wrapper; ValueError if none fits.
 
     Args:
         script: name of the script, in the folder of the files.

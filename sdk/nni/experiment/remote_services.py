@@ -35,7 +35,7 @@ class RemoteEndpoint:
 
 @lru_cache(maxsize=4)
 def remote_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> RemoteEndpoint:
-    """Check address and token of remote services, and ask them for version and gRPC address.
+    """Return version and addresses of remote services, after checks of address and token.
 
     Args:
         settings: of the user's environment.

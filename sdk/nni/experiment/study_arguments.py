@@ -166,7 +166,7 @@ def _canonical(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value
-    """Return a mapping, or a number of numpy, as a value of JSON.
+    """Return a mapping as a dict, or a number of numpy as Python's; TypeError for other values.
 
     Raises:
         TypeError: it is another value.

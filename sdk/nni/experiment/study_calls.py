@@ -27,7 +27,7 @@ class StudyCalls(Connection):
         parameters: value_pb2.Value | None = None,
         timeout_s: float | None = None,
     ) -> pb.AskTrialResponse:
-        """Ask for the next trial and wait for its parameters; raise TimeoutError at the limit.
+        """Wait for the next trial's parameters and return it; TimeoutError at the limit.
 
         Args:
             experiment_id: the study.

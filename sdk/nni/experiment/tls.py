@@ -9,7 +9,7 @@ from nni.experiment.errors import RefusedError
 
 
 def tls_context(settings: RemoteSettings) -> ssl.SSLContext:
-    """Return a TLS context with the user's authority and client certificate, at least TLS 1.2.
+    """Return a TLS context, >= 1.2, with the user's authority and certificate; or RefusedError.
 
     Raises:
         RefusedError: a file cannot be used.

@@ -134,7 +134,7 @@ def _add_code(writer: ArchiveWriter, directory: Path, besides: Path) -> int:
 
 @contextlib.contextmanager
 def _whole_file(path: Path) -> Iterator[Any]:
-    """Open a file that appears whole or not at all, and belongs to its owner alone."""
+    """Yield a private file that replaces ``path`` whole at the end, or not at all on an error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".nni-", dir=path.parent)  # mode 0600

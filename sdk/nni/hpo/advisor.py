@@ -139,7 +139,7 @@ class MsgDispatcherBase:
             self._stopped.set()
 
     def process_command(self, command: CommandType, data: JsonValue) -> None:
-        """Call the handler of a command in this thread; errors propagate; `Terminate` ends `run`.
+        """Call a command's handler in this thread; raise its errors. `Terminate` ends `run`.
 
         Args:
             command: its kind.

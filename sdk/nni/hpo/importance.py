@@ -38,7 +38,7 @@ _ROOT_OF_TWO: Final = math.sqrt(2.0)
 
 @dataclass(frozen=True, slots=True)
 class Importances:
-    """Shares of the variance of results by hyperparameter; see `importances`.
+    """Shares of a result's variance by hyperparameter, that of interactions, number of trials.
 
     Examples:
         >>> from nni.hpo import Importances
@@ -62,7 +62,7 @@ def importances(
     optimize_mode: "OptimizeMode" = "minimize",
     seed: int = 0,
 ) -> Importances:
-    """Return the share of a metric's variance that each hyperparameter explains.
+    """Return each hyperparameter's share of a metric's variance; ValueError for too few results.
 
     Args:
         search_space: space of the configurations.

@@ -27,7 +27,7 @@ def restore_random(rng: Random, state: list[JsonValue]) -> None:
 
 
 def plain_value(value: Any) -> Any:  # noqa: ANN401 - hook of json.dumps
-    """Return a numpy scalar or array as plain Python; for `json.dumps(default=...)`.
+    """Return a numpy scalar or array as plain Python, for `json.dumps(default=...)`; or TypeError.
 
     Raises:
         TypeError: the value is neither.

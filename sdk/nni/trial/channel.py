@@ -45,7 +45,7 @@ class _Connection:
             raise TrialChannelError(f"no agent answers at {path}: {error}") from error
 
     def exchange(self, request: str) -> "dict[str, Any]":
-        """Send one request line and return the reply; the first time with the token before it."""
+        """Send a request line, first the token; return the reply, TrialChannelError if cut."""
         lines = request if self._greeted else f"{self._hello}\n{request}"
         try:
             self._socket.sendall(f"{lines}\n".encode())
@@ -57,7 +57,7 @@ class _Connection:
             raise TrialChannelError(f"the agent of this trial is gone: {error}") from error
 
     def next_trial(self) -> "NextTrial | None":
-        """Wait for another trial for this process; None: there is none."""
+        """Wait for another trial for this process and return it; None if there is none."""
         descriptors: list[int] = []
         try:
             self._socket.sendall(b'{"op":"next"}\n')
@@ -99,7 +99,7 @@ class _Connection:
 
 
 def request_once(path: str, token: str, request: str) -> "dict[str, Any]":
-    """Send one request on a connection of its own; return the reply.
+    """Send one request on a connection of its own and return the reply; or TrialChannelError.
 
     Other requests of the process do not wait for the reply.
 

@@ -38,7 +38,7 @@ def encode_metric(value: object) -> str:
 
 
 def _plain(part: object) -> object:
-    """Turn a part that `json` does not know into numbers, strings, lists or dicts.
+    """Return a part unknown to `json` as numbers, strings, lists or dicts; or raise TypeError.
 
     ``numpy()`` is how TensorFlow's tensors give up their values; detached torch tensors, numpy
     and jax arrays and scalars all have ``tolist()``.

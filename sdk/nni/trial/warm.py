@@ -472,7 +472,7 @@ def _guarded(call: Callable[[], object]) -> None:
 
 
 def flush(stream: Any, *, loud: bool = False) -> bool:
-    """Flush a stream; false if what it held could not be written."""
+    """Flush a stream; return False if what it held could not be written."""
     try:
         if stream is not None and not stream.closed:
             stream.flush()
@@ -999,7 +999,7 @@ def top_level(names: Iterable[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Serve on the control socket whose number is the first argument."""
+    """Prepare this interpreter as a fork server, and serve on the socket of the first argument."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.realpath(here):
         del sys.path[0]  # its files must not answer to the imports of a trial

@@ -141,7 +141,7 @@ class ExperimentConfig(ExperimentFields):
 
 
 def _fields_of(document: object, source: str) -> tuple[dict[str, Any], str]:
-    """Return the fields of schema v2 in a document, and the warning about one of schema v1."""
+    """Return the fields of a document in schema v2, and a warning if it was v1; or ConfigError."""
     if not isinstance(document, dict):
         rule = "must be a mapping of fields to values"
         raise ConfigError([Problem("the file", rule, document)])

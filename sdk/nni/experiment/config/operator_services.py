@@ -22,7 +22,7 @@ def _checked_memory(value: object) -> object:
 
 
 def _spelled_policy(value: object) -> object:
-    """Return a policy in the spelling of schema v2; FrameworkController's own is accepted."""
+    """Return a policy in the spelling of schema v2; ValueError if it has both spellings."""
     if not isinstance(value, dict) or "minSucceededTaskCount" not in value:
         return value
     if "minSucceedTaskCount" in value:

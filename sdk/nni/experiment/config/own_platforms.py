@@ -7,7 +7,7 @@ from nni.experiment.errors import ConfigError, Problem
 
 
 def own_platform_class(platform: str) -> type[TrainingServiceConfig] | None:
-    """Return the class of the section of a platform that a package adds; None: none does.
+    """Return a package's class for a platform's section, None without; ConfigError if broken.
 
     Raises:
         ConfigError: the package is broken: a module is missing, or the class is no

@@ -196,7 +196,7 @@ class HalvingAdvisor(MsgDispatcherBase):
             self._start(job)
 
     def _next_job(self) -> Job | None:
-        """Return the next job of the open brackets, or of a new one; None to wait for a result."""
+        """Take the next job of an open bracket, or open a new one; None to wait for a result."""
         for bracket in self._open.values():
             job = bracket.next_job()
             if job is not None:

@@ -40,7 +40,7 @@ class ClassArgsValidator:
         """
 
     def choices(self, key: str, *allowed: JsonValue) -> Checker:
-        """Return a checker that accepts only the given values, compared with their types.
+        """Return a checker: True for one of the values, of its type; ValueError for any other.
 
         Args:
             key: name of the argument, for errors.
@@ -59,7 +59,7 @@ class ClassArgsValidator:
         return check
 
     def range(self, key: str, keytype: type, start: float, end: float) -> Checker:
-        """Return a checker for numbers of one type in `[start, end]`, both ends included.
+        """Return a checker: True for numbers of a type in `[start, end]`; ValueError for others.
 
         Args:
             key: name of the argument, for errors.
@@ -82,7 +82,7 @@ class ClassArgsValidator:
         return check
 
     def path(self, key: str) -> Checker:
-        """Return a checker for file paths: any non-empty string; the file need not exist.
+        """Return a checker: True for any non-empty string as a path; ValueError for others.
 
         Args:
             key: name of the argument, for errors.

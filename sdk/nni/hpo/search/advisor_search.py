@@ -83,7 +83,7 @@ class AdvisorSearch:
             self._check()
 
     def ask(self) -> StudyTrial:
-        """Return the next trial; raise NoMoreTrialError at the end, or before awaited results.
+        """Open and return the next trial; NoMoreTrialError at the end or before awaited results.
 
         Raises:
             NoMoreTrialError: the advisor has none left, or none before results of open trials, or a
@@ -279,7 +279,7 @@ def advisor_search(
     rules: Sequence[StoppingRule] = (),
     seed: int | None = None,
 ) -> Iterator[AdvisorSearch]:
-    """Yield an `AdvisorSearch` by a named advisor or an object; close it at the end.
+    """Yield an `AdvisorSearch` by a name or an object, closed at the end; ValueError if wrong.
 
     Raises:
         ValueError: no advisor has the name, or it rejects its arguments or the space.

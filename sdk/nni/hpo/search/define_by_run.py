@@ -307,7 +307,7 @@ class DefineByRunStudy(ResultTable):
             self._queue.append(dict(parameters))
 
     def ask(self) -> DefineByRunTrial:
-        """Return the next trial, to suggest values from; raise NoMoreTrialError at the end.
+        """Open and return the next trial, to suggest values from; NoMoreTrialError at the end.
 
         Returns:
             A trial with the suggest methods, for `tell`.
@@ -429,7 +429,7 @@ class DefineByRunStudy(ResultTable):
         value: JsonValue,
         user_attrs: Mapping[str, JsonValue] | None = None,
     ) -> StudyTrial:
-        """Add a trial that was evaluated elsewhere, as a result that the tuner learns.
+        """Add and return a trial that was evaluated elsewhere, as a result that the tuner learns.
 
         It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
         learns it unless a value lies outside of a range that a later trial suggests.

@@ -53,7 +53,7 @@ EarlierResults: TypeAlias = (
 
 
 def samples_of(earlier: EarlierResults) -> Iterator[dict[str, JsonValue]]:
-    """Yield samples `{"parameter", "value"}` of a search, a file, or an iterable of either.
+    """Yield `{"parameter", "value"}` samples of a search, file or iterable; ValueError for others.
 
     Raises:
         ValueError: an item has none of the forms above, or a file is no list of samples.

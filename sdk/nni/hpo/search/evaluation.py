@@ -106,7 +106,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 def deadline(timeout: float | timedelta | None, clock: Clock = time.monotonic) -> float:
-    """Return now plus a checked time-out, on the monotonic clock; `math.inf` without one.
+    """Return the monotonic time after a time-out, `math.inf` without; ValueError unless positive.
 
     Args:
         timeout: seconds from now, or a timedelta.

@@ -324,7 +324,7 @@ class ManagedTuner(Tuner):
                 )
 
     def _next(self, parameter_id: int, start_later: StartLater | None) -> JsonValue:
-        """Return the next configuration for a trial, or `DEFERRED`; None if there are no more."""
+        """Open a trial's next configuration; return it, or `DEFERRED`, None if there is none."""
         if self._monitor.reason:
             return None
         if self._first:

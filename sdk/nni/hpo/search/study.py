@@ -53,7 +53,7 @@ def make_tuner(
     objectives: Objectives,
     seed: int | None,
 ) -> Tuner:
-    """Return a tuner without a space, by name or the object itself.
+    """Return a tuner without a space, by name or the object itself; ValueError if it is rejected.
 
     Raises:
         ValueError: no tuner has the name, or it rejects its arguments.
@@ -156,7 +156,7 @@ class Study(ResultTable):
             self._tuner.enqueue(parameters)
 
     def ask(self) -> StudyTrial:
-        """Return the next configuration to evaluate; raise NoMoreTrialError if there is none.
+        """Open and return the next trial to evaluate; raise NoMoreTrialError if there is none.
 
         Returns:
             A trial with an id, for `tell`.
@@ -220,7 +220,7 @@ class Study(ResultTable):
         value: JsonValue,
         user_attrs: Mapping[str, JsonValue] | None = None,
     ) -> StudyTrial:
-        """Add a trial that was evaluated elsewhere, as a result that the tuner learns.
+        """Add and return a trial that was evaluated elsewhere, as a result that the tuner learns.
 
         It is one of `results`, may be the incumbent, and counts for stopping rules. The tuner
         learns it as one of `warm_start_from`.
@@ -336,7 +336,7 @@ class Study(ResultTable):
             }
 
     def load_state(self, state: Mapping[str, JsonValue]) -> None:
-        """Restore tuner, open trials and results into a study that has not been asked yet.
+        """Restore tuner, open trials and results; ValueError if this study was asked before.
 
         Open trials stay open, and stopping rules count the restored results.
 

@@ -201,7 +201,7 @@ class Options:
 def float_range(
     name: str, low: float, high: float, step: float | None, *, log: bool
 ) -> SuggestedRange:
-    """Return the checked range of `suggest_float`; a single value for equal bounds.
+    """Return the range of `suggest_float`, one value for equal bounds; ValueError if malformed.
 
     Raises:
         ValueError: the bounds are not finite or in the wrong order, `step` is not positive or used
@@ -218,7 +218,7 @@ def float_range(
 
 
 def int_range(name: str, low: int, high: int, step: int, *, log: bool) -> SuggestedRange:
-    """Return the checked range of `suggest_int`: stepped, or log-uniform.
+    """Return the range of `suggest_int`, stepped or log-uniform; ValueError if it is malformed.
 
     Raises:
         ValueError: a bound or `step` is no integer, or see `float_range`.

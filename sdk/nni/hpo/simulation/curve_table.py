@@ -42,7 +42,7 @@ class GridAxis:
     """Measured values; numbers in ascending order."""
 
     def index(self, value: object) -> int:
-        """Return the index of the nearest measured number, or of the equal option of a choice.
+        """Return the index of the nearest measured number or equal option; ValueError for others.
 
         Raises:
             ValueError: the value is none of the options, or no number.
@@ -135,7 +135,7 @@ class CurveTable:
         return max(ends) if self.optimize_mode == "maximize" else min(ends)
 
     def curve(self, parameters: Mapping[str, JsonValue]) -> Curve:
-        """Return the curve of the grid point nearest to a configuration.
+        """Return the curve of the nearest grid point; ValueError if a value is missing or wrong.
 
         Names that are no axis, such as `TRIAL_BUDGET`, are ignored.
 

@@ -44,7 +44,7 @@ class TableTraining:
         return min(saved, self._budget(parameters, saved + 1) - 1)
 
     def _budget(self, parameters: Mapping[str, Any], otherwise: int) -> int:
-        """Return the checked budget of a configuration; without one the given last step."""
+        """Return the budget of a configuration, else the given last step; ValueError if wrong."""
         budget = parameters.get(BUDGET_KEY, otherwise)
         if isinstance(budget, bool) or not isinstance(budget, int | float) or budget < 1:
             raise ValueError(f"{BUDGET_KEY} must be a number >= 1, got {budget!r}")

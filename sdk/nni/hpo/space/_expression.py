@@ -73,7 +73,7 @@ class Expression:
     """Number of its operands and operators: what one evaluation costs."""
 
     def holds(self, values: Sequence[JsonValue]) -> bool:
-        """Return whether the expression is true for the values of its names.
+        """Return whether the expression is true for values; ExpressionError if it is no bool.
 
         Raises:
             ExpressionError: its value is not a bool, or it is nested too deeply for this stack.

@@ -24,7 +24,7 @@ def has_hyperopt(space: Mapping[str, Any]) -> bool:
 
 
 def entry_of_hyperopt(path: str, node: Any) -> JsonValue:  # noqa: ANN401 - ships no types
-    """Return the entry of a search space for an expression of hyperopt, or for a constant.
+    """Return the search-space entry of a hyperopt expression or constant; ValueError without one.
 
     Args:
         path: of the parameter, for errors.

@@ -248,7 +248,7 @@ def _normal(kind: str, values: list[object], path: str) -> NormalDomain:
 def place(
     space: Space, configuration: object, *, ignore: frozenset[str] = frozenset()
 ) -> dict[str, object]:
-    """Check a configuration; return its active parameters as path to value, options by position.
+    """Return active parameters by path, options by position; ValueError outside the space.
 
     The value of a choice is the position of its option; numbers are snapped to their domain, which
     removes rounding errors of a round trip through text.

@@ -100,7 +100,7 @@ class TypedSpace:
         return entries
 
     def configuration(self, parameters: JsonValue, arguments: Sequence[str] | None = None) -> Any:  # noqa: ANN401 - the source decides
-        """Return a configuration, with a command line's overrides, as an object of the type.
+        """Return a configuration, with command-line overrides, as an object; ValueError if wrong.
 
         Args:
             parameters: as `nni.get_next_parameter` returned them.
@@ -253,7 +253,7 @@ def _option_entry(option: FieldOption) -> JsonValue:
 
 
 def _build(structure: Structure, parameters: Mapping[str, Any], prefix: str, place: str) -> Any:  # noqa: ANN401 - an object of the user's class
-    """Construct the object of a structure from parameters by path, nested ones included.
+    """Construct the object of a structure and those in it from parameters; ValueError if some lack.
 
     Args:
         structure: description of the class or function.

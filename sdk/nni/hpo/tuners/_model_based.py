@@ -234,7 +234,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         """Restore what `_model_state` returned; the observations are restored already."""
 
     def _next_vector(self) -> Floats:
-        """Return the vector that was prepared, or choose one."""
+        """Return the prepared vector once, with its state restored; else choose one."""
         prepared, self._prepared = self._prepared, None
         if prepared is None:
             return self._propose()

@@ -134,7 +134,7 @@ class GridSearchTuner(Tuner):
         self._mark(self._elsewhere)
 
     def _find_next(self) -> bool:
-        """Go to the next allowed combination that is not skipped; false if none is left."""
+        """Go to the next allowed combination not to be skipped; return False if none is left."""
         self._next = self._grid.next_allowed(self._next)
         while self._next in self._skip:
             self._skip.discard(self._next)
@@ -142,7 +142,7 @@ class GridSearchTuner(Tuner):
         return self._next < self._grid.size
 
     def _refine(self) -> bool:
-        """Start the next finer grid that has more combinations; false if there is none."""
+        """Start the next finer grid with more combinations; return False if there is none."""
         if not self._grid.refinable:
             return False
         for level in range(self._level + 1, _FINEST + 1):

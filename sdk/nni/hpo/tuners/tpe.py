@@ -432,7 +432,7 @@ class TPETuner(Tuner):
         return repaired(self._space, proposal, self._prior)
 
     def _choose(self, level: Level, rows: dict[int, Row], pending: Mapping[int, Pending]) -> None:
-        """Choose the row of a level, then those of the branches that it opens."""
+        """Add the row of a level to `rows`, then those of the branches that it opens."""
         allowed = None
         if self._space.rules:
             # A constraint on parameters that are not chosen yet holds, as if they were inactive.

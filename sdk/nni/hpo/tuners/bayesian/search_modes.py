@@ -121,7 +121,7 @@ def next_mode(
     stale: bool,
     has_options: bool,
 ) -> SearchMode:
-    """Draw the next proposal's mode: density, option, explore, local or global.
+    """Return a random mode of the next proposal: density, option, explore, local or global.
 
     Args:
         rng: of the draws.

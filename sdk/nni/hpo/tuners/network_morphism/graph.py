@@ -108,7 +108,7 @@ class Graph:
 
 
 def json_to_graph(json_model: str | Mapping[str, JsonValue]) -> Graph:
-    """Return the graph of a JSON text, or of a parsed one.
+    """Return the graph of a JSON text, or of a parsed one; ValueError says what is wrong.
 
     Raises:
         ValueError: it is no graph in the documented form; the text says what is wrong.

@@ -111,7 +111,7 @@ class NetworkMorphismTuner(Tuner):
         self.init_search()
 
     def init_search(self) -> None:
-        """Drop all results, and queue the first architecture.
+        """Drop all results, and queue the first architecture; ValueError if it is too large.
 
         Raises:
             ValueError: it is greater than `max_model_size`.
@@ -207,7 +207,7 @@ class NetworkMorphismTuner(Tuner):
         self.add_model(metric_value, model_id)
 
     def add_model(self, metric_value: float, model_id: int) -> dict[str, JsonValue]:
-        """Write an evaluated model, and the id of the best one, to the folder.
+        """Write a model and the best one's id to the folder; return its id and metric.
 
         Args:
             metric_value: final result of the model's trial.
@@ -227,7 +227,7 @@ class NetworkMorphismTuner(Tuner):
         return {"model_id": model_id, "metric_value": metric_value}
 
     def get_best_model_id(self) -> int:
-        """Return the id of the model with the best metric, the first of equal ones.
+        """Return the id of the first model with the best metric; ValueError before any result.
 
         Returns:
             The id.
