@@ -72,7 +72,7 @@ def unregister(name: Name) -> None:
 
 @app.command("list")
 def list_algorithms(*, output: Output = "table", as_json: Json = False) -> None:
-    """List all registered algorithms."""
+    """List all algorithms: built-in and registered ones."""
     rows = [_row(entry) for entry in _entries()]
     cells = [list(row.values()) for row in rows]
     write_listing(rows, list(rows[0]), lambda: cells, output=output, as_json=as_json)

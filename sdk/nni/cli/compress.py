@@ -108,7 +108,7 @@ def get(
 
 @app.command("list")
 def list_all(*, output: Output = "table", as_json: Json = False) -> None:
-    """Print all jobs, newest first."""
+    """Print all compression jobs, newest first."""
     from nni.compression.remote import list_jobs
 
     jobs = list_jobs()

@@ -198,7 +198,7 @@ def join(
 def join_command(
     address: str, pool: str, word_file: str, slots: int, gpu_indices: str, folder: str
 ) -> list[str]:
-    """Return the command of the agent; the word is not in it."""
+    """Return the command line of the agent, which reads its secret word from a file."""
     # -P: a file of the working directory must never be imported in place of a package.
     command = [sys.executable, "-P", "-m", f"{_AGENT_PACKAGE}.joining", address, "--pool", pool]
     command += ["--word-file", word_file, "--slots", str(slots)]

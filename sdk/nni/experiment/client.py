@@ -220,7 +220,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         return experiment
 
     def import_data(self, experiment_id: str, data: value_pb2.Value) -> list[str]:
-        """Feed samples to the algorithm; return warnings."""
+        """Feed samples to the experiment's algorithm; return warnings."""
         request = pb.ImportDataRequest(
             request_id=new_request_id(), experiment_id=experiment_id, data=data
         )
@@ -440,7 +440,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
             yield from page.trials
 
     def trial(self, experiment_id: str, trial_id: str) -> trial_pb2.Trial:
-        """Return one trial."""
+        """Return one trial of an experiment; NotFoundError if there is none."""
         request = trial_service_pb2.GetTrialRequest(experiment_id=experiment_id, trial_id=trial_id)
         answer = self._call(lambda: self._trials.GetTrial, request)
         trial: trial_pb2.Trial = answer.trial
@@ -485,7 +485,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
         trial_id: str = "",
         type_: metric_pb2.MetricType.ValueType = metric_pb2.METRIC_TYPE_UNSPECIFIED,
     ) -> Iterator[trial_service_pb2.TrialMetric]:
-        """Yield reports of one trial, or of all."""
+        """Yield metrics of one trial, or of all, of every type or of one."""
         request = trial_service_pb2.ListMetricsRequest(
             experiment_id=experiment_id, trial_id=trial_id, type=type_
         )
@@ -579,7 +579,7 @@ class ManagerClient(PoolCalls, RemarkCalls, StudyCalls):
     # Runners
 
     def runners(self) -> list[pb.RunnerSummary]:
-        """Return the runners that the manager knows."""
+        """Return the agents that the manager knows, with their trials."""
         pages = self._pages(
             lambda: self._experiments.ListRunners, pb.ListRunnersRequest(page_size=100)
         )

@@ -26,7 +26,7 @@ _SHOWN_VALUE_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Broken rule of a configuration: field, rule, value."""
+    """Broken rule of a configuration: field, rule, offending value, remedy."""
 
     field: str
     """Path of the field as its author wrote it, e.g. `tuner.classArgs.optimize_mode`."""
@@ -69,7 +69,7 @@ class ExperimentError(NniError):
 
 
 class ConfigError(ExperimentError, ValueError):
-    """A configuration breaks one rule or several.
+    """Error of a configuration that breaks one rule or several, listed in `problems`.
 
     Attributes:
         problems: the broken rules, at least one.

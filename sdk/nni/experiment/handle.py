@@ -71,7 +71,7 @@ class ExperimentHandle:
 
     @property
     def id(self) -> str:
-        """The experiment's id.
+        """The experiment's id; WrongStateError before it is started.
 
         Raises:
             WrongStateError: it has not been started.
@@ -180,7 +180,7 @@ class ExperimentHandle:
         return state_name(self._message().state)
 
     def get_experiment_profile(self) -> dict[str, Any]:
-        """Return the profile of the experiment that REST shows.
+        """Return the experiment's id, times and configuration, as REST shows them.
 
         Returns:
             Its id, revision, times and configuration, see `docs/rest.md`.
@@ -209,7 +209,7 @@ class ExperimentHandle:
         return trial_job(self._connected().trial(self.id, trial_job_id))
 
     def list_trial_jobs(self) -> list[TrialJob]:
-        """Return all trials in order of creation.
+        """Return state, parameters and result of all trials, in order of creation.
 
         Returns:
             Their states, parameters, times and results as they are now.
@@ -221,7 +221,7 @@ class ExperimentHandle:
         return [trial_job(trial) for trial in self._connected().trials(request)]
 
     def get_job_statistics(self) -> dict[str, int]:
-        """Return the number of trials by the name of their state.
+        """Return the number of trials by the name of their state, zeros left out.
 
         Returns:
             Numbers above 0 only, e.g. `{"RUNNING": 2, "SUCCEEDED": 7}`.
@@ -305,7 +305,7 @@ class ExperimentHandle:
 
     @contextlib.contextmanager
     def _any_client(self) -> Iterator[ManagerClient]:
-        """Yield the open client, or one for this call."""
+        """Yield the open client, or one for this call, which is closed then."""
         from nni.experiment.client import ManagerClient
         from nni.experiment.local_shape import ensure_local_shape
 
@@ -352,7 +352,7 @@ class ExperimentHandle:
         announce("Successfully update maxExecDuration.")
 
     def update_search_space(self, value: Any) -> None:  # noqa: ANN401 - JSON, or a type
-        """Replace the search space.
+        """Replace the search space of the running experiment.
 
         Args:
             value: its JSON form, or a type that describes it, see `nni.hpo.search_space`.

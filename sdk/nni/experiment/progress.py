@@ -26,7 +26,7 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of an experiment at one moment."""
+    """Progress of an experiment at one moment: state, trial counts, best value, rate, time left."""
 
     state: str
     done: int
@@ -51,7 +51,7 @@ class Progress:
         return self.done + self.failed
 
     def line(self) -> str:
-        """Return the progress as one line of text."""
+        """Return the progress as one line of text: counts, best value, rate, time left."""
         total = f"/{self.limit}" if self.limit is not None else ""
         parts = [f"{self.ended}{total} trials", f"{self.running} running", f"{self.failed} failed"]
         if self.best is not None:

@@ -44,7 +44,7 @@ _Scalar: TypeAlias = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Hyperparameter that an argument of a script suggests."""
+    """Range of a hyperparameter that an argument of a script suggests, with the reason."""
 
     name: str
     option: str
@@ -57,7 +57,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutline:
-    """Facts in the text of a script that an experiment needs."""
+    """Facts in a script's text for an experiment: hyperparameters, annotations, result."""
 
     suggestions: tuple[Suggestion, ...]
     left_out: tuple[tuple[str, str], ...]

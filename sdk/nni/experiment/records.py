@@ -18,7 +18,7 @@ _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TrialHyperParameters:
-    """Parameters of a trial and their source.
+    """Parameters of a trial, with their number and source.
 
     Examples:
         >>> from nni.experiment import TrialHyperParameters
@@ -39,7 +39,7 @@ class TrialHyperParameters:
 
 @dataclass(frozen=True, slots=True)
 class TrialMetricData:
-    """Metric that a trial reported.
+    """Metric that a trial reported: time, trial, type, sequence, value.
 
     Examples:
         >>> from nni.experiment import TrialMetricData
@@ -64,7 +64,7 @@ class TrialMetricData:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Parameters and final result of one trial.
+    """Parameters and final result of one trial, with its id.
 
     Examples:
         >>> from nni.experiment import TrialResult

@@ -11,7 +11,7 @@ from nni_proto.experiment.v1 import experiment_service_pb2 as pb
 
 
 class RemarkCalls(Connection):
-    """Connection with the typed, blocking call about remarks."""
+    """Connection with the call that changes notes, tags and stars."""
 
     def change_remarks(
         self,

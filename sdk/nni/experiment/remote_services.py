@@ -71,7 +71,7 @@ def remote_endpoint(settings: RemoteSettings, timeout_s: float = ANSWER_S) -> Re
 
 
 def _reachable(address: str, host: str) -> str:
-    """Return `host:port` of remote gRPC, with the HTTP host in place of `0.0.0.0` or loopback."""
+    """Return remote gRPC's `host:port`, with the HTTP host for `0.0.0.0` or loopback; or raise."""
     given_host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise RefusedError(

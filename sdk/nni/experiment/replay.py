@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """Suggestion that the replay did not reproduce.
+    """Suggestion that a replay did not reproduce: recorded and drawn parameters.
 
     Examples:
         >>> from nni.experiment import ReplayDifference
@@ -41,7 +41,7 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """Outcome of a replay, as `Experiment.replay` returns it.
+    """Outcome of a replay: whether all was drawn again, counts, reason, differences.
 
     Examples:
         >>> from nni.experiment import ReplayResult

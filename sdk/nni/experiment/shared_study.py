@@ -138,7 +138,7 @@ class SharedStudy(ResultTable):
 
     @property
     def seed(self) -> int:
-        """Seed of the tuner."""
+        """Seed of the tuner, given or drawn when the study was created."""
         seed = self._arguments.seed
         assert seed is not None, "a study has one from its creation on"
         return seed

@@ -60,7 +60,7 @@ class LeaseKeeper:
             return list(self._held.items())
 
     def renew_all(self) -> None:
-        """Renew all leases now; drop the trials that are lost."""
+        """Renew all leases now; forget and log the trials that are lost."""
         held = self.held
         for start in range(0, len(held), _RENEWED_AT_ONCE):
             some = held[start : start + _RENEWED_AT_ONCE]
@@ -94,7 +94,7 @@ class LeaseKeeper:
                 _logger.warning("leases could not be renewed: %s", error)
 
     def _wait_for_renewal(self) -> bool:
-        """Wait until a renewal is due; return False at the end."""
+        """Wait until a renewal is due; return True then, False once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._held)
             return not self._changed.wait_for(self._is_closed, self._period_s)

@@ -28,7 +28,7 @@ _COMPARED_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SavedArchive:
-    """Archive that `save` has written."""
+    """Archive that `save` has written: path, number of files, size."""
 
     path: Path
     file_count: int

@@ -11,7 +11,7 @@ _PAIR: Final = 2
 
 
 def pareto_front(losses: Sequence[Sequence[float]]) -> list[int]:
-    """Return the positions of the non-dominated results.
+    """Return the ascending positions of the non-dominated results; equal ones are all on it.
 
     A result dominates another one if it is worse in no objective and better in at least one, so
     that equal results do not dominate each other.

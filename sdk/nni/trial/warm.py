@@ -655,7 +655,7 @@ def keep_finalizers() -> None:
 
 
 class Successor:
-    """A forked server that is importing, or has taken over."""
+    """Forked server that is to take over: process, link, state, modules that it imports."""
 
     def __init__(self, pid: int, link: socket.socket, names: list[str], done: mmap.mmap) -> None:
         self.pid = pid

@@ -150,7 +150,7 @@ class ExperimentFields(ConfigModel):
         super().__init__(**fields)
 
     def training_services(self) -> list[TrainingServiceConfig]:
-        """Return the configurations of the platforms.
+        """Return the sections of the platforms as a list, in the order given; empty if none is.
 
         Returns:
             One section per platform, in the order given; empty if none is.

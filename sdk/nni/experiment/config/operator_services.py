@@ -43,7 +43,7 @@ Count = Annotated[Integer, Field(ge=0)]
 
 
 class PodStorageConfig(ConfigModel):
-    """Storage that all pods of a job mount.
+    """Storage that all pods of a job mount: NFS, Azure file share, or a claim.
 
     Code, parameters and outputs of trials travel through NNI, so that none is needed.
     """
@@ -71,7 +71,7 @@ class PodStorageConfig(ConfigModel):
 
 
 class KubeflowRoleConfig(ConfigModel):
-    """Pods of one role of a TFJob or PyTorchJob."""
+    """Pods of one role of a TFJob or PyTorchJob: number, image, CPUs, GPUs, memory."""
 
     replicas: PositiveInt = 1
     """Number of pods; in reuse mode an agent has one."""
@@ -143,7 +143,7 @@ class FrameworkAttemptCompletionPolicy(ConfigModel):
 
 
 class FrameworkControllerRoleConfig(ConfigModel):
-    """Tasks of one role of a Framework."""
+    """Tasks of one role of a Framework: number, image, CPUs, GPUs, memory, policy."""
 
     name: Text | None = None
     """Lower-case letters and digits: `worker`."""

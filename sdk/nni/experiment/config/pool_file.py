@@ -91,7 +91,7 @@ class PoolFile(ConfigModel):
         return found
 
     def platforms(self) -> list[TrainingServiceConfig]:
-        """Return the sections of the platforms as a list."""
+        """Return the sections of the platforms as a list; empty if none is given."""
         services = self.training_service
         if services is None:
             return []

@@ -219,7 +219,7 @@ def _trials(file: SectionReader) -> dict[str, Any]:
 
 
 def _remedies(document: Mapping[object, object]) -> dict[str, str]:
-    """Return advice for fields that only schema v2 has."""
+    """Return advice per field of a document that only schema v2 has, such as its name in v1."""
     known = {field.alias for field in ExperimentFields.model_fields.values()}
     return {
         str(name): f"schema v1 calls it {_NAMES_IN_V1[str(name)]}"

@@ -40,7 +40,7 @@ class SearchConfig(ConfigModel):
         return [item for item in self.warm_start_from if not is_file(item)]
 
     def samples(self) -> list[dict[str, Any]]:
-        """Return the samples in the files among `warm_start_from`.
+        """Return the samples in the files of `warm_start_from`; raise for unreadable ones.
 
         Raises:
             ValueError: a file holds something else.

@@ -74,7 +74,7 @@ class SectionReader:
         return None
 
     def integer(self, name: str, *, least: int = 0, most: int | None = _NUMBER_MAX) -> int | None:
-        """Return an integer in the range from ``least`` to ``most``."""
+        """Return an integer from ``least`` to ``most``; None for others, recorded as a problem."""
         value = self.raw(name)
         if value is None:
             return None
@@ -86,7 +86,7 @@ class SectionReader:
         return None
 
     def flag(self, name: str) -> bool | None:
-        """Return true or false."""
+        """Return true or false; None if not given, or recorded as a problem."""
         value = self.raw(name)
         if value is None or isinstance(value, bool):
             return value
@@ -126,7 +126,7 @@ class SectionReader:
         return SectionReader(self.raw(name), self._path(name), self.findings)
 
     def sections(self, name: str) -> list[SectionReader]:
-        """Return readers of the sections in a list."""
+        """Return a reader per section of a list; none if not given, a problem for no list."""
         value = self.raw(name)
         if value is None:
             return []

@@ -36,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Regression tree as arrays; nodes count from 0, the root."""
+    """Regression tree as arrays of nodes, from 0, the root: splits, children, means, variances."""
 
     columns: Ints
     """`(nodes,)`, -1 for a leaf."""

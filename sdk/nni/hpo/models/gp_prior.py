@@ -47,7 +47,7 @@ class HyperparameterPrior:
     def with_parameter(
         self, mean: float, deviation: float, bounds: tuple[float, float]
     ) -> "HyperparameterPrior":
-        """Return the prior with one more parameter, the last."""
+        """Return a new prior with one more parameter, the last."""
         return HyperparameterPrior(
             np.append(self.mean, mean),
             np.append(self.deviation, deviation),

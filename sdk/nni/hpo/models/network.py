@@ -32,7 +32,7 @@ _PRECISION_BOUNDS: Final = (1e-3, 1e6)
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Feed-forward network with hyperbolic tangents."""
+    """Feed-forward network for one target: weights per layer, hyperbolic tangents."""
 
     weights: tuple[Floats, ...]
     """Per layer `(inputs + 1, h)`; the last row is the bias. The last layer returns the target."""

@@ -18,7 +18,7 @@ _REDRAWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Columns and prior that all densities of one level share."""
+    """Columns of one level and their prior: uniform in [0, 1], or a bell, and even options."""
 
     bounded: Bools
     """`(d,)`, whether the coordinate lies in [0, 1]; otherwise its prior is a bell around 0.5."""

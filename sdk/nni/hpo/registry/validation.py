@@ -13,7 +13,7 @@ Checker: TypeAlias = Callable[[JsonValue], bool]
 
 
 class ClassArgsValidator:
-    """Base of the validators of registered algorithms.
+    """Base of the validators of registered algorithms' arguments, with checkers to use.
 
     `choices` and `range` make checkers that are plain callables, so they also work as values in a
     schema of the `schema` package.

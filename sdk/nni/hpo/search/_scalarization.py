@@ -166,7 +166,7 @@ class _Scale:
     """Distance of the best raw loss from the median."""
 
     def raw(self, losses: Sequence[float]) -> float:
-        """Return the augmented Chebyshev loss."""
+        """Return the augmented Chebyshev loss: largest weighted part, plus a share of the sum."""
         parts = [
             weight * (loss - origin) / unit
             for weight, loss, origin, unit in zip(

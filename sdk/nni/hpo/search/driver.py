@@ -52,7 +52,7 @@ class MetricCommand:
 
 @dataclass(frozen=True, slots=True)
 class TrialEndCommand:
-    """Command: process the end of a trial."""
+    """Command: process the end of a trial, with its final status."""
 
     trial_id: str
     parameter_id: int

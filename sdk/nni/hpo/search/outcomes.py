@@ -13,7 +13,7 @@ from nni.hpo.space.typed_space import TypedSpace
 
 @dataclass(frozen=True, slots=True)
 class StudyTrial:
-    """Configuration to evaluate, as `Study.ask` returns it.
+    """Trial of `Study.ask`: id, configuration to evaluate, user attributes.
 
     Examples:
         >>> from nni.hpo import Study
@@ -77,7 +77,7 @@ def checked_attribute(key: str, value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """Non-dominated trial of a search with several objectives.
+    """Non-dominated trial of a search with several objectives, and its value of each.
 
     Examples:
         >>> from nni.hpo import Study

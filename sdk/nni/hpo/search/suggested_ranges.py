@@ -98,7 +98,7 @@ class SteppedRange:
         return {"_type": "choice", "_value": [self.decode(code) for code in range(self.count)]}
 
     def decode(self, code: Any) -> float:  # noqa: ANN401 - see SuggestedRange
-        """Return the number at a step, counted from `low`."""
+        """Return the number at a step, counted from `low`: an int, or a float in exact decimals."""
         if self.integral:
             return int(self.low) + int(code) * int(self.step)
         # In decimals: 0.1 + 2 * 0.1 is 0.3.

@@ -69,7 +69,7 @@ class GridAxis:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Learning curve of one configuration."""
+    """Learning curve of one configuration: metric after each step, mean duration of a step."""
 
     values: tuple[float, ...]
     """Metric after each step; NaN after divergence."""

@@ -295,7 +295,7 @@ class _Simulation:
         heapq.heappush(self._due, (due_s, self._events, trial))
 
     def _step(self, trial: _Trial) -> None:
-        """Train one step, report it, and end if it was the last."""
+        """Train one step and report it; schedule the next, or end the trial after the last one."""
         trial.steps += 1
         value = trial.value()
         self._report(trial, value, trial.steps - 1, final=False)

@@ -74,7 +74,7 @@ class Structure:
     """Constructor of an object from values by argument; those with a default may be missing."""
 
     def is_tuned(self) -> bool:
-        """Return whether any field is tuned."""
+        """Return whether any field is tuned, those of nested structures included."""
         return any(
             field.content.is_tuned()
             if isinstance(field.content, Structure)

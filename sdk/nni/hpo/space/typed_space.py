@@ -83,7 +83,7 @@ class TypedSpace:
         self._constraints = getattr(source, CONSTRAINTS_KEY, None)
 
     def search_space(self) -> dict[str, JsonValue]:
-        """Return the search space that the type declares, in JSON.
+        """Return the search space that the type declares, in JSON; ValueError if it is malformed.
 
         Returns:
             Dict of name to `{"_type": ..., "_value": [...]}`.

@@ -45,7 +45,7 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Failed trial, with the number of observations before it."""
+    """Failed trial: configuration, vector, and the number of observations before it."""
 
     configuration: JsonValue
     vector: Floats

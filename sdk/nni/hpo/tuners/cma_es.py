@@ -137,7 +137,7 @@ class CmaEs(ModelBasedTuner[float]):
         return self._random_vector()
 
     def _first_distribution(self) -> Covariance:
-        """Return a distribution centred in the space."""
+        """Return a distribution centred in the space, with the given or default population."""
         numbers = int(self._space.ordered.sum())
         population = self._population or population_of(len(self._space))
         return self._distribution_at(np.full(numbers, 0.5), population)

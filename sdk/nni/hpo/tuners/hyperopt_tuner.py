@@ -20,7 +20,7 @@ _RENAMED: Final = {
 
 
 class HyperoptTuner(DelegatingTuner):
-    """TPE, random search or annealing, by name.
+    """Tuner that delegates to TPE, random search or annealing, by name.
 
     Args:
         algorithm_name: `tpe`, `random_search` or `anneal`.

@@ -170,7 +170,7 @@ class NSGA2(Tuner):
             return None
 
     def _proposal(self) -> Floats:
-        """Return a new child, or a draw from the prior."""
+        """Return an allowed child not yet proposed; else a prior draw, as before enough results."""
         if len(self._seen) >= self._size and len(self._members) > 1:
             place = {index: at for at, index in enumerate(_order(self._members))}
             for _ in range(_TRIES):

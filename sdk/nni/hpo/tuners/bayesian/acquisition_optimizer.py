@@ -33,7 +33,7 @@ _HALVINGS: Final = 8
 
 
 class Acquisition(Protocol):
-    """Acquisition function over an encoded space."""
+    """Protocol of an acquisition function over an encoded space, with its gradient."""
 
     def values(self, vectors: Floats) -> Floats:
         """Return the values `(m,)` at vectors `(m, d)`; larger is better."""
@@ -46,7 +46,7 @@ class Acquisition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LossAcquisition:
-    """Acquisition function of the posterior of one loss."""
+    """Acquisition of one loss: posterior, function, loss to improve on, known plateaus."""
 
     space: EncodedSpace
     posterior: GPPosterior

@@ -115,7 +115,7 @@ class OutcomeFit:
 
 
 class OutcomeModels:
-    """Gaussian process models of all outcomes.
+    """Gaussian process models of all outcomes: of losses, and of excesses over limits.
 
     Args:
         losses: number of outcomes to minimise, >= 1; the others have the limit 0.

@@ -49,7 +49,7 @@ _DIMENSIONAL: Final = frozenset({CONV, NORM, POOLING, GLOBAL_POOLING, DROPOUT})
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Layer of a network, with the nodes that it reads."""
+    """Layer of a network: name, kind, arguments, and the nodes that it reads."""
 
     name: str
     """Name in JSON: `Stub`, the kind, and perhaps the number of spatial axes as in `2d`."""

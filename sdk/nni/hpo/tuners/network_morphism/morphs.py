@@ -101,7 +101,7 @@ def _some_connected(graph: Graph, rng: Random, merge: str) -> Graph | None:
 
 
 def deeper(graph: Graph, node: int, kernel: int) -> Graph:
-    """Return the graph with one more layer behind a ReLU.
+    """Return the graph with one more layer and its ReLU behind a ReLU.
 
     Args:
         graph: the parent.
