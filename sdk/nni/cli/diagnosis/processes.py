@@ -50,7 +50,7 @@ def check_children() -> Iterator[Finding]:
 
 
 def check_interpreter() -> Iterator[Finding]:
-    """Yield a note if the services run under another interpreter than this command; else ok."""
+    """Yield ok, or a note if the services run under another interpreter; none if they are down."""
     supervisor = _supervisor()
     if supervisor is None:
         return

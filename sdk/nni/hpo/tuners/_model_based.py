@@ -63,7 +63,7 @@ class _Prepared:
 
 
 class ModelBasedTuner(Tuner, Generic[LossT]):
-    """Observations and running trials as vectors of an encoded space; a subclass chooses vectors.
+    """Base of tuners that keep observations and running trials as vectors and choose the next one.
 
     A running trial's configuration is not proposed again while there is another one; nor is an
     observed or failed one, unless the subclass measures it again. A trial that failed, or whose
