@@ -281,7 +281,7 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent that never reported waits for a machine, and no trial waits or runs.
+    """Return whether an agent never heard from waits for a machine in a drained or long idle pool.
 
     An agent that has sent a presence waits for nothing, whatever its platform says: an actor of Ray
     whose node is busy looks like one that waits.
@@ -406,7 +406,7 @@ def _others_have_room(pool: Pool, key: str, now_s: float) -> bool:
 
 
 def _keeps_share(platform: PlatformRecord, timers: Timers) -> bool:
-    """Return whether a platform gets a share of the demand, now or as soon as it is free."""
+    """Return whether a platform that does not fail gets demand: it was listed, or made lately."""
     if not _may(platform, LaunchAgents, timers) or not _may(platform, OpenPlatform, timers):
         return False
     if platform.listed_s is not None:
