@@ -9,6 +9,7 @@ from nni.version import __version__
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of a small trial
 if TYPE_CHECKING:
     from nni import utils
+    from nni.common.framework import set_default_framework
     from nni.common.serializer import dump, load, trace
     from nni.errors import NoMoreTrialError
     from nni.hpo.registry.validation import ClassArgsValidator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         quniform,
         uniform,
     )
-    from nni.nas.utils.framework import set_default_framework
     from nni.trial.api import (
         get_current_parameter,
         get_experiment_id,
@@ -80,7 +80,7 @@ _HOMES = {
     "report_final_result": "nni.trial.api",
     "report_intermediate_result": "nni.trial.api",
     "save_checkpoint": "nni.trial.checkpoints",
-    "set_default_framework": "nni.nas.utils.framework",
+    "set_default_framework": "nni.common.framework",
     "trace": "nni.common.serializer",
     "uniform": "nni.mutable.shortcuts",
 }

@@ -3,10 +3,10 @@
 Names of the default framework (`Classification` and others) are imported at first use.
 """
 
+from nni.common.framework import shortcut
 from nni.nas.evaluator.base import Evaluator, FrozenEvaluator, MutableEvaluator
 from nni.nas.evaluator.functional import FunctionalEvaluator
 from nni.nas.evaluator.multi_objective import MultiObjectiveEvaluator
-from nni.nas.utils.framework import shortcut
 
 __all__ = [
     "Evaluator",

@@ -1,5 +1,5 @@
 """Model spaces that are ready to search; the selected framework's can be imported from here."""
 
-from nni.nas.utils.framework import shortcut
+from nni.common.framework import shortcut
 
 __getattr__ = shortcut("nni.nas.hub")

@@ -3,6 +3,6 @@
 The names of the selected framework can be imported from here.
 """
 
-from nni.nas.utils.framework import shortcut
+from nni.common.framework import shortcut
 
 __getattr__ = shortcut("nni.nas.oneshot")

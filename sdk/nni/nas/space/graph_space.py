@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Self
 
+from nni.common.framework import shortcut
 from nni.mutable import LabeledMutable, Mutable, Sample, SampleValidationError
 from nni.mutable.base import is_labeled
 from nni.mutable.labels import Label
@@ -16,7 +17,6 @@ from nni.nas.space.graph_record import recorded_graph, restore_graph
 from nni.nas.space.inline_mutator import InlineMutator
 from nni.nas.space.mutator import Mutation, Mutator, MutatorSequence
 from nni.nas.space.status import ModelStatus
-from nni.nas.utils.framework import shortcut
 
 __all__ = ["ROOT_GRAPH", "GraphModelSpace"]
 

@@ -1,5 +1,6 @@
 """Parts that the packages of architecture search share: markers, names, the framework."""
 
+from nni.common.framework import get_default_framework, set_default_framework, shortcut
 from nni.nas.utils.checkpoint_files import (
     JsonSerializer,
     Serializer,
@@ -7,7 +8,6 @@ from nni.nas.utils.checkpoint_files import (
     get_default_serializer,
     set_default_serializer,
 )
-from nni.nas.utils.framework import get_default_framework, set_default_framework, shortcut
 from nni.nas.utils.importable_names import get_importable_name, import_
 from nni.nas.utils.markers import basic_unit, is_basic_unit, is_model_wrapped
 from nni.nas.utils.original_names import original_names, original_state_dict_hooks

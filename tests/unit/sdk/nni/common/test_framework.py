@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import nni.nas.nn
+from nni.common import framework
 from nni.nas.nn.pytorch import LayerChoice
-from nni.nas.utils import framework
 
 
 @pytest.fixture(autouse=True)
