@@ -10,11 +10,11 @@ from typing import Final
 
 from svc_common.errors import NotFoundError, ServiceError
 from svc_common.logs import get_logger
-from svc_common.storage.ports import CONTENT_KIND, BlobStore
+from svc_common.storage.ports import CONTENT_KIND, BlobInfo, BlobStore
 from svc_manager.blobs.checkpoints import dead_checkpoints
 from svc_manager.blobs.references import References
 from svc_manager.blobs.usage import UsageCounter
-from svc_manager.domain.garbage import Garbage, Marks, StoredBlob, garbage
+from svc_manager.domain.garbage import TOMBSTONE_KIND, Garbage, Marks, StoredBlob, garbage
 from svc_manager.domain.state import Experiment
 
 _PROBE_KEY: Final = "probe/clock"
@@ -28,7 +28,10 @@ _RETRY_AFTER: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """Result of a collection: deleted blobs, size of the rest, time until more is old enough."""
+    """Result of a collection: deleted blobs, size of the rest, time until more is old enough.
+
+    Tombstones are not among them: they count as no usage.
+    """
 
     deleted: tuple[StoredBlob, ...]
     kept_count: int
@@ -111,6 +114,8 @@ class GarbageCollector:
     ) -> CollectionResult:
         """Delete (``dry_run``: list) unreferenced blobs older than ``grace``; return the result.
 
+        Tombstones whose lifetime is over are deleted, too, but are not in the result.
+
         Args:
             dry_run: delete nothing.
             grace: overrides the configured grace.
@@ -120,11 +125,9 @@ class GarbageCollector:
         """
         grace = self._grace if grace is None else grace
         async with self._running:
-            blobs = [
-                StoredBlob(info.key, info.size_bytes, _ms(info.stored_at))
-                for info in await self._use.all()
-            ]
-            found = await self._garbage(blobs, grace)
+            blobs = _stored(await self._use.all())
+            tombstones = _stored(await self._blobs.listing(f"{TOMBSTONE_KIND}/"))
+            found = await self._garbage([*blobs, *tombstones], grace)
             left = bool(found.young)
             if not dry_run and found.old:
                 for blob in found.old:
@@ -132,10 +135,11 @@ class GarbageCollector:
                 self._use.forget()
                 size_bytes = sum(blob.size_bytes for blob in found.old)
                 get_logger().info("garbage collected", count=len(found.old), size_bytes=size_bytes)
-        deleted = set(found.old)
-        kept = [blob.size_bytes for blob in blobs if blob not in deleted]
+        old = set(found.old)
+        deleted = tuple(blob for blob in blobs if blob in old)
+        kept = [blob.size_bytes for blob in blobs if blob not in old]
         return CollectionResult(
-            found.old, len(kept), sum(kept), grace + _CLOCK_STEP if left else None
+            deleted, len(kept), sum(kept), grace + _CLOCK_STEP if left else None
         )
 
     async def _garbage(self, blobs: list[StoredBlob], grace: timedelta) -> Garbage:
@@ -182,6 +186,10 @@ class GarbageCollector:
             return False
         await self._blobs.delete(blob.key)
         return True
+
+
+def _stored(infos: Iterable[BlobInfo]) -> list[StoredBlob]:
+    return [StoredBlob(info.key, info.size_bytes, _ms(info.stored_at)) for info in infos]
 
 
 def _ms(moment: datetime) -> int:

@@ -14,8 +14,10 @@ from svc_common.storage.ports import BlobInfo
 from svc_manager.blobs.garbage_collector import GarbageCollector
 from svc_manager.blobs.usage import UsageCounter
 from svc_manager.domain.checkpoints import SavedCheckpoint
+from svc_manager.domain.garbage import TOMBSTONE_MS
 from svc_manager.domain.quota import Quota
 from svc_manager.domain.state import Experiment
+from svc_manager.event_log.tombstones import Tombstone, Tombstones
 from tests.unit.services.manager.storing import GRACE, StoreFixture, digest
 
 LONG_S = 2 * GRACE.total_seconds()
@@ -94,6 +96,36 @@ async def test_checkpoint_that_another_experiment_names_stays(shelf: StoreFixtur
     await shelf.collector.collect()
 
     assert await shelf.blobs.exists(key)
+
+
+async def test_tombstone_is_deleted_after_its_week_and_counts_as_no_usage(
+    shelf: StoreFixture,
+) -> None:
+    tombstones = Tombstones(shelf.blobs)
+    await tombstones.put("old", Tombstone("e1", 17))
+    await shelf.collector.collect()
+    shelf.clock.advance(TOMBSTONE_MS / 1000 - LONG_S)
+    await tombstones.put("new", Tombstone("e2", 18))
+
+    early = await shelf.collector.collect(grace=timedelta(0))
+    kept = await tombstones.get("old")
+    shelf.clock.advance(LONG_S)
+    late = await shelf.collector.collect()
+
+    assert kept == Tombstone("e1", 17)
+    assert await tombstones.get("old") is None
+    assert await tombstones.get("new") == Tombstone("e2", 18)
+    assert [(done.deleted, done.kept_count) for done in (early, late)] == [((), 0)] * 2
+
+
+async def test_dry_run_keeps_a_tombstone_after_its_week(shelf: StoreFixture) -> None:
+    tombstones = Tombstones(shelf.blobs)
+    await tombstones.put("old", Tombstone("e1", 17))
+    shelf.clock.advance(TOMBSTONE_MS / 1000)
+
+    await shelf.collector.collect(dry_run=True)
+
+    assert await tombstones.get("old") is not None
 
 
 class BusyStore(InMemoryBlobStore):
