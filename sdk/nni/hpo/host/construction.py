@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from nni.hpo.base import Assessor, AssessResult, Resumable, Tuner
 from nni.hpo.registry import factory
 from nni.hpo.registry.built_in import BUILT_IN
+from nni.version import __version__
 
 if TYPE_CHECKING:  # most experiments have no plan, and their hosts start without these
     from nni.hpo.json_value import JsonValue
@@ -259,7 +260,7 @@ def machine_provenance() -> dict[str, str]:
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": str(os.cpu_count()),
-        "nni": str(getattr(import_module("nni"), "__version__", "unknown")),
+        "nni": __version__,
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None:
