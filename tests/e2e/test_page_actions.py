@@ -220,6 +220,16 @@ def search_log(page: Page, folder: Path) -> list[str]:
     return found
 
 
+def show_use(page: Page, folder: Path) -> list[str]:
+    """Show the use of the open trial, which runs; return what is inaccessible."""
+    page.resize(1400, 900)
+    page.click("dialog [role=tab]", "CPU and memory")
+    page.until("document.querySelectorAll('dialog section[aria-label] canvas').length === 2")
+    assert "One process" in page.text("dialog")
+    page.screenshot(folder / "use.png")
+    return violations(page)
+
+
 def test_machines_show_agents_their_trials_with_logs_and_why_a_pool_does_not_grow(
     browser: Browser, shape: LocalShape, tmp_path: Path
 ) -> None:
@@ -243,6 +253,7 @@ def test_machines_show_agents_their_trials_with_logs_and_why_a_pool_does_not_gro
     page.until_text("Agent", "dialog")
     page.until_text(" on ", "dialog .two")
     found += search_log(page, folder)
+    found += show_use(page, folder)
     page.click("dialog [role=tab]", "Summary")
     page.until("document.querySelector('dialog .two dd a')")
     page.open(page.run("document.querySelector('dialog .two dd a').href"))

@@ -12,7 +12,8 @@ export function valueRange(
   if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high))
     return [0, 1];
   if (fromZero) {
-    const room = Math.max(Math.abs(low), Math.abs(high)) * 0.05 || 1;
+    if (low === 0 && high === 0) return [0, 1];
+    const room = Math.max(Math.abs(low), Math.abs(high)) * 0.05;
     return [low < 0 ? low - room : 0, high > 0 ? high + room : 0];
   }
   const least = Math.max(Math.abs(low), Math.abs(high)) * LEAST_ROOM;

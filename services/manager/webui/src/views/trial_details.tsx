@@ -1,4 +1,5 @@
-// Drawer with the details of a trial: result, parameters, explanation, intermediate results, logs.
+// Drawer with the details of a trial: result, parameters, explanation, intermediate results, use
+// of resources, logs.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 
@@ -28,10 +29,12 @@ import type { Store } from "../state/store";
 import { Throttle } from "../state/throttle";
 import { LIVE, type Trial, causeOf, durationOf, neighbour, numbersOf } from "../state/trial";
 import { CustomTrial } from "./custom_trial";
+import { ResourceUse } from "./resource_use";
 
 const TABS = [
   ["summary", "Summary"],
   ["intermediates", "Intermediate results"],
+  ["use", "CPU and memory"],
   ["log", "Logs"],
   ["record", "Record"],
 ] as const;
@@ -129,6 +132,7 @@ export function TrialDetails({ id }: { id: string }) {
       <Tabs label="Details of the trial" tabs={TABS} current={tab} onChange={setTab}>
         {tab === "summary" ? <Summary store={store} trial={trial} /> : null}
         {tab === "intermediates" ? <IntermediateResults store={store} trial={trial} /> : null}
+        {tab === "use" ? <ResourceUse store={store} trial={trial} /> : null}
         {tab === "log" ? <Logs trial={trial} /> : null}
         {tab === "record" ? <Record trial={trial} /> : null}
       </Tabs>
