@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, errorMessage, isAbort } from "../api/client";
 import { Plot, type PlotSeries } from "../charts/plot";
 import { formatValue } from "../format";
+import { rangeOf } from "../state/log_window";
 import {
   type ResourceSample,
   type TimeUnit,
@@ -23,7 +24,10 @@ import { LIVE, type Trial } from "../state/trial";
 const FIRST_LOOK_MS = 1_000;
 const LAST_LOOK_MS = 60_000;
 const DRAW_MS = 250;
+/** Characters that are read and kept: many times what an agent writes; a trial may write more. */
+const LIMIT = 1024 * 1024;
 const NOT_FOUND = 404;
+const NO_SUCH_RANGE = 416;
 const HEIGHT = 200;
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];
 
@@ -169,21 +173,25 @@ function useSamples(
     let known = "";
     const drawing = new Throttle(() => setText(known), DRAW_MS);
     const load = async () => {
-      for (let wait = FIRST_LOOK_MS; ; wait = Math.min(2 * wait, LAST_LOOK_MS)) {
-        const found = await firstSamples(store, path, stop.signal);
+      let found = await lastSamples(store, path, stop.signal);
+      for (
+        let wait = FIRST_LOOK_MS;
+        live && found === null;
+        wait = Math.min(2 * wait, LAST_LOOK_MS)
+      ) {
         setLoading(false);
-        if (found !== null) known = found;
-        if (found !== null || !live) break;
         await delay(wait, stop.signal); // the trial is younger than its first sample
+        found = await lastSamples(store, path, stop.signal);
       }
+      known = found?.text ?? "";
       setText(known);
+      setLoading(false);
       setProblem("");
       if (!live) return;
-      // Samples are ASCII, so the length of the text is that of the bytes.
       const decoder = new TextDecoder();
-      const rest = `${path}?follow=true&offset=${known.length}`;
+      const rest = `${path}?follow=true&offset=${found?.end ?? 0}`;
       await store.client.stream(rest, stop.signal, (bytes) => {
-        known += decoder.decode(bytes, { stream: true });
+        known = (known + decoder.decode(bytes, { stream: true })).slice(-LIMIT);
         drawing.request();
       });
     };
@@ -201,17 +209,18 @@ function useSamples(
   return { samples, problem, loading };
 }
 
-/** Return the samples that are there now; null: none was written. */
-async function firstSamples(
+/** Return the last samples that are there now, and the offset behind them; null: there are none. */
+async function lastSamples(
   store: Store,
   path: string,
   signal: AbortSignal,
-): Promise<string | null> {
+): Promise<{ text: string; end: number } | null> {
   try {
-    const { bytes } = await store.client.part(path, "bytes=0-", signal);
-    return new TextDecoder().decode(bytes);
+    const { bytes, header } = await store.client.part(path, `bytes=-${LIMIT}`, signal);
+    const start = rangeOf(header)?.start ?? 0;
+    return { text: new TextDecoder().decode(bytes), end: start + bytes.length };
   } catch (error) {
-    if (error instanceof ApiError && [NOT_FOUND, 416].includes(error.status)) return null;
+    if (error instanceof ApiError && [NOT_FOUND, NO_SUCH_RANGE].includes(error.status)) return null;
     throw error;
   }
 }
