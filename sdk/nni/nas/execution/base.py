@@ -8,6 +8,7 @@ An engine is disposable: after `shutdown` it is never used again.
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -159,13 +160,17 @@ class ExecutionEngine(ABC):
         Returns:
             Whether the condition holds; false only after the time-out.
         """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             with self._changed:
                 seen = self._changes
             if condition():
                 return True
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
             with self._changed:
-                if not self._changed.wait_for(lambda: self._changes != seen, timeout_s):  # noqa: B023 - called within this turn only
+                if not self._changed.wait_for(lambda: self._changes != seen, left):  # noqa: B023 - called within this turn only
                     return False
 
     def notify_change(self) -> None:

@@ -140,6 +140,16 @@ def test_waiting_ends_after_its_time_out() -> None:
     assert not ThreadedEngine().wait_until(lambda: False, timeout_s=0.001)
 
 
+def test_changes_do_not_extend_the_time_out_of_waiting() -> None:
+    tested, checks = ThreadedEngine(), iter([False] * 10 + [True])
+
+    def changes_state() -> bool:
+        tested.notify_change()
+        return next(checks)
+
+    assert not tested.wait_until(changes_state, timeout_s=0)
+
+
 def test_stopping_models_is_optional() -> None:
     class Plain(ThreadedEngine):
         can_stop_models = ExecutionEngine.can_stop_models
