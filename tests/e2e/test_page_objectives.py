@@ -191,6 +191,9 @@ def test_slices_scatter_and_timeline_are_accessible_addressed_and_saved_as_svg(
         image = saved(page, "SVG")
         (folder / f"saved-{tab.lower()}.svg").write_bytes(image)
         texts[tab] = [one.text for one in ElementTree.fromstring(image).iter(f"{SVG}text")]
+    page.open(varied.address("oview"))
+    page.until("document.querySelector('[data-picture]')")
+    front = ElementTree.fromstring(saved(page, "SVG"))
     page.open(varied.address("charts", chart="scatter", x="p:units", y="number"))
     page.until("document.querySelector('.tab-panel .u-over')")
     chosen = page.run("[...document.querySelectorAll('.chart .tools select')].map((s) => s.value)")
@@ -199,6 +202,7 @@ def test_slices_scatter_and_timeline_are_accessible_addressed_and_saved_as_svg(
     assert "svm" in texts["Slices"]
     assert "accuracy" in texts["Scatter"]
     assert "r1" in texts["Timeline"]
+    assert "accuracy" in [one.text for one in front.iter(f"{SVG}text")]
     assert chosen == ["p:units", "number"]
     assert found == []
     assert page.problems() == []

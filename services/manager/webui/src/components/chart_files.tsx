@@ -1,8 +1,10 @@
 // Buttons that save the charts of an element as PNG and SVG.
 
-import type { RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
+import { useRef } from "preact/hooks";
 
 import { chartImage, chartSvg } from "../charts/chart_export";
+import { useStore } from "../state/context";
 import { Icon } from "./icon";
 import { saveFile } from "./save_file";
 
@@ -32,6 +34,26 @@ export function ChartFiles({
       <button type="button" class="quiet" onClick={saveSvg}>
         <Icon name="download" /> SVG
       </button>
+    </div>
+  );
+}
+
+/** Charts of an experiment, and below them the buttons that save them. */
+export function SavedChart({
+  name,
+  title,
+  children,
+}: {
+  name: string;
+  title: string;
+  children: ComponentChildren;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const id = useStore().profile?.id ?? "";
+  return (
+    <div ref={box}>
+      {children}
+      <ChartFiles box={box} name={`${name}-${id}`} title={`${title} of ${id}`} />
     </div>
   );
 }

@@ -4,6 +4,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { ArchitectureFront } from "../charts/architecture_front";
+import { SavedChart } from "../components/chart_files";
 import { NoResult } from "../components/no_result";
 import { TrialLink } from "../components/trial_link";
 import { count, formatValue } from "../format";
@@ -51,7 +52,9 @@ export function Architectures() {
       {store.metricKeys.size > 1 ? (
         <section class="card w12" aria-labelledby="front">
           <h2 id="front">Trade-off between two metrics</h2>
-          <ArchitectureFront store={store} minimize={minimize} height={360} />
+          <SavedChart name="architectures" title="Architectures">
+            <ArchitectureFront store={store} minimize={minimize} height={360} />
+          </SavedChart>
         </section>
       ) : null}
     </div>

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { FrontChart } from "../charts/front_chart";
 import { ResultChart } from "../charts/result_chart";
 import { CopyButton } from "../components/copy_button";
+import { SavedChart } from "../components/chart_files";
 import { Icon } from "../components/icon";
 import { NoResult } from "../components/no_result";
 import { TrialLink } from "../components/trial_link";
@@ -26,7 +27,9 @@ export function ObjectiveCards({ store, goals }: Props) {
     <>
       <section class="card w8" aria-labelledby="front">
         <h2 id="front">Pareto front</h2>
-        <FrontChart store={store} goals={goals} height={300} selectable={false} />
+        <SavedChart name="front" title="Pareto front">
+          <FrontChart store={store} goals={goals} height={300} selectable={false} />
+        </SavedChart>
       </section>
       <section class="card w4" aria-labelledby="front-trials">
         <FrontTrials store={store} goals={goals} />
@@ -61,7 +64,9 @@ function ObjectiveCard({
           trial <TrialLink trial={best} /> · number {best.number}
         </p>
       ) : null}
-      <ResultChart store={store} metric={metric} goals={goals} height={240} />
+      <SavedChart name={metric} title={metric}>
+        <ResultChart store={store} metric={metric} goals={goals} height={240} />
+      </SavedChart>
     </>
   );
 }

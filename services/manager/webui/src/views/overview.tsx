@@ -5,6 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { JsonObject } from "../api/records";
 import { ResultChart } from "../charts/result_chart";
 import { count, pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
+import { SavedChart } from "../components/chart_files";
 import { CopyButton } from "../components/copy_button";
 import { DirectionSelect } from "../components/direction_select";
 import { Icon } from "../components/icon";
@@ -86,7 +87,9 @@ function SingleObjective({
       </section>
       <section class="card w8" aria-labelledby="results">
         <h2 id="results">Results</h2>
-        <ResultChart store={store} metric={metric} goals={goals} height={300} table />
+        <SavedChart name="results" title="Results">
+          <ResultChart store={store} metric={metric} goals={goals} height={300} table />
+        </SavedChart>
       </section>
       <section class="card w4" aria-labelledby="top">
         <Top store={store} goals={goals} metric={metric} choose={choose} />

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { ApiError, errorMessage, isAbort } from "../api/client";
 import { Plot, type PlotSeries } from "../charts/plot";
+import { SavedChart } from "../components/chart_files";
 import { formatValue } from "../format";
 import { rangeOf } from "../state/log_window";
 import {
@@ -63,6 +64,7 @@ export function ResourceUse({ store, trial }: { store: Store; trial: Trial }) {
         system tells.
       </p>
       <Curves
+        trial={trial}
         title="CPU"
         samples={samples}
         unit={unit}
@@ -72,6 +74,7 @@ export function ResourceUse({ store, trial }: { store: Store; trial: Trial }) {
         text={formatValue}
       />
       <Curves
+        trial={trial}
         title="Memory"
         samples={samples}
         unit={unit}
@@ -84,6 +87,7 @@ export function ResourceUse({ store, trial }: { store: Store; trial: Trial }) {
       {gpus.length ? (
         <>
           <Curves
+            trial={trial}
             title="GPU utilization"
             samples={samples}
             unit={unit}
@@ -93,6 +97,7 @@ export function ResourceUse({ store, trial }: { store: Store; trial: Trial }) {
             text={formatValue}
           />
           <Curves
+            trial={trial}
             title="GPU memory"
             samples={samples}
             unit={unit}
@@ -109,6 +114,7 @@ export function ResourceUse({ store, trial }: { store: Store; trial: Trial }) {
 }
 
 interface CurvesProps {
+  trial: Trial;
   title: string;
   samples: ResourceSample[];
   unit: TimeUnit;
@@ -120,7 +126,7 @@ interface CurvesProps {
   bytes?: boolean;
 }
 
-function Curves({ title, samples, unit, yTitle, names, values, text, bytes }: CurvesProps) {
+function Curves({ trial, title, samples, unit, yTitle, names, values, text, bytes }: CurvesProps) {
   const known = values.flat().filter((value): value is number => value !== null);
   const scale = bytes ? byteUnitOf(known) : { name: "", length: 1 };
   const x = samples.map(({ time }) => (time - samples[0]!.time) / unit.length);
@@ -135,24 +141,26 @@ function Curves({ title, samples, unit, yTitle, names, values, text, bytes }: Cu
   return (
     <section aria-label={title}>
       <h3>{title}</h3>
-      <Plot
-        label={`${title} of the trial`}
-        summary={`${samples.length} samples; the largest value is ${text(largest)}.`}
-        x={x}
-        series={series}
-        height={HEIGHT}
-        xTitle={`${unit.name} since the first sample`}
-        yTitle={scale.name ? `${yTitle}, ${scale.name}` : yTitle}
-        fromZero
-        fractions
-        tip={(i, at) => (
-          <>
-            {names.length > 1 ? `${names[i]}: ` : null}
-            <b>{values[i]![at] === null ? "unknown" : text(values[i]![at]!)}</b> after{" "}
-            {formatValue(Number(x[at]!.toPrecision(4)))} {unit.name}
-          </>
-        )}
-      />
+      <SavedChart name={`${title}-${trial.id}`} title={`${title} of trial ${trial.number}`}>
+        <Plot
+          label={`${title} of the trial`}
+          summary={`${samples.length} samples; the largest value is ${text(largest)}.`}
+          x={x}
+          series={series}
+          height={HEIGHT}
+          xTitle={`${unit.name} since the first sample`}
+          yTitle={scale.name ? `${yTitle}, ${scale.name}` : yTitle}
+          fromZero
+          fractions
+          tip={(i, at) => (
+            <>
+              {names.length > 1 ? `${names[i]}: ` : null}
+              <b>{values[i]![at] === null ? "unknown" : text(values[i]![at]!)}</b> after{" "}
+              {formatValue(Number(x[at]!.toPrecision(4)))} {unit.name}
+            </>
+          )}
+        />
+      </SavedChart>
     </section>
   );
 }

@@ -7,6 +7,7 @@ import { isAbort, errorMessage } from "../api/client";
 import type { Explanation, Json, Metric } from "../api/records";
 import { Plot, type PlotSeries } from "../charts/plot";
 import { pythonLiteral, formatValue, formatDuration, formatTime } from "../format";
+import { SavedChart } from "../components/chart_files";
 import { CopyButton } from "../components/copy_button";
 import { Dialog } from "../components/dialog";
 import { Icon } from "../components/icon";
@@ -381,20 +382,25 @@ function IntermediateResults({ store, trial }: { store: Store; trial: Trial }) {
           </label>
         </div>
       ) : null}
-      <Plot
-        label="Intermediate results of the trial"
-        summary={`${reports.length} intermediate results; the last is ${formatValue(y.at(-1))}.`}
-        x={x}
-        series={series}
-        height={280}
-        xTitle="number of the intermediate result"
-        yTitle={shown}
-        tip={(_series, i) => (
-          <>
-            #{i + 1}: <b>{formatValue(y[i])}</b>
-          </>
-        )}
-      />
+      <SavedChart
+        name={`intermediate-${trial.id}`}
+        title={`Intermediate results of trial ${trial.number}`}
+      >
+        <Plot
+          label="Intermediate results of the trial"
+          summary={`${reports.length} intermediate results; the last is ${formatValue(y.at(-1))}.`}
+          x={x}
+          series={series}
+          height={280}
+          xTitle="number of the intermediate result"
+          yTitle={shown}
+          tip={(_series, i) => (
+            <>
+              #{i + 1}: <b>{formatValue(y[i])}</b>
+            </>
+          )}
+        />
+      </SavedChart>
       <details>
         <summary>As a table</summary>
         <table>
