@@ -274,7 +274,7 @@ class Distiller(TrainingMember):
         return DistillingEvaluator(self.evaluator, self.patch)
 
     def patch(self, evaluator: Evaluator) -> None:
-        """Add the weighted distances to a bound evaluator's loss, until it is unbound.
+        """Add distances to a bound evaluator's loss, and own parameters to its optimizer.
 
         Args:
             evaluator: has the student.

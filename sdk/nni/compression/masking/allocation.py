@@ -40,7 +40,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Unit(Generic[_Key]):
-    """Targets that get the same mask."""
+    """Targets that get the same mask: flat metric, unmasked blocks, weight, parts and settings."""
 
     keys: tuple[_Key, ...]
     metric: Tensor  # flat

@@ -30,7 +30,7 @@ _RESULT: Final = "search_result.json"
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """State and score of the model with one layer pruned further."""
+    """Layer pruned to a sparsity, with the score and state dict of the model after it."""
 
     layer: str
     sparsity: float

@@ -177,7 +177,7 @@ def _without_dead_inputs(hessian: Tensor) -> Tensor:
 
 
 class _Scales:
-    """Scales of the blocks of a weight, and the rounding of its columns."""
+    """Scales and zero points of a weight's blocks; rounds one column after another."""
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ class _FlatExport(Quantizer):
 
 
 class _WithOptimizer(_FlatExport, TrainingQuantizer):
-    """Quantizer whose steps are counted by the optimizer of the caller."""
+    """Quantizer that steps with the caller's optimizer; `compress` wraps only."""
 
     def _follow(self, optimizer: Optimizer | None) -> None:
         if optimizer is not None:

@@ -12,7 +12,7 @@ _SHORT: Final = 3
 
 
 class QuantType(Enum):
-    """Kind of tensor that is quantized."""
+    """Kind of tensor that is quantized: input, weight or output of a module."""
 
     INPUT = "input"
     """Input of a module."""

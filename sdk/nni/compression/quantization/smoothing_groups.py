@@ -97,7 +97,7 @@ class _OtherReaderError(Exception):
 
 
 class _Search:
-    """Graph with the readers of its values, to find norms that only weights read."""
+    """Makers and readers of a graph's values; finds norms whose output only weights read."""
 
     def __init__(self, graph: OperationGraph) -> None:
         self.graph = graph

@@ -11,7 +11,7 @@ from nni.compression.quantization.calibration import CalibrationConfig
 
 
 class TrainingQuantizer(Quantizer):
-    """Base of the quantizers with which a model is trained."""
+    """Base of quantizers that train with the model: by an evaluator, or by the user."""
 
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None

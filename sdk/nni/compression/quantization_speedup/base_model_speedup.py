@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class BaseModelSpeedup(ABC):
-    """Base of engines that are built from a model and its calibration, and run.
+    """Base of engines that are built from a model and its calibration; abstract.
 
     Args:
         model: an unwrapped model.

@@ -24,7 +24,7 @@ from nni.compression.quantization_speedup.precisions import Precisions, check_bi
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Arguments that all engines share; see `ModelSpeedupReference`."""
+    """Arguments that all engines share: files, bits, calibration, batch size, input and output."""
 
     onnx_path: str | Path
     extra_layer_bits: int
@@ -55,7 +55,7 @@ class EngineSettings:
 
 
 class OnnxModelSpeedup(BaseModelSpeedup):
-    """Engine that a runtime builds from a file in ONNX.
+    """Model written in ONNX for a batch size, and built, run, written and read by a runtime.
 
     Args:
         model: an unwrapped model with one input and one output.

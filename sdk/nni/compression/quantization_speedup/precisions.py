@@ -20,7 +20,7 @@ SUPPORTED: Final = (*WEIGHTED, nn.ReLU, nn.ReLU6, nn.MaxPool2d)
 
 @dataclass(frozen=True, slots=True)
 class Precisions:
-    """Layers of an engine that compute with less than 32 bits."""
+    """Calibration of an engine's 8-bit layers, and names of its 16-bit layers."""
 
     integers: CalibrationConfig
     """Scales of the layers with integers of 8 bits."""

@@ -30,7 +30,7 @@ _SEEDS: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """Temperature schedule of a search, and the size of its changes.
+    """Start, stop and decay of an annealing temperature, and its largest change of a sparsity.
 
     Raises:
         ValueError: a number is out of range.
@@ -67,7 +67,7 @@ class Cooling:
 
 @dataclass(frozen=True, slots=True)
 class LayerSearch:
-    """One group of layers with what earlier masks left of it."""
+    """Group of layers with each one's masked part, weights left, and bounds on their sparsity."""
 
     group: LayerGroup
     masked: tuple[float, ...]

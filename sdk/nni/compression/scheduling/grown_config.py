@@ -17,7 +17,7 @@ _SMALLEST_CAP: Final = 1e-9
 
 
 class Growth(ABC):
-    """Base of rules by which ratios grow over iterations."""
+    """Rule for one iteration: ratio by the final one, and the part of final thresholds."""
 
     @abstractmethod
     def ratio(self, final: float) -> float:
@@ -34,7 +34,7 @@ class Growth(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Elements of the weights of a model by module name, at first and now."""
+    """Number of weight elements by module name, in the original model and in the present one."""
 
     original: Mapping[str, int]
     """Of the model that the configuration was written for."""

@@ -20,7 +20,7 @@ from nni.compression.scheduling.task_generator import BestResultMode, TaskGenera
 
 @dataclass(frozen=True, slots=True)
 class _Scaled(Growth):
-    """Growth by a part of the final ratio."""
+    """Growth whose ratio is a fixed part of the final ratio."""
 
     value: float
 

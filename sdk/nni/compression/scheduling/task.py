@@ -13,7 +13,7 @@ from nni.compression.scheduling.task_files import Masks
 
 
 class TaskStatus(StrEnum):
-    """Progress of a task."""
+    """State of a task: pending, running or finished."""
 
     PENDING = "Pending"
     RUNNING = "Running"

@@ -27,7 +27,7 @@ SourceAxis = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ChannelGroup:
-    """Units that occupy the same axes of the same parameters.
+    """Units each of which, when removed, shortens the same axes of the same parameters.
 
     Examples:
         >>> import torch
@@ -47,7 +47,7 @@ class ChannelGroup:
 
 @dataclass
 class Dependencies:
-    """Units of a model, with the conditions for their removal.
+    """Units of a model: what each shrinks, which go in balance, which are frozen and why.
 
     Examples:
         >>> import torch

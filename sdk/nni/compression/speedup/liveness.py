@@ -26,7 +26,7 @@ _MAX_ROUNDS = 32
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
-    """Constants that the bias of a layer takes over, at one contraction."""
+    """Constants, one for each contracted index (0 for none), that a layer's bias takes over."""
 
     module: str
     sink: Sink

@@ -94,7 +94,7 @@ def apply_masks(model: nn.Module, masks: Masks) -> None:
 
 
 class ModelSpeedup:
-    """Removal of masked channels from a model.
+    """Removal of masked channels from a model, in place; what cannot go stays masked.
 
     The model is changed in place: parameters become smaller, modules stay. What cannot be removed
     stays masked and is listed in `report`. Outputs keep their sizes. The result computes the same

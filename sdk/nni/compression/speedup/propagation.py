@@ -62,7 +62,7 @@ class AxisSplit:
 
 @dataclass
 class Propagation:
-    """Result of one pass over a graph, and the operations that rules use."""
+    """State of one pass over a graph: slots by value, conditions found, and rules' operations."""
 
     graph: OperationGraph
     choices: Mapping[SplitKey, int] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class Propagation:
         return first
 
     def join(self, node: Node, left: Ids | None, right: Ids | None, reason: str) -> Ids | None:
-        """Unite two vectors of slots; freeze the one whose partner is fixed."""
+        """Unite two slot vectors, return one; if one is None, freeze the other, return None."""
         if left is not None and right is not None:
             self.slots.unite(left, right)
             return left

@@ -118,7 +118,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _CallRecorder(TorchFunctionMode):
-    """Function mode that appends each call with sizes to a graph."""
+    """Function mode that adds to a graph each call that takes sizes, such as `view`."""
 
     def __init__(self, graph: OperationGraph, recorder: _Recorder, stack: list[str]) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class EmptyLayerError(ValueError):
 
 @dataclass
 class Undo:
-    """Original tensors and attributes of a model, for a removal that turns out wrong."""
+    """Log of replaced data and attributes of a model; `restore` reverts all, newest first."""
 
     tensors: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     attributes: list[tuple[nn.Module, str, Any]] = field(default_factory=list)

@@ -34,7 +34,7 @@ class KeptChannels:
 
 @dataclass(frozen=True)
 class SpeedupReport:
-    """Result of `ModelSpeedup.speedup_model` and `prune`.
+    """Result of a removal: output error, sizes, new shapes, masked channels that stay.
 
     Examples:
         >>> import torch

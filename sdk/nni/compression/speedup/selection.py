@@ -22,7 +22,7 @@ _MAX_BUNDLE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Units that balances connect."""
+    """Units that balances connect, with their counts by row and each row's removal limit."""
 
     units: Ids
     table: Counts

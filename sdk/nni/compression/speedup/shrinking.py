@@ -39,7 +39,7 @@ MAX_ATTEMPTS = 64
 
 @dataclass(frozen=True)
 class Shrinking:
-    """Accepted removal: units, error, and what was changed beside tensors."""
+    """Accepted removal: flags of removed units, error, attributes that modules changed."""
 
     removed: Flags
     error: float
@@ -99,7 +99,7 @@ def tolerance(outputs: list[Tensor]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkFailure:
-    """Reason why a smaller model is not accepted."""
+    """Why a smaller model is not accepted: module, message, operation, whether it ran."""
 
     path: str
     """Module whose forward was running."""

@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Slots of one axis of a tensor."""
+    """Ids of the slots along one axis of a tensor, possibly different ones by row of other axes."""
 
     axis: int
     ids: Ids

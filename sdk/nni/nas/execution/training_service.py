@@ -279,7 +279,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._open()
 
     def _open(self) -> None:
-        """Create or resume the experiment at the first call, and follow its log."""
+        """At first, create or resume the experiment, and follow its log in a thread."""
         with self._opening:
             if self._listener is not None or self._is_shut_down:
                 return

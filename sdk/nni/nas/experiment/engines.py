@@ -28,7 +28,7 @@ from nni.nas.strategy.base import Strategy
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """Model space, executable space, strategy and port from which an engine is made."""
+    """What an engine is made for: network, executable space, strategy and port of the page."""
 
     model_space: object
     """Network with its choices."""

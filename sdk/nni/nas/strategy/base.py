@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 class StrategyStatus(StrEnum):
-    """State of a strategy.
+    """State of a strategy: empty, initialized, running, succeeded, interrupted or failed.
 
     Examples:
         >>> from nni.nas.strategy import Random

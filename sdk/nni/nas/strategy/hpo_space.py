@@ -26,7 +26,7 @@ _ORDERED: Final = (int, float, str)
 
 
 class HpoSpace:
-    """Space of a tuner for the leaves of a model space.
+    """Space for a tuner, made of a model space's leaves; turns configurations into samples.
 
     Args:
         leaves: the model space, as `simplify` returns it.
@@ -67,7 +67,7 @@ class HpoSpace:
 
 
 class _Dimension(ABC):
-    """Representation of one leaf in the space of a tuner."""
+    """Base of dimensions: entries of one leaf in a tuner's space, and its value from them."""
 
     @abstractmethod
     def entries(self, label: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ _DRAFT = ".new"
 
 
 class Serializer(ABC):
-    """Base of formats of checkpoint files.
+    """Base of formats of checkpoint files; `save` adds a suffix and replaces in one step.
 
     A file is replaced in one step: after a crash it has the old or the new content. An
     implementation provides `suffix`, `write` and `read`.

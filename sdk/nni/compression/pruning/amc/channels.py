@@ -15,7 +15,7 @@ from nni.compression.speedup.slots import Flags, Ids
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """Channels and FLOPs of one layer."""
+    """Units of one layer's channels, and its FLOPs, whole or with some of the units."""
 
     channels: LayerChannels
     """Units of its input and output channels."""

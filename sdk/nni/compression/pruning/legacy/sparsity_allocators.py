@@ -127,7 +127,7 @@ class NormalSparsityAllocator(SparsityAllocator):
 
 
 class GlobalSparsityAllocator(SparsityAllocator):
-    """Allocator that gives the layers of an entry one ratio together.
+    """Allocator that ranks the layers of an entry together, to its `total_sparsity`.
 
     Args:
         pruner: the pruner, whose wrappers have ratios and present masks.

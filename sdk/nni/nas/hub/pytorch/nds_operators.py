@@ -104,7 +104,7 @@ class FactorizedReduce(nn.Module):
 
 
 class _SkipReduce(nn.Module):
-    """Skip connection of stride 2."""
+    """Skip connection of stride 2: a projection that halves the size, rounded up."""
 
     def __init__(self, channels: Channels) -> None:
         super().__init__()

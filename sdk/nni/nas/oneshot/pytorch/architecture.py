@@ -174,7 +174,7 @@ class ArchitectureWeights(nn.Module):
 
 
 class GumbelWeights(ArchitectureWeights):
-    """Weights with noise, which become one single choice as the temperature falls.
+    """Architecture weights drawn by Gumbel-Softmax; one-hot at temperature 0.
 
     Source: Jang, Gu, Poole, Categorical Reparameterization with Gumbel-Softmax, 2017, section 2.2.
     """

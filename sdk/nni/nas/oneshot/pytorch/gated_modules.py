@@ -103,7 +103,7 @@ class GatedRepeat(Gated, Repeat):
 
 
 class _Recomputed:
-    """Alternatives that are computed of the same inputs whenever one is asked for."""
+    """Callable that computes the alternative of an index anew, from fixed inputs, at each call."""
 
     def __init__(self, modules: Sequence[nn.Module], inputs: tuple[Any, ...]) -> None:
         self._modules = modules

@@ -74,7 +74,7 @@ class MixedLayer(SuperModule, MutableModule):
 
 
 class PathMixedLayer(MixedLayer):
-    """Layer that computes the size of the present sample.
+    """Layer that computes, with shared weights, the size of the presently sampled path.
 
     Args:
         layer: layer that it takes the place of.

@@ -17,7 +17,7 @@ Aggregate = Literal["add", "mul"]
 
 
 class SampleProfiler(Protocol):
-    """Cost of an architecture, as `nni.nas.profiler.Profiler` computes it."""
+    """Interface: `profile` returns the cost of a sample, as profilers of `nni.nas.profiler` do."""
 
     def profile(self, sample: Sample) -> float:
         """Return the cost of a sample."""

@@ -220,7 +220,7 @@ class CostTrace:
         return output if cell.postprocessor is None else cell.postprocessor(output, processed)
 
     def _enumerated(self, module: MutableModule, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Build a module for each of its combinations; add the cost, return the common output."""
+        """Trace a module per combination, add its costs as a table; return the common output."""
         sizes = [size for one in shapes_in((inputs, options)) for size in one.shape]
         leaves = leaves_of([module, *sizes])
         outputs: list[Any] = []

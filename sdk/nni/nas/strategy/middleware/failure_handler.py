@@ -72,7 +72,7 @@ class FailureHandler(StrategyMiddleware):
         self.engine.submit_models(*models)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Evaluate a failed model again, or give it the metric; pass all other events up.
+        """Retry a failed model and hide the event; after that give the metric, pass all up.
 
         Args:
             event: the event.

@@ -56,7 +56,7 @@ class SampleGame:
 
 @dataclass(frozen=True, slots=True)
 class _Turns(ABC):
-    """Steps by which actions choose the value of one dimension."""
+    """Base of the steps in which a game's actions choose the value of one dimension."""
 
     values: tuple[Any, ...]
 
