@@ -146,6 +146,9 @@ class SharedStudy(ResultTable):
     def ask(self, *, timeout_s: float | None = None) -> StudyTrial:
         """Return the next configuration to evaluate; wait until the tuner has one.
 
+        Where the tuner has none left and `retry_lost` is on, it waits for trials of other objects,
+        which may be lost; not if this object runs one itself.
+
         Args:
             timeout_s: longest wait in seconds; None: as long as it takes, as where the tuner waits
                 for the results of open trials.

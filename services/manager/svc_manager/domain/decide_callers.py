@@ -93,11 +93,26 @@ def _start(round_: Round, trial: Trial, ask: inputs.AskTrial) -> None:
 
 
 def refuse_asks(round_: Round) -> None:
-    """Refuse the pending asks if the state of the experiment says that no trial will come."""
-    for request_id in list(round_.callers.asks):
-        refusal = _refusal(round_.experiment)
-        if refusal is None:
-            return
+    """Refuse the pending asks for which no trial will come, by the state and the running trials.
+
+    Where lost trials are asked again, an ask waits while another caller may lose one. A caller that
+    runs a trial itself is refused: two that waited for each other would wait for ever.
+    """
+    experiment = round_.experiment
+    if not round_.callers.asks:
+        return
+    refusal = _refusal(experiment)
+    if refusal is None:
+        return
+    running = [t for t in experiment.live.values() if t.state is TrialState.RUNNING]
+    holders = {trial.runner_id for trial in running}
+    retried = experiment.state in _NO_MORE_STATES and any(
+        trial.losses < experiment.settings.max_trial_retries and trial.asked_end is None
+        for trial in running
+    )
+    for request_id, ask in list(round_.callers.asks.items()):
+        if retried and not ask.parameters and ask.caller_id not in holders:
+            continue
         round_.answers[request_id] = refusal
         del round_.callers.asks[request_id]
 

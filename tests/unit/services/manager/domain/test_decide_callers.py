@@ -228,6 +228,62 @@ def test_with_retries_a_lost_trial_is_the_next_that_is_asked() -> None:
     assert lab.experiment.trials[lost.trial_id].state is TrialState.FAILED
 
 
+def limited_lab(*, retries: int) -> tuple[Lab, Claim]:
+    """Return a study whose only trial `caller-1` runs."""
+    lab = study_lab(retries=retries, budget=Budget(max_trial_number=1))
+    return lab, asked(lab, "ask-1", "caller-1")
+
+
+def test_with_retries_a_caller_waits_for_the_last_trials_and_gets_a_lost_one() -> None:
+    lab, lost = limited_lab(retries=1)
+
+    ask(lab, "ask-2", "caller-2")
+    assert lab.answers == {}
+    pass_time(lab, LEASE_MS)
+
+    assert lab.answers == {"ask-2": Claim(lost.trial_id, 2)}
+
+
+def test_a_caller_that_waits_is_refused_when_the_last_trial_is_told() -> None:
+    lab, claim = limited_lab(retries=1)
+    ask(lab, "ask-2", "caller-2")
+
+    tell(lab, claim, 1.0)
+
+    assert reason(lab, "ask-2") == "NO_MORE_TRIAL"
+    assert lab.experiment.state is ExperimentState.DONE
+
+
+def test_a_caller_does_not_wait_for_a_trial_without_further_retries() -> None:
+    lab, lost = limited_lab(retries=1)
+    pass_time(lab, LEASE_MS)
+    ask(lab, "ask-2", "caller-2")
+    assert lab.answers == {"ask-2": Claim(lost.trial_id, 2)}
+
+    ask(lab, "ask-3", "caller-3")
+
+    assert reason(lab, "ask-3") == "NO_MORE_TRIAL"
+
+
+def test_a_caller_that_runs_a_trial_and_given_parameters_do_not_wait_for_a_loss() -> None:
+    lab, _ = limited_lab(retries=1)
+
+    ask(lab, "ask-2", "caller-1")
+    assert reason(lab, "ask-2") == "NO_MORE_TRIAL"
+    ask(lab, "ask-3", "caller-2", encoded({"x": 9}))
+
+    assert reason(lab, "ask-3") == "NO_MORE_TRIAL"
+
+
+def test_a_stop_refuses_a_caller_that_waits_for_a_loss() -> None:
+    lab, _ = limited_lab(retries=1)
+    ask(lab, "ask-2", "caller-2")
+
+    lab.command(inputs.Stop())
+
+    assert reason(lab, "ask-2") == "STOPPED"
+
+
 def test_given_parameters_become_a_trial_at_once_and_its_sample_is_imported() -> None:
     lab = study_lab()
 
