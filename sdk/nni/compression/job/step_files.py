@@ -137,7 +137,7 @@ def save_model(model: nn.Module, folder: Path) -> None:
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return copies of the parameters and buffers of a model, each shared one under one name."""
+    """Return CPU copies of a model's parameters and buffers, a shared one under its first name."""
     found: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -182,7 +182,7 @@ def load_masks_of(folder: Path) -> Masks:
 
 
 def load_random_states(folder: Path) -> None:
-    """Set the generators of torch, Python and NumPy to their states at the end of a step."""
+    """Set the generators of torch, GPUs too, Python and NumPy to a step folder's states."""
     states = load_file(folder / RANDOM)
     torch.set_rng_state(states["cpu"])
     if torch.cuda.is_available():

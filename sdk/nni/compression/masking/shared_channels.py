@@ -92,7 +92,7 @@ def _common_units(
 
 
 def _own(layer: ChannelScores, common: npt.NDArray[np.bool_]) -> Tensor:
-    """Return which channels of a layer stay, if it loses the common ones first."""
+    """Return which channels stay: common ones go first, then masked, then the smallest."""
     channels = len(common)
     masked = ~layer.kept.numpy(force=True)
     order = np.lexsort((_values(layer.metric), ~masked, ~common))

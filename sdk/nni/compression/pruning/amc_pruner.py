@@ -274,7 +274,7 @@ class AMCPruner(SearchPruner):
             )
 
     def _samples(self, generator: torch.Generator) -> InputSamples:
-        """Run some batches; return inputs of the layers whose weights can be fitted again."""
+        """Run some batches in eval mode; return sampled inputs of 1x1 and Linear layers."""
         batches, points = self._calibration
         modules = {
             name: one.module for name, one in self._wrappers.items() if is_pointwise(one.module)

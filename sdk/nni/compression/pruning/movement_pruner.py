@@ -162,7 +162,7 @@ class MovementPruner(Pruner):
         )
 
     def _after_step(self) -> None:
-        """Update the scores, the ratio and the masks."""
+        """Step the scores; after the warm-up update the ratio and the masks."""
         if self._optimizer is not None:
             self._optimizer.step()
             self._optimizer.zero_grad()

@@ -212,7 +212,7 @@ def further_sparsities(
 
 
 def removed_part(sparsities: Mapping[str, float], sizes: Mapping[str, int]) -> float:
-    """Return the part of all weights that is gone with the masked channels of each layer.
+    """Return the part of all weights that is gone if each layer reads only the one before.
 
     Args:
         sparsities: of the layers that are pruned, by name.

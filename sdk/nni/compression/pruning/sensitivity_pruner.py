@@ -157,7 +157,7 @@ class SensitivityPruner(SearchPruner):
         return load_sensitivity(filepath)
 
     def search(self) -> None:
-        """Measure sensitivities and prune, in turn, until the sparsity is reached."""
+        """Measure sensitivities, prune and tune, in turn, to the sparsity or as far as possible."""
         # The analysis prunes with pruners of this package, which is being imported until then.
         from nni.compression.utils.sensitivity_analysis import SensitivityAnalysis
 

@@ -37,7 +37,7 @@ class RoundedWeight:
 
 
 def input_hessian(inputs: Tensor) -> Tensor:
-    """Return the second derivatives of the squared output error of a linear layer.
+    """Return 2 X^T X for inputs X, the second derivatives of the squared output error.
 
     They are the same for all outputs: 2 X^T X. Those of several batches add up.
 
@@ -169,7 +169,7 @@ def gptq_rounded(
 
 
 def _without_dead_inputs(hessian: Tensor) -> Tensor:
-    """Return a Hessian in which inputs that are always zero have a diagonal element."""
+    """Return a Hessian in which zeros of the diagonal are the mean of its other elements."""
     diagonal = hessian.diagonal()
     alive = diagonal[diagonal > 0]
     fill = alive.mean() if len(alive) else torch.ones(()).to(hessian)

@@ -175,7 +175,7 @@ class MeanError:
 
 
 def _bias_of(wrapper: ModuleWrapper) -> Tensor | None:
-    """Return the bias that shifts the output of a layer by as much as it is changed; None: none."""
+    """Return the bias of the first fused module, else of the layer; None if neither has one."""
     for module in (*wrapper.fused_modules[:1], wrapper.module):
         bias = getattr(module, "bias", None)
         if isinstance(bias, Tensor):

@@ -165,7 +165,7 @@ class RangeQuantizer(TargetQuantizer):
     def _averaged(
         self, tracked: Tensor, observed: Tensor, widest: Callable[[Tensor, Tensor], Tensor]
     ) -> Tensor:
-        """Return one end of the range after one more observation."""
+        """Return an end of the range: the latest, the moving average or the extreme one."""
         observed = torch.where(observed.isfinite(), observed, tracked)
         match self.average:
             case "latest":

@@ -165,7 +165,7 @@ class _Search:
         return self._vector(others[0], node) if len(others) == 1 else None
 
     def _weight(self, node: Node, value: int) -> WeightAxis | None:
-        """Return the weight by which an operation multiplies a value's channels; else None."""
+        """Return name and input axis of the weight that multiplies a value; None if none does."""
         if node.op not in _FACTORS:
             return None
         left, right = (node.args[key] for key in _FACTORS[node.op])

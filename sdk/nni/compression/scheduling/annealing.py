@@ -66,7 +66,7 @@ def perturbed(
 
 
 def accepts(score: float, current: float, temperature: float, generator: random.Random) -> bool:
-    """Return whether other sparsities are accepted: better ones always, worse ones by chance.
+    """Return whether new sparsities are accepted: better always, worse by chance, NaN never.
 
     Args:
         score: of the other sparsities, larger is better; NaN is never accepted.
@@ -86,7 +86,7 @@ def accepts(score: float, current: float, temperature: float, generator: random.
 
 
 def _by_size(sparsities: Sequence[float], sizes: Sequence[int]) -> list[float]:
-    """Return the sparsities in ascending order of the sizes of their layers."""
+    """Return the given sparsities in layer order, dealt out so that larger layers get more."""
     ordered = sorted(sparsities)
     found = [0.0] * len(sizes)
     for sparsity, index in zip(ordered, _ascending(sizes), strict=True):

@@ -28,7 +28,7 @@ def check_callback(name: str, value: object) -> None:
 
 
 def learn_names(evaluator: object, model: nn.Module) -> None:
-    """Bind an evaluator once, so that it knows its parameters by name in other models.
+    """Bind and unbind an `Evaluator`, so that it knows its parameters by name; skip others.
 
     Args:
         evaluator: an evaluator; other values are ignored.

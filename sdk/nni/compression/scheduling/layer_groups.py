@@ -28,7 +28,7 @@ class LayerGroup:
     """Other settings of an entry for the layers."""
 
     def entries(self, sparsities: Sequence[float]) -> list[dict[str, object]]:
-        """Return an entry for each layer.
+        """Return an entry for each layer, with its own sparsity and the group's settings.
 
         Args:
             sparsities: one for each layer.

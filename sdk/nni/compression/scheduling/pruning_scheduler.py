@@ -173,7 +173,7 @@ class PruningScheduler:
         return generated
 
     def _speed_up(self, model: nn.Module, masks: Masks) -> Masks:
-        """Remove what is masked, if that is wanted, and return the masks that are still needed."""
+        """If configured, remove masked channels in place, return no masks; else the given ones."""
         if not self._speedup:
             return masks
         self.pruner.unwrap_model()

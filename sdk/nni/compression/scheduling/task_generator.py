@@ -162,7 +162,7 @@ class TaskGenerator(ABC):
     def new_task(
         self, model_path: Path, masks_path: Path, config_list: Sequence[Mapping[str, object]]
     ) -> Task:
-        """Return a new task and write its configuration list.
+        """Record a task with the next number, write its configuration list; return it.
 
         Args:
             model_path: file of the model that it starts from.
@@ -178,7 +178,7 @@ class TaskGenerator(ABC):
         return self._tasks[task_id]
 
     def save_result(self, task_result: TaskResult) -> tuple[Path, Path]:
-        """Write model and masks of a result, so that a task can start from them; return paths.
+        """Write model and masks of a result, unless they are there; return their paths.
 
         Args:
             task_result: the result.

@@ -108,7 +108,7 @@ class PrunedMultiheadAttention(nn.MultiheadAttention):
     def _extended(
         self, heads: list[Tensor], mask: Tensor | None
     ) -> tuple[list[Tensor], Tensor | None]:
-        """Return keys and values with a key of zeros, where wanted, and a mask of their number."""
+        """Return heads with a key of zeros added, if wanted, and the mask padded to fit."""
         query, key, value = heads
         if self.add_zero_attn:
             key, value = functional.pad(key, (0, 0, 0, 1)), functional.pad(value, (0, 0, 0, 1))

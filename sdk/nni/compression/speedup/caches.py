@@ -60,7 +60,7 @@ def independent_copy(model: nn.Module) -> nn.Module:
 
 
 def clear_caches(model: nn.Module, inputs: Inputs) -> int:
-    """Clear the dicts of tensors if the outputs stay equal without them; return their number.
+    """Clear dicts of tensors if the outputs stay equal, else restore them; return the number.
 
     Args:
         model: The model. A dict without which it fails or computes something else is no cache; then

@@ -182,7 +182,7 @@ def shared_sets(units: Mapping[str, Ids]) -> list[list[str]]:
 
 
 def group_counts(layers: Sequence[LayerChannels]) -> dict[str, list[int]]:
-    """Return the numbers of groups into which the output channels of each layer fall.
+    """Return by layer its own number of groups, and those of layers that read its channels.
 
     Args:
         layers: Layers of a model.

@@ -204,7 +204,7 @@ def parameter_count(model: nn.Module) -> int:
 
 
 def keep_blocks(model: nn.Module, path: str, indices: Sequence[int]) -> None:
-    """Remove all but some blocks of a model in place; renumber those that stay.
+    """Keep only some blocks of a model, in place; renumber them and adapt counts and configs.
 
     Args:
         model: The model.

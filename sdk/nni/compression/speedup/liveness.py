@@ -142,7 +142,7 @@ def absorb(
     found: list[Absorption],
     undo: Undo,
 ) -> None:
-    """Add constants to the biases of the layers that read them, before the removal.
+    """Add to the layers' biases, made if missing, what constants contribute before the removal.
 
     Args:
         model: The masked model with its original sizes.

@@ -113,7 +113,7 @@ class ShrinkFailure:
 def failure_of(
     model: nn.Module, inputs: Inputs, dependencies: Dependencies, removed: Flags
 ) -> ShrinkFailure | None:
-    """Return where a smaller model fails or has unexpected sizes; None if it runs.
+    """Return where a smaller model fails or leaves the recorded run; None if it runs.
 
     Args:
         model: The model.

@@ -26,7 +26,7 @@ _DIM_PLACE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SizedCall:
-    """Call that takes sizes, in the recorded run."""
+    """Recorded call that takes sizes: name, running modules, outputs, source and slices."""
 
     name: str
     """Name of the function or method, such as `view`."""

@@ -111,7 +111,7 @@ def _warn_missing(missing: Sequence[LayerChannels], chosen: Sequence[str]) -> No
 
 
 def _set(plan: Plan, names: Sequence[str], group: str | None, parts: int) -> None:
-    """Set group and blocks of some weights in a plan; raise ConfigListError if settings differ."""
+    """Set group and blocks of weights in a plan where not given; raise if settings differ."""
     first = plan[names[0]]["weight"]
     for name in names:
         settings = plan[name]["weight"]

@@ -90,7 +90,7 @@ class _LayerSets(Dependency):
     _order: dict[str, int]
 
     def export(self, filepath: str | Path) -> None:
-        """Write a row for each set: its number and its layers.
+        """Write a CSV file with a header and a row for each set: its number and its layers.
 
         Args:
             filepath: The file.

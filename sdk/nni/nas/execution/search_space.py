@@ -135,7 +135,7 @@ class _Layers:
         self._places: dict[str, set[_Place | None]] = {}
 
     def details(self, label: str) -> dict[str, Any]:
-        """Return the recorded details of a dimension, and the candidate layer that it is inside."""
+        """Return a dimension's details, with the candidate layer that it is in if just one."""
         found = dict(self._details.get(label, {}))
         places = self._places.get(label, set())
         if len(places) == 1 and None not in places:

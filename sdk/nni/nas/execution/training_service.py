@@ -307,7 +307,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
                     self._held[event.key].append(event)
 
     def _hold_uncounted(self, past: list[PlatformEvent]) -> None:
-        """Hold the trials of a log that an earlier process did not count."""
+        """Hold a log's trials that an earlier process did not count; mark others ended."""
         ended = {event.key for event in past if isinstance(event, CandidateEnded)}
         retries: dict[str, list[CandidateAdded]] = {}
         for event in past:

@@ -205,7 +205,7 @@ class GraphModelSpace(ExecutableModelSpace):
         return [node for node in self.get_nodes() if isinstance(node.operation, Cell)]
 
     def export_placement_constraint(self) -> dict[str, Any]:
-        """Return the GPUs that the nodes are placed on, as a trial asks for them.
+        """Return the nodes' GPUs, each once, as a trial's constraint; type `None` without.
 
         Returns:
             `type` and `gpus`: `None` without any, `Device` with pairs of host and index.

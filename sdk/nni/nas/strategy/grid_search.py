@@ -156,7 +156,7 @@ class GridSearch(Strategy):
             }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore the place in the grid.
+        """Restore the place in the grid; submit unfinished samples again later.
 
         Args:
             state_dict: what `state_dict` returned.

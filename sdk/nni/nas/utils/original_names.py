@@ -67,7 +67,7 @@ def original_names(network: nn.Module) -> dict[str, str]:
 def _names(
     module: nn.Module, here: tuple[str, ...], there: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield names of tensors; a module that is reached in two ways is named in both."""
+    """Yield present and original name of each tensor, once for each way to its module."""
     there = (*there, *vars(module).get(_PLACE, ()))
     own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
     for name, _ in own:

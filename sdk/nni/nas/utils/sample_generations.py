@@ -159,7 +159,7 @@ def _first_nodes(leaves: Iterable[str]) -> dict[str, int]:
 
 
 def _listed_choices(space: SampledSpace) -> Iterable[str]:
-    """Yield the labels of choices among layers that have positions for names."""
+    """Yield the labels of layer choices whose candidates were given as a list."""
     modules: Callable[[], Iterable[Any]] = getattr(space, "modules", list)
     for module in modules():
         if hasattr(module, "names") and isinstance(getattr(module, "candidates", None), list):

@@ -121,7 +121,7 @@ def total_flops(layers: Sequence[LayerCost], kept: Flags) -> float:
 def _importance(
     readers: Sequence[LayerChannels], weights: Mapping[str, Tensor], count: int
 ) -> npt.NDArray[np.float64]:
-    """Return for each unit the sum of the absolute weights that read it."""
+    """Return by unit the sum of the absolute weights, of ungrouped layers, that read it."""
     found = np.zeros(count)
     for one in readers:
         if one.name in weights and one.groups == 1:

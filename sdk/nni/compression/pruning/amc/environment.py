@@ -134,13 +134,13 @@ class Environment:
         return self.sets[len(self._counts) :]
 
     def _with_least(self, counts: Sequence[int]) -> Flags:
-        """Return the units that stay with counts of the first sets, and the least of the others."""
+        """Return by unit whether it stays: counts for the first sets, the least for the rest."""
         limits = self._limits
         least = [one.kept_count(limits.lower, limits.multiple) for one in self.sets[len(counts) :]]
         return self._flags([*counts, *least])
 
     def _flags(self, counts: Sequence[int]) -> Flags:
-        """Return the units that stay with a count of each set."""
+        """Return by unit whether it stays, if each set keeps the first of its units."""
         kept = self._all()
         for count, one in zip(counts, self.sets, strict=True):
             kept[one.units[count:]] = False

@@ -34,7 +34,7 @@ def quantizing_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def rounding(node: ir.Node) -> Rounding | None:
-    """Return the numbers of QuantizeLinear or DequantizeLinear; None if they are no constants.
+    """Return scale, zero point, dtype and axis of one operator of a pair; None if not constant.
 
     Args:
         node: the node.
@@ -80,7 +80,7 @@ def dequantized_by(quantize: ir.Node) -> list[ir.Node]:
 
 
 def pair_of(quantize: ir.Node) -> ir.Value | None:
-    """Return what a pair computes; None if its integers are read otherwise.
+    """Return the rounded output of QuantizeLinear's pair; None if its integers are read otherwise.
 
     Args:
         quantize: the first node of the pair.

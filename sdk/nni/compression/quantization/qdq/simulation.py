@@ -65,7 +65,7 @@ def _map(inputs: object, change: Any) -> object:  # noqa: ANN401 - a function of
 
 
 def _at_least_two(value: object) -> object:
-    """Return an input whose batch torch does not take for a constant, as it does with one of 1."""
+    """Return a batch of one doubled, as torch takes a size of 1 for a constant; others as is."""
     if isinstance(value, Tensor) and value.dim() and value.shape[0] == 1:
         return torch.cat([value, value])
     return value

@@ -61,7 +61,7 @@ class ExportedIntegers:
         return statistic.reshape([-1 if dim == self.axis else 1 for dim in range(rank)])
 
     def rounded(self, value: Tensor) -> Tensor:
-        """Return values as the integers represent them.
+        """Return values clamped and rounded to the integers, as floats again.
 
         Args:
             value: the target.

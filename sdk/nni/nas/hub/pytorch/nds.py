@@ -218,7 +218,7 @@ def _outputs(kind: str, merge_op: Merge, num_nodes: int) -> int | MutableExpress
 
 
 def _stem(dataset: str, width: Any, stem: Any) -> nn.ModuleList:  # noqa: ANN401 - or mutable
-    """Return two modules in turn, whose outputs the first cell reads."""
+    """Return two modules that run one after the other; the first cell reads both outputs."""
     if dataset == "cifar":
         conv = MutableConv2d(3, stem, 3, padding=1, bias=False)
         return nn.ModuleList([nn.Sequential(conv, MutableBatchNorm2d(stem)), nn.Identity()])

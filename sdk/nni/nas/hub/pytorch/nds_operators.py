@@ -40,7 +40,7 @@ class DropPath(nn.Module):
         self.drop_prob = drop_prob
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the input with some samples zero, and the others scaled up.
+        """In training, zero random samples and scale the others up; else return the input.
 
         Args:
             inputs: `(batch, *)`.
@@ -56,7 +56,7 @@ class DropPath(nn.Module):
 
 
 class FactorizedReduce(nn.Module):
-    """Normalized projection, which halves larger inputs to a given size.
+    """ReLU, 1x1 convolution and batch norm; inputs above a given size are halved.
 
     Half of the channels see the even positions, the others the odd ones.
 

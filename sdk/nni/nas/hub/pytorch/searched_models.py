@@ -75,7 +75,7 @@ class SpaceWithSearchedModels(ModelSpace):
         download: bool = False,  # noqa: FBT001, FBT002
         progress: bool = True,  # noqa: FBT001, FBT002
     ) -> nn.Module:
-        """Construct a network found in this space, with fresh weights or those of a file.
+        """Construct a network found in this space, fresh or with a file's weights; no download.
 
         Args:
             name: name of the network, or path of a JSON file with its sample, in which `sample`

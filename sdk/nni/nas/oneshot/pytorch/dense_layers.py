@@ -296,7 +296,7 @@ def _padding(arguments: Arguments) -> Pair:
 
 
 def _window(arguments: Arguments, high: int, wide: int) -> Tensor:
-    """Return which positions of the largest kernel an option uses, `(high, wide)`."""
+    """Return a mask `(high, wide)`, 1 at the centred positions of the kernel of an option."""
     kernel = pair(arguments["kernel_size"])
     top, left = (high - kernel[0]) // 2, (wide - kernel[1]) // 2
     window = torch.zeros(high, wide)
@@ -305,7 +305,7 @@ def _window(arguments: Arguments, high: int, wide: int) -> Tensor:
 
 
 def _widest(options: Sequence[Arguments]) -> Arguments:
-    """Return the arguments under which all options are one convolution."""
+    """Return arguments of one convolution for all options: the largest kernel, the most groups."""
     kernel = max(options, key=lambda option: pair(option["kernel_size"]))
     groups = max(option.get("groups", 1) for option in options)
     return {**kernel, "groups": groups}

@@ -28,7 +28,7 @@ class GatedWeights(ArchitectureWeights):
     """Weights that are 1 for one sampled alternative and 0 for the others."""
 
     def relaxed(self, logits: Tensor) -> Tensor:
-        """Return a sampled alternative as weights, without gradients."""
+        """Return a one-hot vector, sampled by the softmax of the logits, without gradients."""
         probabilities = functional.softmax(logits.detach(), -1)
         gate = torch.zeros_like(probabilities)
         gate[torch.multinomial(probabilities, 1)] = 1.0

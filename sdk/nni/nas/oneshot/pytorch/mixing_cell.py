@@ -120,7 +120,7 @@ class MixingCell(SuperModule, MutableModule):
         return merged if self.postprocessor is None else self.postprocessor(merged, processed)
 
     def best(self) -> Sample:
-        """Return the sample of the edges with the largest weights.
+        """Return the sample that gives each node its edges and operators of largest weights.
 
         In a node, edges on distinct tensors come first.
 

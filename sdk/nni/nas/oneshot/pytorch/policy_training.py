@@ -197,7 +197,7 @@ class PolicyLightningModule(ManualOneShotLightningModule):
         return logged
 
     def _collect(self, data: Any, batch_idx: int) -> None:  # noqa: ANN401 - any batch
-        """Add the reward of a sample to the buffer; update the policy when its time has come."""
+        """Validate the chosen path on a batch, buffer its reward; update the policy when due."""
         sample, actions, logarithms = self._chosen()
         self.path.sample = sample
         measured = self._measured(data, batch_idx)

@@ -64,7 +64,7 @@ def recalibrate_batch_norm(
 
 @contextmanager
 def _averaging(network: nn.Module, norms: list[_NormBase]) -> Iterator[None]:
-    """Let normalizations average over all batches, everything else being in evaluation mode."""
+    """Within a block, let reset norms average over all batches, the rest in eval mode."""
     modes = {module: module.training for module in network.modules()}
     momenta = {norm: norm.momentum for norm in norms}
     before = {norm: [(one, one.clone()) for one in norm.buffers()] for norm in norms}

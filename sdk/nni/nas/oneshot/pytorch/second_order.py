@@ -25,7 +25,7 @@ def unrolled_gradient(
     weights: Sequence[Tensor],
     optimizer: Optimizer,
 ) -> list[Tensor]:
-    """Return the gradient of the logits at the weights after one virtual training step.
+    """Return the validation loss's gradient in the logits, through a virtual training step.
 
     The weights are the same afterwards.
 

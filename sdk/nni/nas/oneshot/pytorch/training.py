@@ -283,7 +283,7 @@ class ManualOneShotLightningModule(BaseOneShotLightningModule):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Scheduler of the learning rate, and when it steps."""
+    """Scheduler of torch with its interval (epoch or step), frequency and monitored metric."""
 
     scheduler: Any
     """Scheduler of torch."""
@@ -296,7 +296,7 @@ class Schedule:
 
 
 def optimizers_and_schedules(configured: Any) -> tuple[list[Optimizer], list[Schedule]]:  # noqa: ANN401 - any form that Lightning takes
-    """Return optimizers and schedulers that a Lightning module configures, in one form.
+    """Return configured optimizers and schedulers as two lists; raise ValueError for others.
 
     Args:
         configured: what `configure_optimizers` returned.

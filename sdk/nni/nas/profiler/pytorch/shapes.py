@@ -270,7 +270,7 @@ def _broadcast(first: Any, second: Any = None, *_: Any, **__: Any) -> ShapeTenso
 
 
 def _common(first: Number, second: Number) -> Number:
-    """Return the size of two dimensions that fit each other; one of them may be 1."""
+    """Return the broadcast size of two dimensions: the second if the first is 1, else the first."""
     if isinstance(first, int) and first == 1:
         return second
     return first

@@ -45,7 +45,7 @@ _WIDTH: Final = 96
 
 
 def source_of(programs: Sequence[Program]) -> str:
-    """Return source code in which each program is a class.
+    """Return the source of a Python module: imports, and a class for each program.
 
     Args:
         programs: programs, each after those that it needs.
@@ -159,7 +159,7 @@ class _SourceWriter:
         return text if is_atom or text.replace("_", "").replace(".", "").isalnum() else f"({text})"
 
     def _index(self, value: Any) -> str:  # noqa: ANN401 - a template
-        """Return an expression between brackets."""
+        """Return the source of what stands between brackets: index, slice or several."""
         if isinstance(value, slice):
             ends = [value.start, value.stop, *([] if value.step is None else [value.step])]
             return ":".join("" if one is None else self.expression(one) for one in ends)

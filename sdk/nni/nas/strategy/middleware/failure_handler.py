@@ -86,7 +86,7 @@ class FailureHandler(StrategyMiddleware):
         super().receive_event(event)
 
     def _retry(self, event: TrainingEndEvent) -> bool:
-        """Submit a failed model again, if it may be; return whether it was."""
+        """Submit a failed model again if retries and budget are left; return whether it was."""
         model = event.model
         with self._lock:
             done = self._retries.pop(id(model), 0)

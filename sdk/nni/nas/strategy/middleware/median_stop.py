@@ -69,7 +69,7 @@ class MedianStop(StrategyMiddleware):
         self.engine.submit_models(*models)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Pass an event up; stop its model if it is below the median.
+        """Pass events up; stop models below the median, give stopped ones a final metric.
 
         Args:
             event: the event.

@@ -69,7 +69,7 @@ class MultipleEvaluation(StrategyMiddleware):
         """Replica, its number, and the evaluations it belongs to, by identity."""
 
     def submit_models(self, *models: ExecutableModelSpace) -> None:
-        """Submit copies of each model.
+        """Submit `repeat` deep copies of each model in its place.
 
         Args:
             *models: frozen models.
@@ -114,7 +114,7 @@ class MultipleEvaluation(StrategyMiddleware):
         self.engine.stop_models(*replicas)
 
     def receive_event(self, event: ModelEvent) -> None:
-        """Collect the event of a copy; report for the model what all copies have.
+        """Collect the event of a copy; report means when all copies have a value.
 
         Args:
             event: the event.

@@ -339,7 +339,7 @@ class OneShotStrategy(Strategy):
         return {CHECKPOINT: next((path for path in paths if path), self._ckpt_path)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from the checkpoint of an earlier search, unless the evaluator names one.
+        """Let a run continue from a state's checkpoint, unless the evaluator names one.
 
         If the search was killed after the trainer had replaced the checkpoint and before the state
         was saved, the newest checkpoint in its folder is taken.

@@ -112,7 +112,7 @@ class DARTS(OneShotStrategy):
         return [mixing_hook, mixing_layer_hook]
 
     def after_mutation(self, model_space: Any) -> None:  # noqa: ANN401 - any mutable module
-        """Add the labels that no super-module has, such as those of the space itself."""
+        """Add the logits of all leaves outside of cells, such as those of the space itself."""
         of_cells = {
             label
             for module in model_space.modules()

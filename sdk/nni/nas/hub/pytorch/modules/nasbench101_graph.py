@@ -99,7 +99,7 @@ def pruned(graph: NasBench101Graph) -> NasBench101Graph | None:
 def vertex_channels(
     in_channels: int, out_channels: int, inputs: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Return the number of channels of each vertex of a pruned graph.
+    """Return channels of each vertex of a pruned graph; the output's are split over its inputs.
 
     Vertices that the output concatenates share its channels; the first ones get the remainder. Any
     other vertex has as many as the largest one that reads it.
