@@ -9,8 +9,9 @@ from typing import Final
 import typer
 
 from nni.cli.diagnosis.finding import Finding
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json
-from nni.cli.output import Messages, echo, table, write_json
+from nni.cli.output import Messages
 
 
 def register(app: typer.Typer) -> None:
@@ -18,17 +19,16 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(*, as_json: Json = False) -> None:
+def doctor(*, output: Output = "table", as_json: Json = False) -> None:
     """Check this installation; exit code 1 if something is bad."""
     found = findings(checks())
-    if as_json:
-        write_json([asdict(finding) for finding in found])
-    else:
-        rows = [(finding.result, finding.check, finding.explanation) for finding in found]
-        echo(table(("Result", "Check", "Explanation"), rows))
+    headers = ("Result", "Check", "Explanation")
+    rows = [(finding.result, finding.check, finding.explanation) for finding in found]
+    records = [asdict(finding) for finding in found]
+    write_listing(records, headers, lambda: rows, output=output, as_json=as_json)
     if any(finding.result == "bad" for finding in found):
         raise typer.Exit(1)
-    if not as_json:
+    if not as_json and output in {"table", "wide"}:
         Messages().info("Everything that was checked is in order.")
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from nni.cli.listing import Output, write_listing
 from nni.cli.options import Json, OptionalId, OptionalTrialId
-from nni.cli.output import Messages, echo, table, write_json
+from nni.cli.output import Messages, echo
 from nni.experiment.printable_text import printable_stream
 
 if TYPE_CHECKING:
@@ -96,13 +97,17 @@ def trial(
     trial_id: OptionalTrialId = None,
     follow: Follow = False,
     stream: Stream = "stdout",
+    output: Output = "table",
     as_json: Json = False,
 ) -> None:
     """Print where a trial writes; without --trial_id where all do. With --follow what it writes."""
     from nni.cli.session import experiment
+    from nni.experiment.errors import RefusedError
     from nni_proto.trial.v1 import trial_service_pb2
 
     if follow:
+        if as_json or output != "table":
+            raise RefusedError("--follow prints text; leave out --output and --json")
         _follow(id, trial_id, stream)
         return
     with experiment(id) as (client, experiment_id):
@@ -111,16 +116,16 @@ def trial(
         else:
             request = trial_service_pb2.ListTrialsRequest(experiment_id=experiment_id)
             found = list(client.trials(request))
-    if as_json:
-        write_json([{"trialJobId": item.id, "logPath": log_path(item)} for item in found])
-    elif trial_id is not None:
+    if trial_id is not None and output == "table" and not as_json:
         messages, path = Messages(), log_path(found[0])
         messages.line(f"trial log path: {path}")
         if found[0].HasField("started_at") and not Path(path).exists():
             command = f"nnictl log trial {experiment_id} --trial_id {trial_id} --follow"
             messages.warning(f"the file is not on this machine; print it with: {command}")
-    else:
-        echo(table(("Id", "LogPath"), [(item.id, log_path(item)) for item in found]))
+        return
+    records = [{"trialJobId": item.id, "logPath": log_path(item)} for item in found]
+    rows = [tuple(record.values()) for record in records]
+    write_listing(records, ("Id", "LogPath"), lambda: rows, output=output, as_json=as_json)
 
 
 def _follow(word: str | None, trial_id: str | None, stream: str) -> None:

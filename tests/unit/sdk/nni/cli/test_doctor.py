@@ -1,3 +1,4 @@
+import csv
 import json
 from collections.abc import Iterator
 
@@ -70,3 +71,13 @@ def test_exit_code_says_whether_something_is_bad(
     assert {"python", "services"} <= {finding["check"] for finding in found}
     bad = any(finding["result"] == "bad" for finding in found)
     assert code == (FAILED if bad else DONE)
+
+
+def test_findings_are_printed_as_csv_without_a_last_message(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["doctor", "--output", "csv"])
+
+    lines = list(csv.reader(capsys.readouterr().out.splitlines()))
+    assert lines[0] == ["check", "result", "explanation"]
+    assert {line[1] for line in lines[1:]} <= {"ok", "note", "bad"}

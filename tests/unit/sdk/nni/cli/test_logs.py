@@ -68,6 +68,34 @@ def test_trial_prints_where_trials_write(
     ]
 
 
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("table", "Id     LogPath\naBcDe  "),
+        ("wide", "trialJobId  logPath\naBcDe       "),
+        ("csv", "trialJobId,logPath\naBcDe,"),
+        ("yaml", "- trialJobId: aBcDe\n  logPath: "),
+    ],
+)
+def test_paths_of_all_trials_are_printed_in_the_chosen_form(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str], form: str, start: str
+) -> None:
+    manager.add_experiment("abcd1234")
+    trial = manager.add_trial("abcd1234", "aBcDe")
+
+    assert main(["log", "trial", "--output", form]) == DONE
+
+    assert capsys.readouterr().out == f"{start}{trial.directory}/trial.log\n"
+
+
+def test_follow_refuses_a_form(
+    manager: InMemoryManager, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "trial", "-T", "aBcDe", "--follow", "--output", "csv"]) == REFUSED
+
+    assert "leave out --output" in capsys.readouterr().err
+
+
 def test_follow_prints_the_chosen_stream(
     manager: InMemoryManager, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
