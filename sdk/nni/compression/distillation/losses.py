@@ -12,7 +12,7 @@ _LAYER_TEMPERATURE: Final = 2.0
 
 
 def kd_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 4.0) -> Tensor:
-    """Return the KL divergence of softened class probabilities times temperature squared.
+    """Return temperature squared times the softened classes' KL divergence, averaged by batch.
 
     The factor keeps the size of gradients independent of the temperature.
 

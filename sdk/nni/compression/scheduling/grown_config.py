@@ -143,7 +143,7 @@ def _entry(entry: Entry, names: list[str], growth: Growth, removed: float) -> di
 
 
 def _settings(values: Entry, growth: Growth, removed: float) -> dict[str, object]:
-    """Return settings with ratios and thresholds of this iteration."""
+    """Return settings with this iteration's thresholds, and its ratios of what is not removed."""
     grown = dict(values)
     for key in _RATIOS:
         if grown.get(key) is not None:

@@ -405,7 +405,7 @@ def default_value(mutable: LabeledMutable) -> Any:  # noqa: ANN401 - the value o
 
 
 def _record_defaults(mutable: Mutable, space: str) -> None:
-    """Write the defaults of the leaves that have none yet into the context of the dry run."""
+    """Add the defaults of new leaves to the dry run's sample; raise for a leaf without a label."""
     known = frozen_context.current() or {}
     added: Sample = {}
     for label, leaf in mutable.simplify().items():

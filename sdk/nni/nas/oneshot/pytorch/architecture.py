@@ -184,7 +184,7 @@ class GumbelWeights(ArchitectureWeights):
         self.temperature = 1.0
 
     def relaxed(self, logits: Tensor) -> Tensor:
-        """Return a draw of the relaxed choice; at temperature 0 of the choice itself."""
+        """Return weights drawn by Gumbel-Softmax at the temperature; one-hot at 0."""
         if self.temperature == 0:
             return functional.gumbel_softmax(logits, tau=1.0, hard=True)
         return functional.gumbel_softmax(logits, tau=self.temperature)

@@ -115,7 +115,7 @@ class SupernetCheckpoint(Checkpoint):
             self._save(trainer)
 
     def _may_stop_after(self, trainer: pytorch_lightning.Trainer, batch_idx: int) -> bool:
-        """Return whether a training can go on after a batch: resumable, stepped, not the last.
+        """Return whether a run can resume after a batch: loaders resumable, stepped, not the last.
 
         After the last batch the end of the epoch follows, with a checkpoint of its own.
         """
