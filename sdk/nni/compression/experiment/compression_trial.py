@@ -196,7 +196,7 @@ def _training(module: Module, model: nn.Module, name: str) -> LegacyEvaluator:
 def _fine_tune(
     module: Module, model: nn.Module, masks: Masks, name: str, optimizer: Optimizer | None
 ) -> None:
-    """Train a compressed model, masked values kept zero; do nothing if it has no trainer."""
+    """Train a compressed model, masked values kept zero; nothing without trainer or epochs."""
     epochs = module.post_compress_finetuning_epochs(name)
     trainer = module.post_compress_finetuning_trainer(name)
     if trainer is None or epochs == 0:

@@ -62,7 +62,7 @@ class SmoothingGroups:
 
 
 def smoothing_groups(model: nn.Module, inputs: Inputs) -> SmoothingGroups:
-    """Return the norms of a model whose channels can be scaled without changing the function.
+    """Return norms that can be scaled if the weights that read them are; and why others cannot.
 
     Args:
         model: The model; it runs once in eval mode and is the same afterwards.

@@ -53,7 +53,7 @@ def components(balances: Sequence[Ids], sparsity: float = 1.0) -> list[Component
 
 
 def _linked(balances: Sequence[Ids]) -> list[list[int]]:
-    """Return the indices of balances by component."""
+    """Return the indices of the balances, in one list for those that units connect."""
     owner: dict[int, int] = {}
     found: dict[int, list[int]] = {}
     for number, rows in enumerate(balances):
