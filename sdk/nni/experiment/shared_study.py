@@ -9,12 +9,14 @@ import threading
 import uuid
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from nni.errors import NoMoreTrialError
 from nni.experiment.environment import experiment_environment, remote_settings
 from nni.experiment.errors import NotFoundError, WrongStateError
 from nni.experiment.study_arguments import (
+    DEFAULT_MODE,
+    DEFAULT_TUNER,
     StudyArguments,
     arguments_of,
     check_join,
@@ -24,27 +26,38 @@ from nni.experiment.study_arguments import (
 from nni.experiment.study_leases import HeldTrial, LeaseKeeper
 from nni.hpo.json_value import JsonValue
 from nni.hpo.objectives import require_numbers
-from nni.hpo.search.outcomes import FrontPoint, Outcomes, StudyTrial
+from nni.hpo.search.outcomes import FrontPoint, Outcomes, Recommendation, StudyTrial
 from nni.hpo.search.trial_table import ResultTable
 from nni.hpo.space.typed_space import TypedSpace, as_json, is_type_of_space
 
 # Imported in the methods that need them, see `nni.experiment.handle`.
 if TYPE_CHECKING:
     from nni.experiment.client import ManagerClient
+    from nni.hpo.search.study import Study
     from nni_proto.common.v1 import value_pb2
     from nni_proto.experiment.v1 import config_pb2, study_service_pb2
 
 _OVER: Final = frozenset({"STOPPED", "NO_MORE_TRIAL"})
 """Reasons for which a study gives no more trials."""
 _HOST_CHARACTERS: Final = 30
+_ELSEWHERE: Final = {
+    "load_state": "its state is in the services; give results of elsewhere to add_trial",
+    "set_user_attr": "keep such values in a file, or in those of copy()",
+    "user_attrs": "keep such values in a file, or in those of copy()",
+    "explanation": "that of its tuner is in the log of the experiment; copy().explanation is that "
+    "of a tuner here that knows the same results",
+    "stopped_because": "it has no stopping rules; the NoMoreTrialError of ask says why it is over",
+}
+"""Names of a `Study` that a shared one lacks, with what to use."""
 
 
 class SharedStudy(ResultTable):
     """Study that several processes share, on one machine or many.
 
-    It has the methods and types of `nni.hpo.Study`. The tuner and all results live in the services,
-    as an experiment whose trials its callers run: the page and `nnictl` show it, and nothing is
-    lost when a process is killed. The first process that names a study creates it, the others join.
+    It has the methods and types of `nni.hpo.Study`; the few that it lacks say what to use. The
+    tuner and all results live in the services, as an experiment whose trials its callers run: the
+    page and `nnictl` show it, and nothing is lost when a process is killed. The first process that
+    names a study creates it, the others join.
 
     A trial that was asked is under a lease, which this object renews. If the process dies, the
     lease lapses after a minute: the trial is FAILED then, or, with `retry_lost`, its parameters are
@@ -126,6 +139,14 @@ class SharedStudy(ResultTable):
         self._lock = threading.Lock()
         self._asked: dict[int, HeldTrial] = {}
         """Trials that this object has asked for, by number."""
+
+    if not TYPE_CHECKING:  # for a type checker these names do not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, for a name of `Study` with what to use instead."""
+            use = _ELSEWHERE.get(name)
+            hint = f" as a Study has: {use}" if use else ""
+            raise AttributeError(f"a SharedStudy has no {name!r}{hint}", name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Join the study where the pickle is loaded."""
@@ -322,6 +343,63 @@ class SharedStudy(ResultTable):
         With one objective these are all trials with the best value.
         """
         return self._outcomes().front()
+
+    @property
+    def recommended(self) -> Recommendation:
+        """The trial that a model expects to be best, where results are noisy; see `Study`.
+
+        The model is that of `copy()`, which is made anew at each call.
+
+        Raises:
+            ValueError: there is no finite result, or there are several objectives.
+        """
+        results = self.results
+        found = self._copied(results).recommended
+        # Trials of the copy are numbered in the order of `tell`.
+        return Recommendation(results[found.trial.id][0], found.value, found.measured)
+
+    def copy(self) -> Study:
+        """Return a study in this process with the results so far, which goes on independently.
+
+        Returns:
+            A `Study` with the same space, tuner, mode and seed that has learned all results, in the
+            order of `tell`; its trials are numbered in this order. Its proposals are others than
+            those of the shared study. Failed and open trials are not in it.
+
+        Raises:
+            ValueError: the tuner is not known here, such as one that only the services know.
+
+        Examples:
+            ```python
+            with SharedStudy("parabola") as study:
+                local = study.copy()
+            print(local.ask().parameters)  # costs the shared study no trial
+            ```
+        """
+        return self._copied(self.results)
+
+    def _copied(self, results: list[tuple[StudyTrial, JsonValue]]) -> Study:
+        from nni.hpo.search.study import Study
+
+        arguments = self._arguments
+        study = Study(
+            self.search_space if self._typed is None else self._again[0],
+            tuner=arguments.tuner or DEFAULT_TUNER,
+            tuner_args=arguments.tuner_args,
+            optimize_mode=arguments.optimize_mode or DEFAULT_MODE,
+            seed=arguments.seed,
+        )
+        for trial, value in results:
+            study.add_trial(trial.parameters, value)
+        return study
+
+    def state(self) -> dict[str, JsonValue]:
+        """Return the state of `copy()` as JSON, such as for a backup.
+
+        Returns:
+            JSON object for `load_state` of a `Study` with the same arguments.
+        """
+        return self.copy().state()
 
     def stop(self) -> None:
         """Stop the study for all processes: open trials are over, `ask` raises NoMoreTrialError."""

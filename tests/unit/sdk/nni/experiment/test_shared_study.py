@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from nni.errors import NoMoreTrialError
 from nni.experiment import SharedStudy
 from nni.experiment.errors import LeaseLapsedError, NotFoundError
+from nni.hpo import Study
+from nni.hpo.search.outcomes import Recommendation
 from tests.support.in_memory_manager import InMemoryManager, in_memory_manager
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 100]}}
@@ -137,3 +140,53 @@ def test_the_table_has_a_row_per_result(manager: InMemoryManager) -> None:
         study.tell(study.ask(), 2.0)
 
         assert "1 trials" in study._repr_html_()
+
+
+def test_a_copy_is_a_study_here_that_knows_all_results(manager: InMemoryManager) -> None:
+    with SharedStudy("study", SPACE, tuner="TPE", seed=1) as study, SharedStudy("study") as other:
+        open_trial = study.ask()
+        for value in (2.0, None, 1.0):
+            other.tell(other.ask(), value)
+
+        copied = study.copy()
+        study.tell(open_trial, 0.0)
+
+        assert isinstance(copied, Study)
+        assert [(trial.parameters, value) for trial, value in copied.results] == [
+            ({"x": 1}, 2.0),
+            ({"x": 3}, 1.0),
+        ]
+        asked = copied.ask()
+        assert asked.id == 2
+        copied.tell(asked, -1.0)
+        assert (study.best_value, len(manager.trials["study"])) == (0.0, 4)
+
+
+def test_the_state_is_for_a_study_with_the_same_arguments(manager: InMemoryManager) -> None:
+    with SharedStudy("study", SPACE, tuner="TPE", seed=1, optimize_mode="maximize") as study:
+        study.tell(study.ask(), 2.0)
+        loaded = Study(SPACE, tuner="TPE", seed=1, optimize_mode="maximize")
+
+        loaded.load_state(json.loads(json.dumps(study.state())))
+
+        assert (loaded.best_value, loaded.best_parameters) == (2.0, {"x": 0})
+        assert loaded.ask() == study.copy().ask()
+
+
+def test_the_recommended_trial_is_one_of_the_shared_study(manager: InMemoryManager) -> None:
+    with SharedStudy("study", SPACE, tuner="TPE") as study:
+        study.tell(study.ask(), None)
+        study.tell(study.ask(), 2.0)
+
+        assert study.recommended == Recommendation(study.best_trial, 2.0, measured=True)
+        assert study.recommended.trial.id == 1
+
+
+def test_each_name_of_a_study_is_there_or_says_what_to_use(manager: InMemoryManager) -> None:
+    with SharedStudy("study", SPACE, tuner="TPE") as study:
+        for name in dir(Study(SPACE)):
+            if not name.startswith("_") and not hasattr(type(study), name):
+                with pytest.raises(AttributeError, match="as a Study has: "):
+                    getattr(study, name)
+        with pytest.raises(AttributeError, match=r"has no 'resumee'$"):
+            _ = study.resumee  # type: ignore[attr-defined]
