@@ -17,7 +17,7 @@ from nni.compression.speedup.index_bounds import checked_indices
 
 
 def run(model: nn.Module, inputs: Inputs) -> Any:  # noqa: ANN401 - a model returns what it likes
-    """Return the output of a model for inputs in any of the accepted forms.
+    """Run a model on a tensor, on a list or tuple of arguments, or on a dict; return the output.
 
     Raises:
         IndexError: an index is out of bounds, on whatever device.
