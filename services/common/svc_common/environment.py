@@ -9,6 +9,7 @@ an inherited descriptor or by files (`load_secrets`). `text` and its kin find th
 
 import json
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Final
@@ -173,6 +174,9 @@ _SERVICE_VARIABLES: Final = (
     )
 )
 _DEFAULT_HOME: Final = "~/.local/state/nni"
+_ADDRESS: Final = re.compile(r"(.+):([0-9]{1,5})")
+"""Host and port; the last colon parts them."""
+_LAST_PORT: Final = 65_535
 _DESCRIPTORS: Final = "/proc/self/fd/"
 _SECRETS_LIMIT_BYTES: Final = 1_000_000
 _secrets: Final[dict[str, str]] = {}
@@ -277,6 +281,40 @@ def integer(name: str, default: int | None = None) -> int:
         return int(value)
     except ValueError as error:
         raise InvalidArgumentError(name, "must be a whole number", value) from error
+
+
+def address(name: str, default: str | None = None) -> tuple[str, int]:
+    """Return (host, port) of a variable `host:port`, or of the default; raise if malformed.
+
+    Args:
+        name: one of the constants of this module, or a service's own.
+        default: for a variable that is unset or empty, as `host:port`; None: it must be set.
+
+    Raises:
+        InvalidArgumentError: it is required and not set, or is no `host:port`.
+    """
+    return parse_address(name, text(name, default))
+
+
+def parse_address(name: str, value: str) -> tuple[str, int]:
+    """Return (host, port) of a variable's value `host:port`; raise if it is malformed.
+
+    Args:
+        name: the variable, named in the error.
+        value: its value; the host may be an address of IPv6 in brackets, which stay.
+
+    Raises:
+        InvalidArgumentError: the host is empty, or the port is no number from 0 to 65535.
+    """
+    parts = _ADDRESS.fullmatch(value)
+    if parts is None or int(parts[2]) > _LAST_PORT:
+        raise InvalidArgumentError(
+            name,
+            f"must be host:port with a port from 0 to {_LAST_PORT}",
+            value,
+            "set it to an address such as 127.0.0.1:7501",
+        )
+    return parts[1], int(parts[2])
 
 
 def flag(name: str, *, default: bool = False) -> bool:

@@ -12,7 +12,7 @@ from svc_common import environment
 from svc_common.access.security import Guard
 from svc_common.access.transport import is_loopback
 from svc_common.environment import NNI_METRICS
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError, ServiceError
+from svc_common.errors import FailedPreconditionError, ServiceError
 from svc_common.lifecycle import Service
 from svc_common.telemetry.metrics import CONTENT_TYPE, Registry
 
@@ -129,11 +129,9 @@ async def open_metrics_listener(registry: Registry, guard: Guard, address: str) 
         InvalidArgumentError: the address is malformed.
         FailedPreconditionError: see `MetricsListener.start`.
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidArgumentError(NNI_METRICS, "must be host:port", address)
+    host, port = environment.parse_address(NNI_METRICS, address)
     listener = MetricsListener(registry, guard)
-    await listener.start(host.strip("[]"), int(port))
+    await listener.start(host.strip("[]"), port)
     return listener
 
 

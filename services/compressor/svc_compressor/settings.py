@@ -33,13 +33,13 @@ def read_settings() -> Settings:
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
     """
-    host, _, port = environment.text(environment.NNI_COMPRESSOR_GRPC, "127.0.0.1:0").rpartition(":")
+    host, port = environment.address(environment.NNI_COMPRESSOR_GRPC, "127.0.0.1:0")
     return Settings(
         home=environment.home(),
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
         grpc_host=host,
-        grpc_port=int(port),
+        grpc_port=port,
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         version=environment.text(environment.NNI_VERSION, "unknown"),
         security=read_security_settings(),

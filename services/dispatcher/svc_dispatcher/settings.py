@@ -52,13 +52,13 @@ def read_settings() -> Settings:
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
     """
-    host, _, port = environment.text(environment.NNI_DISPATCHER_GRPC, "127.0.0.1:0").rpartition(":")
+    host, port = environment.address(environment.NNI_DISPATCHER_GRPC, "127.0.0.1:0")
     return Settings(
         home=environment.home(),
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
         grpc_host=host,
-        grpc_port=int(port),
+        grpc_port=port,
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         answer_timeout_s=environment.number(NNI_ALGORITHM_TIMEOUT_S, 600.0),
         idle_limit_s=environment.number(NNI_ALGORITHM_IDLE_S, 60.0),

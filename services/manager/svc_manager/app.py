@@ -24,7 +24,7 @@ from svc_common import environment
 from svc_common.access.delegation import Delegation
 from svc_common.access.security import Guard
 from svc_common.clock import SystemClock
-from svc_common.errors import InvalidArgumentError, ServiceError
+from svc_common.errors import ServiceError
 from svc_common.experiment_events.causes import ExperimentCause
 from svc_common.experiment_files import ExperimentRoots
 from svc_common.kept_listeners import KeptListeners
@@ -293,7 +293,7 @@ async def _open_job_checker(service: Service, settings: Settings, guard: Guard) 
 
 
 def _web_server(settings: Settings, guard: Guard) -> WebServer:
-    http_host, _ = address_of("NNI_MANAGER_HTTP", settings.http_address)
+    http_host, _ = environment.parse_address(environment.NNI_MANAGER_HTTP, settings.http_address)
     return WebServer(
         settings.token,
         http_host,
@@ -455,7 +455,9 @@ async def serve(
 ) -> dict[str, str]:
     """Start gRPC and HTTP servers and register their shutdown; return their addresses by name."""
     service.on_stopping(grpc_server.set_not_serving)
-    host, wanted_port = address_of("NNI_MANAGER_GRPC", settings.grpc_address)
+    host, wanted_port = environment.parse_address(
+        environment.NNI_MANAGER_GRPC, settings.grpc_address
+    )
     grpc_port = await grpc_server.start(host, wanted_port)
     service.add_server(grpc_server.stop)
     dependencies = WebDependencies(
@@ -471,7 +473,9 @@ async def serve(
         folders=ExperimentRoots(settings.roots),
         forwarder=forwarder,
     )
-    http_host, wanted_http_port = address_of("NNI_MANAGER_HTTP", settings.http_address)
+    http_host, wanted_http_port = environment.parse_address(
+        environment.NNI_MANAGER_HTTP, settings.http_address
+    )
     http_port = await web.serve(
         dependencies, wanted_http_port, inherited_socket(settings.http_descriptor)
     )
@@ -495,15 +499,3 @@ def inherited_socket(descriptor: int) -> socket.socket | None:
     inherited.set_inheritable(False)
     inherited.setblocking(False)  # noqa: FBT003 - as above
     return inherited
-
-
-def address_of(name: str, address: str) -> tuple[str, int]:
-    """Return (host, port) of a setting `host:port`; raise InvalidArgumentError if malformed.
-
-    Raises:
-        InvalidArgumentError: it has another form.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidArgumentError(name, "must be host:port", address)
-    return host, int(port)

@@ -132,11 +132,11 @@ def from_environment() -> Settings:
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
         version=environment.text(environment.NNI_VERSION, "unknown"),
-        grpc_address=environment.text(environment.NNI_MANAGER_GRPC, "127.0.0.1:0"),
-        http_address=environment.text(environment.NNI_MANAGER_HTTP, "127.0.0.1:0"),
-        dispatcher_address=environment.text(environment.NNI_DISPATCHER_GRPC),
-        compressor_address=environment.text(environment.NNI_COMPRESSOR_GRPC, ""),
-        nas_address=environment.text(environment.NNI_NAS_GRPC, ""),
+        grpc_address=_address(environment.NNI_MANAGER_GRPC, "127.0.0.1:0"),
+        http_address=_address(environment.NNI_MANAGER_HTTP, "127.0.0.1:0"),
+        dispatcher_address=_address(environment.NNI_DISPATCHER_GRPC),
+        compressor_address=_address(environment.NNI_COMPRESSOR_GRPC, ""),
+        nas_address=_address(environment.NNI_NAS_GRPC, ""),
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         default_root=Path(_HOME_ROOT).expanduser(),
         stop_on_term=environment.flag(NNI_STOP_ON_TERM, default=False),
@@ -163,6 +163,13 @@ def from_environment() -> Settings:
         ),
         further_roots=_further_roots(),
     )
+
+
+def _address(name: str, default: str | None = None) -> str:
+    text = environment.text(name, default)
+    if text:  # an optional service that is not there has none
+        environment.parse_address(name, text)
+    return text
 
 
 def _further_roots() -> tuple[Path, ...]:

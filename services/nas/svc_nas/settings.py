@@ -41,13 +41,13 @@ def read_settings() -> Settings:
     Raises:
         InvalidArgumentError: a variable is missing or malformed.
     """
-    host, _, port = environment.text(environment.NNI_NAS_GRPC, "127.0.0.1:0").rpartition(":")
+    host, port = environment.address(environment.NNI_NAS_GRPC, "127.0.0.1:0")
     return Settings(
         home=environment.home(),
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
         grpc_host=host,
-        grpc_port=int(port),
+        grpc_port=port,
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         inherited=environment.for_user_code(),
         version=environment.text(environment.NNI_VERSION, "unknown"),

@@ -132,7 +132,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise InvalidArgumentError("--max-trials", "must be >= 1", options.max_trials)
     nats_url = environment.text(environment.NNI_NATS_URL)
     bus_is_here = urlsplit(nats_url).hostname in _LOOPBACK
-    grpc_host, grpc_port = _address(NNI_RUNNER_GRPC, "127.0.0.1:0")
+    grpc_host, grpc_port = environment.address(NNI_RUNNER_GRPC, "127.0.0.1:0")
     return Settings(
         nats_url=nats_url,
         token=environment.text(environment.NNI_TOKEN),
@@ -262,13 +262,5 @@ def _runner_id() -> str:
 def _manager_grpc() -> str:
     if not environment.text(NNI_RUNNER_MANAGER_GRPC, ""):
         return ""
-    host, port = _address(NNI_RUNNER_MANAGER_GRPC, "")
+    host, port = environment.address(NNI_RUNNER_MANAGER_GRPC)
     return f"{host}:{port}"
-
-
-def _address(name: str, default: str) -> tuple[str, int]:
-    text = environment.text(name, default)
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit():
-        raise InvalidArgumentError(name, "must be host:port", text)
-    return host, int(port)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from svc_common import environment
-from svc_common.errors import FailedPreconditionError, InvalidArgumentError
+from svc_common.errors import FailedPreconditionError
 
 _LINE_LIMIT_BYTES: Final = 2048
 _REQUEST_TIMEOUT_S: Final = 2.0
@@ -52,12 +52,10 @@ class HealthListener:
             InvalidArgumentError: the address is malformed.
             FailedPreconditionError: the port is taken.
         """
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidArgumentError(environment.NNI_HEALTH, "must be host:port", address)
+        host, port = environment.parse_address(environment.NNI_HEALTH, address)
         try:
             self._server = await asyncio.start_server(
-                self._serve, host, int(port), limit=_LINE_LIMIT_BYTES
+                self._serve, host, port, limit=_LINE_LIMIT_BYTES
             )
         except OSError as error:
             raise FailedPreconditionError(

@@ -50,11 +50,12 @@ def read_settings() -> Settings:
         InvalidArgumentError: a variable is missing or malformed.
     """
     descriptor = environment.integer(environment.NNI_CREDENTIALS_FD, -1)
+    manager_host, manager_port = environment.address(environment.NNI_MANAGER_GRPC)
     return Settings(
         home=environment.home(),
         nats_url=environment.text(environment.NNI_NATS_URL),
         token=environment.text(environment.NNI_TOKEN),
-        manager_grpc=environment.text(environment.NNI_MANAGER_GRPC),
+        manager_grpc=f"{manager_host}:{manager_port}",
         replicas=environment.integer(environment.NNI_BUS_REPLICAS, 1),
         version=environment.text(environment.NNI_VERSION, "unknown"),
         credentials_fd=descriptor if descriptor >= 0 else None,

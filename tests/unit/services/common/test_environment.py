@@ -42,6 +42,42 @@ def test_malformed_value_is_refused_with_its_name(
         read("NNI_A")
 
 
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("[::1]:80", ("[::1]", 80)),
+        ("host:65535", ("host", 65535)),
+    ],
+)
+def test_address_is_split_at_its_last_colon(
+    monkeypatch: pytest.MonkeyPatch, value: str, parts: tuple[str, int]
+) -> None:
+    monkeypatch.setenv("NNI_X_GRPC", value)
+
+    assert environment.address("NNI_X_GRPC") == parts
+
+
+def test_address_that_is_unset_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNI_X_GRPC", raising=False)
+
+    assert environment.address("NNI_X_GRPC", "127.0.0.1:0") == ("127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "host", ":80", "host:", "host:http", "host:-1", "host:65536", "host:\u00b2", "host:1\n"],
+)
+def test_malformed_address_is_refused_with_rule_value_and_remedy(value: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        environment.parse_address("NNI_X_GRPC", value)
+
+    assert refusal.value.message == (
+        f"NNI_X_GRPC must be host:port with a port from 0 to 65535, got {value!r}; "
+        "set it to an address such as 127.0.0.1:7501"
+    )
+
+
 def test_home_may_start_with_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.delenv("NNI_HOME")

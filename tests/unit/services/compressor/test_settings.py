@@ -30,3 +30,10 @@ def test_bus_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InvalidArgumentError, match="NNI_NATS_URL"):
         read_settings()
+
+
+def test_mistyped_port_is_refused_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_COMPRESSOR_GRPC", "127.0.0.1:75o3")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_COMPRESSOR_GRPC must be host:port"):
+        read_settings()

@@ -24,3 +24,10 @@ def test_missing_address_of_the_bus_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(InvalidArgumentError, match="NNI_NATS_URL"):
         read_settings()
+
+
+def test_mistyped_port_is_refused_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_DISPATCHER_GRPC", "127.0.0.1:75o3")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_DISPATCHER_GRPC must be host:port"):
+        read_settings()

@@ -1,35 +1,14 @@
-"""Composition root: addresses, and the stop of all experiments."""
+"""Composition root: the stop of all experiments, and the services."""
 
 from pathlib import Path
 
-import pytest
-
 from nni_proto.experiment.v1 import experiment_pb2
-from svc_common.errors import InvalidArgumentError
 from svc_common.messaging.memory import InMemoryBus
-from svc_manager.app import SERVICES, address_of, release, stop_all
+from svc_manager.app import SERVICES, release, stop_all
 from tests.unit.services.manager.world import hold, world_on
 
 STOPPED = experiment_pb2.EXPERIMENT_STATE_STOPPED
 RUNNING = experiment_pb2.EXPERIMENT_STATE_RUNNING
-
-
-@pytest.mark.parametrize(
-    ("address", "parts"),
-    [
-        ("127.0.0.1:0", ("127.0.0.1", 0)),
-        ("[::1]:80", ("[::1]", 80)),
-        ("host:65535", ("host", 65535)),
-    ],
-)
-def test_an_address_is_split_at_its_last_colon(address: str, parts: tuple[str, int]) -> None:
-    assert address_of("NNI_MANAGER_GRPC", address) == parts
-
-
-@pytest.mark.parametrize("address", ["", "host", ":80", "host:", "host:http", "host:-1"])
-def test_an_address_without_host_or_port_is_refused(address: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_GRPC must be host:port"):
-        address_of("NNI_MANAGER_GRPC", address)
 
 
 async def test_a_stop_ends_every_open_experiment(tmp_path: Path) -> None:

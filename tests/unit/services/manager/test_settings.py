@@ -149,3 +149,22 @@ def test_clients_get_the_port_that_the_machine_publishes(
     monkeypatch.setenv("NNI_MANAGER_PUBLIC_GRPC", "17501")
     with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_PUBLIC_GRPC"):
         from_environment()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NNI_MANAGER_GRPC",
+        "NNI_MANAGER_HTTP",
+        "NNI_DISPATCHER_GRPC",
+        "NNI_COMPRESSOR_GRPC",
+        "NNI_NAS_GRPC",
+    ],
+)
+def test_mistyped_port_is_refused_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "127.0.0.1:75o3")
+
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be host:port"):
+        from_environment()

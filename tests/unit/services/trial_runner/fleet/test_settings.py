@@ -39,6 +39,13 @@ def test_missing_address_of_the_manager_is_refused(monkeypatch: pytest.MonkeyPat
         read_settings()
 
 
+def test_mistyped_port_of_the_manager_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_MANAGER_GRPC", "127.0.0.1:75o1")
+
+    with pytest.raises(InvalidArgumentError, match="NNI_MANAGER_GRPC must be host:port"):
+        read_settings()
+
+
 def test_host_and_port_of_the_front_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_FRONT_HOST", "gate.example.org")
     monkeypatch.setenv("NNI_FRONT_PORT", "9443")
