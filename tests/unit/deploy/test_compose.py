@@ -487,6 +487,27 @@ def test_trials_cannot_reach_redis() -> None:
     assert not set(SERVICES["trial-runner"]["networks"]) & set(SERVICES["redis"]["networks"])
 
 
+def test_parts_of_the_object_store_that_ask_for_no_credentials_are_not_on_the_network() -> None:
+    options = dict(word.partition("=")[::2] for word in SERVICES["s3"]["command"])
+
+    assert options["-ip"] == options["-ip.bind"] == "127.0.0.1"
+    assert {name for name in options if name.endswith(".bind")} == {"-ip.bind", "-s3.ip.bind"}
+    assert options["-s3.port.iceberg"] == options["-s3.port.lance"] == "0"
+
+
+def test_accounts_of_the_object_store_are_changed_with_a_certificate_of_its_own_only(
+    made: Path,
+) -> None:
+    variables, names = SERVICES["s3"]["environment"], x509.NameOID
+    certificate = x509.load_pem_x509_certificate((made / "certs" / "s3.crt").read_bytes())
+    (own,) = certificate.subject.get_attributes_for_oid(names.COMMON_NAME)
+
+    assert variables["WEED_GRPC_S3_ALLOWED_COMMONNAMES"] == own.value
+    assert variables["WEED_GRPC_CA"] == "/run/secrets/ca.crt"
+    assert variables["WEED_GRPC_S3_CERT"] == "/run/secrets/tls.crt"
+    assert variables["WEED_GRPC_S3_KEY"] == "/run/secrets/tls.key"
+
+
 def test_each_agent_has_a_state_of_its_own() -> None:
     home = compose_environment("trial-runner")["NNI_HOME"]
 
