@@ -11,7 +11,6 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,11 +18,10 @@ from urllib.parse import parse_qsl, urlsplit
 from svc_trial_runner.fleet.adapters.dlc.adapter import DlcAdapter
 from svc_trial_runner.fleet.adapters.dlc.signature import AccessKey, authorization
 from svc_trial_runner.fleet.domain.agents import PlatformSection
-from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, InstallationEndpoints
-from tests.support.local_platforms import NoBundles
+from tests.support.json_server import JsonHandler, JsonServer, serving
+from tests.support.local_platforms import front_context
 
 KEY = AccessKey("key-of-ann", "secret-of-ann")
-ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
 _OVER = {"Succeeded", "Failed", "Stopped"}
 
 
@@ -36,7 +34,7 @@ class _RefusedError(Exception):
         self.answer = {"Code": code, "Message": message, "RequestId": "1"}
 
 
-class DlcServer(ThreadingHTTPServer):
+class DlcServer(JsonServer):
     """PAI-DLC of one user on a free port of loopback.
 
     Attributes:
@@ -45,20 +43,13 @@ class DlcServer(ThreadingHTTPServer):
         refusal: status, code and message with which each submission is refused; None: none is.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.lock = threading.Lock()
         self.jobs: dict[str, dict[str, Any]] = {}
         self.waits = False
         self.refusal: tuple[int, str, str] | None = None
         self._numbers = itertools.count(1)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def job(self, name: str) -> dict[str, Any]:
         """Return the job with a display name."""
@@ -120,34 +111,20 @@ class DlcServer(ThreadingHTTPServer):
         return self.jobs[job]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(JsonHandler):
     server: DlcServer
 
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def do_DELETE(self) -> None:
-        self._handle("DELETE")
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
-
-    def _handle(self, method: str) -> None:
+    def respond(self, method: str) -> None:
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query))
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.body()
         try:
             self._admit(method, parts.path, query, body)
             answer = self.server.answer(method, parts.path, query, body)
         except _RefusedError as error:
-            self._send(error.status, error.answer)
+            self.send_json(error.status, error.answer)
         else:
-            self._send(200, {"RequestId": "1", **answer})
+            self.send_json(200, {"RequestId": "1", **answer})
 
     def _admit(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> None:
         """Raise _RefusedError unless the signature is that of the user for this request."""
@@ -160,35 +137,12 @@ class _Handler(BaseHTTPRequestHandler):
             words = "The request signature does not conform to Aliyun standards."
             raise _RefusedError(400, "SignatureDoesNotMatch", words)
 
-    def _send(self, status: int, answer: Any) -> None:
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
 
 @contextmanager
 def dlc_server() -> Iterator[DlcServer]:
     """Serve a PAI-DLC without jobs in a thread."""
-    server = DlcServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="dlc")
-    thread.start()
-    try:
+    with serving(DlcServer(), "dlc") as server:
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class _OpenFront:
-    """Front that is open and leads nowhere."""
-
-    async def open(self) -> FrontEndpoint:
-        """Return an address of documentation."""
-        return FrontEndpoint("192.0.2.1:8081", "certificate")
 
 
 def dlc_adapter(
@@ -215,13 +169,5 @@ def dlc_adapter(
     }
     secrets = {"accessKeySecret": secret} if secret else {}
     return DlcAdapter(
-        AdapterContext(
-            installation,
-            pool,
-            PlatformSection("dlc", section, secrets),
-            ENDPOINTS,
-            NoBundles(),
-            folder / "dlc",
-            _OpenFront(),
-        )
+        front_context(folder / "dlc", installation, pool, PlatformSection("dlc", section, secrets))
     )

@@ -7,23 +7,8 @@ from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.openpai.adapter import OpenpaiAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformSection
-from svc_trial_runner.fleet.ports import (
-    AdapterContext,
-    FrontEndpoint,
-    InstallationEndpoints,
-)
-from tests.support.local_platforms import NoBundles
+from tests.support.local_platforms import front_context
 from tests.support.openpai_server import TOKEN, USER, OpenpaiServer
-
-ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
-
-
-class _OpenFront:
-    """Front that is open and leads nowhere."""
-
-    async def open(self) -> FrontEndpoint:
-        """Return an address of documentation."""
-        return FrontEndpoint("192.0.2.1:8081", "certificate")
 
 
 def openpai_adapter(
@@ -46,13 +31,10 @@ def openpai_adapter(
     }
     own = {"token": token} if token else {}
     return OpenpaiAdapter(
-        AdapterContext(
+        front_context(
+            folder / "openpai",
             installation,
             pool,
             PlatformSection("openpai", section, {**own, **(secrets or {})}),
-            ENDPOINTS,
-            NoBundles(),
-            folder / "openpai",
-            _OpenFront(),
         )
     )

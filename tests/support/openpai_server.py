@@ -10,11 +10,12 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
+
+from tests.support.json_server import JsonHandler, JsonServer, serving
 
 TOKEN = "token-of-ann"
 USER = "ann"
@@ -32,7 +33,7 @@ class _RefusedError(Exception):
         self.answer = {"code": code, "message": message}
 
 
-class OpenpaiServer(ThreadingHTTPServer):
+class OpenpaiServer(JsonServer):
     """OpenPAI of one user on a free port of loopback.
 
     Attributes:
@@ -43,21 +44,14 @@ class OpenpaiServer(ThreadingHTTPServer):
         collected: names of ended jobs that the controller has no more.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.lock = threading.Lock()
         self.summaries: dict[str, dict[str, Any]] = {}
         self.jobs: dict[str, dict[str, Any]] = {}
         self.waits = False
         self.refusal: tuple[int, str, str] | None = None
         self.collected: set[str] = set()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def answer(self, method: str, path: str, query: dict[str, str], body: bytes) -> Any:
         """Return the answer of a request.
@@ -170,53 +164,24 @@ def _admit(authorization: str | None) -> None:
         raise _RefusedError(401, "UnauthorizedUserError", "Your token is invalid.")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(JsonHandler):
     server: OpenpaiServer
 
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def do_PUT(self) -> None:
-        self._handle("PUT")
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
-
-    def _handle(self, method: str) -> None:
+    def respond(self, method: str) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.body()
         try:
             _admit(self.headers.get("Authorization"))
             answer = self.server.answer(method, parts.path, query, body)
         except _RefusedError as error:
-            self._send(error.status, error.answer)
+            self.send_json(error.status, error.answer)
         else:
-            self._send(200 if method == "GET" else 202, answer)
-
-    def _send(self, status: int, answer: Any) -> None:
-        content = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+            self.send_json(200 if method == "GET" else 202, answer)
 
 
 @contextmanager
 def openpai_server() -> Iterator[OpenpaiServer]:
     """Serve an OpenPAI without jobs in a thread."""
-    server = OpenpaiServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="openpai")
-    thread.start()
-    try:
+    with serving(OpenpaiServer(), "openpai") as server:
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

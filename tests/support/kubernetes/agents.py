@@ -8,22 +8,13 @@ from pathlib import Path
 
 from svc_trial_runner.fleet.adapters.kubernetes.adapter import KubernetesAdapter
 from svc_trial_runner.fleet.domain.agents import PlatformSection
-from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, InstallationEndpoints
+from svc_trial_runner.fleet.ports import AdapterContext
 from tests.support.kubernetes.api_server import ApiServer, api_server
 from tests.support.kubernetes.kubelet import Kubelet, kubelet
-from tests.support.local_platforms import NoBundles
+from tests.support.local_platforms import front_context
 
 IMAGE = "registry.example.org/trials:1"
 SLEEPER = "#!/bin/sh\nexec sleep 1000000\n"
-ENDPOINTS = InstallationEndpoints("nats://127.0.0.1:4222", "127.0.0.1:50051")
-
-
-class OpenFront:
-    """Front that is open and leads nowhere."""
-
-    async def open(self) -> FrontEndpoint:
-        """Return an address of documentation."""
-        return FrontEndpoint("192.0.2.1:8081", "certificate")
 
 
 class KubernetesCluster:
@@ -52,14 +43,8 @@ class KubernetesCluster:
     ) -> AdapterContext:
         """Return the context of a platform whose section leads to this cluster."""
         access = {"kubeconfig": str(self.kubeconfig), "graceSeconds": 4}
-        return AdapterContext(
-            installation,
-            pool,
-            PlatformSection(platform, {**access, **section}),
-            ENDPOINTS,
-            NoBundles(),
-            self.folder / key,
-            OpenFront(),
+        return front_context(
+            self.folder / key, installation, pool, PlatformSection(platform, {**access, **section})
         )
 
 

@@ -6,14 +6,13 @@ The shapes are those of the documentation; they were not compared with a real se
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.json_server import JsonHandler, JsonServer, serving
 from tests.support.kubernetes.objects import NAMESPACE, ClusterObjects, RefusedError, missing
 from tests.support.kubernetes.operators import OPERATORS
 
@@ -34,7 +33,7 @@ users:
 """
 
 
-class ApiServer(ThreadingHTTPServer):
+class ApiServer(JsonServer):
     """Server of the objects of one namespace on a free port of loopback.
 
     Attributes:
@@ -46,21 +45,14 @@ class ApiServer(ThreadingHTTPServer):
         operators: API groups of the operators that are installed.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.objects = ClusterObjects()
         self.denied: set[tuple[str, str]] = set()
         self.broken = 0
         self.forgets_pages = False
         self.invalid: tuple[str, str] | None = None
         self.operators = {one.group for one in OPERATORS}
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
 
     def kubeconfig(self, folder: Path, user: str = f"{{token: {TOKEN}}}") -> Path:
         """Return a kubeconfig of this server."""
@@ -72,42 +64,17 @@ class ApiServer(ThreadingHTTPServer):
 @contextmanager
 def api_server() -> Iterator[ApiServer]:
     """Serve a new cluster in a thread."""
-    server = ApiServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="api server")
-    thread.start()
-    try:
+    with serving(ApiServer(), "api server") as server, closing(server.objects):
         yield server
-    finally:
-        server.objects.close()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(JsonHandler):
     server: ApiServer
 
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def do_PATCH(self) -> None:
-        self._handle("PATCH")
-
-    def do_DELETE(self) -> None:
-        self._handle("DELETE")
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
-
-    def _handle(self, method: str) -> None:
+    def respond(self, method: str) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.body()
         try:
             self._admit()
             if query.get("watch"):
@@ -116,23 +83,15 @@ class _Handler(BaseHTTPRequestHandler):
             given = json.loads(body) if body else {}
             answer = _answer(self.server, method, parts.path, query, given)
         except RefusedError as error:
-            self._send(error.code, error.status)
+            self.send_json(error.code, error.status)
         else:
-            self._send(201 if method == "POST" else 200, answer)
+            self.send_json(201 if method == "POST" else 200, answer)
 
     def _admit(self) -> None:
         if self.server.broken:
             raise RefusedError(self.server.broken, "InternalError", "etcdserver: no leader")
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             raise RefusedError(401, "Unauthorized", "Unauthorized")
-
-    def _send(self, code: int, answer: dict[str, Any]) -> None:
-        content = json.dumps(answer).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
         resource = path.rpartition("/")[2]

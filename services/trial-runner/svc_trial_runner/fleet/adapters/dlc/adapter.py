@@ -7,12 +7,7 @@ from shlex import quote
 from typing import Any, Final
 
 from svc_common import environment
-from svc_trial_runner.agent_settings import (
-    AgentSettings,
-    ConnectionKind,
-    ConnectionSettings,
-    write_agent_settings,
-)
+from svc_trial_runner.agent_settings import write_agent_settings
 from svc_trial_runner.fleet.adapters.dlc.api import DlcApi, DlcRefusalError
 from svc_trial_runner.fleet.adapters.dlc.options import (
     SECRET,
@@ -21,6 +16,13 @@ from svc_trial_runner.fleet.adapters.dlc.options import (
     parse_options,
 )
 from svc_trial_runner.fleet.adapters.dlc.settings_folder import SettingsFolder, path_in_container
+from svc_trial_runner.fleet.adapters.job_agents import (
+    is_own,
+    job_agent_settings,
+    own_jobs,
+    raise_first,
+    wait_for_poll,
+)
 from svc_trial_runner.fleet.domain.agents import (
     AgentName,
     AgentOrder,
@@ -31,7 +33,7 @@ from svc_trial_runner.fleet.domain.agents import (
     parse_agent_name,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
-from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "dlc"
 GRACE_S: Final = 20.0
@@ -98,9 +100,7 @@ class DlcAdapter:
 
     async def prepare(self) -> None:
         """Raise for broken rules of the section, then open the front; see `PlatformAdapter`."""
-        for broken in self._own_problems():
-            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-            raise PlatformError(words, broken.remedy, permanent=True)
+        raise_first(self._own_problems())
         await self._context.front.open()
 
     async def capacity(self) -> int | None:
@@ -119,9 +119,10 @@ class DlcAdapter:
                 continue
             name = str(order.name)
             job = job_of(self._options, order.name)
-            content = write_agent_settings(
-                agent_settings(self._options, order, front, self._version)
+            settings = job_agent_settings(
+                PLATFORM, order, front, self._options, GRACE_S, self._version
             )
+            content = write_agent_settings(settings)
             await asyncio.to_thread(self._settings.write, name, content)
             try:
                 await asyncio.to_thread(self._api.submit, job)
@@ -142,7 +143,7 @@ class DlcAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """Stop the jobs of agents, wait until they have ended, and delete them."""
-        own = {name for name in names if self._is_own(name)}
+        own = {name for name in names if is_own(self._context, name)}
         await self._end([(name, job) for name, job in await self._jobs() if name in own])
         await self._remove_settings(own)
 
@@ -151,7 +152,7 @@ class DlcAdapter:
         await self._end(await self._jobs())
         named = map(parse_agent_name, await asyncio.to_thread(self._settings.names))
         await self._remove_settings(
-            [name for name in named if name is not None and self._is_own(name)]
+            [name for name in named if name is not None and is_own(self._context, name)]
         )
 
     async def _end(self, jobs: Sequence[tuple[AgentName, Mapping[str, Any]]]) -> None:
@@ -187,11 +188,7 @@ class DlcAdapter:
     async def wait_changed(self) -> None:
         """Wait until the next poll is due, or until agents were launched or ended."""
         self._changed.clear()
-        try:
-            async with asyncio.timeout(self._options.poll_interval_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await wait_for_poll(self._changed, self._options.poll_interval_s)
 
     async def aclose(self) -> None:
         """Do nothing: connections are closed after each request, and jobs go on."""
@@ -200,11 +197,7 @@ class DlcAdapter:
         """Return the jobs of the pool with the names of their agents."""
         prefix = f"nni-{self._context.installation}-{self._context.pool}-"
         jobs = await asyncio.to_thread(self._api.jobs, prefix)
-        named = ((parse_agent_name(str(job["DisplayName"])), job) for job in jobs)
-        return [(name, job) for name, job in named if name is not None and self._is_own(name)]
-
-    def _is_own(self, name: AgentName) -> bool:
-        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+        return own_jobs(self._context, jobs, "DisplayName")
 
 
 def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
@@ -235,33 +228,6 @@ def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
     if options.workspace:
         job["WorkspaceId"] = options.workspace
     return job
-
-
-def agent_settings(
-    options: DlcOptions, order: AgentOrder, front: FrontEndpoint, version: str
-) -> AgentSettings:
-    """Return the settings of an agent."""
-    return AgentSettings(
-        name=str(order.name),
-        pool=order.name.pool,
-        platform=PLATFORM,
-        home="~/agent",
-        connection=ConnectionSettings(
-            ConnectionKind.TLS,
-            bus=f"tls://{front.address}",
-            manager=front.address,
-            authority=front.authority,
-        ),
-        bus_user=order.credentials.bus_user,
-        bus_password=order.credentials.bus_password,
-        manager_token=order.credentials.manager_token,
-        slots=order.slots if options.reuse_mode else 1,
-        max_trials=order.max_trials if options.reuse_mode else 1,
-        grace_s=GRACE_S,
-        setup_lines=options.setup_lines,
-        python_path=options.python_path,
-        version=version,
-    )
 
 
 def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:

@@ -4,7 +4,6 @@ import hashlib
 import http.client
 import json
 import secrets
-import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -16,17 +15,19 @@ from svc_trial_runner.fleet.adapters.dlc.signature import (
     authorization,
     canonical_query,
 )
+from svc_trial_runner.fleet.adapters.http_requests import (
+    NOT_FOUND,
+    REDIRECTIONS,
+    SERVER_ERRORS,
+    TOO_MANY,
+    exchange,
+)
 from svc_trial_runner.fleet.ports import PlatformError
 
 VERSION: Final = "2020-12-03"
-NOT_FOUND: Final = 404
 PAGE: Final = 50
-_LIMIT_S: Final = 30.0
 _ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
-_REDIRECTIONS: Final = 300
 _DENIED: Final = frozenset({401, 403})
-_TOO_MANY: Final = 429
-_SERVER_ERRORS: Final = 500
 _WORDS: Final = 400
 
 
@@ -39,8 +40,8 @@ class DlcRefusalError(PlatformError):
     """
 
     def __init__(self, status: int, code: str, message: str) -> None:
-        refused = _REDIRECTIONS <= status < _SERVER_ERRORS
-        permanent = refused and status not in _DENIED and status != _TOO_MANY
+        refused = REDIRECTIONS <= status < SERVER_ERRORS
+        permanent = refused and status not in _DENIED and status != TOO_MANY
         denied = status in _DENIED or "AccessKey" in code or "Signature" in code
         remedy = "look at accessKeyId, accessKeySecret and the rights of that user"
         super().__init__(message, remedy if denied else "", permanent=permanent)
@@ -148,7 +149,7 @@ class DlcApi:
         headers["Authorization"] = authorization(self._key, method, path, query, headers)
         target = f"{path}?{canonical_query(query)}" if query else path
         status, answer, text = self._exchange(method, target, content, headers)
-        if status >= _REDIRECTIONS:
+        if status >= REDIRECTIONS:
             code = str(answer.get("Code", ""))
             words = " ".join(str(answer.get("Message") or text).split())[:_WORDS]
             raise DlcRefusalError(status, code, words or f"HTTP status {status}")
@@ -157,29 +158,18 @@ class DlcApi:
     def _exchange(
         self, method: str, target: str, content: bytes, headers: Mapping[str, str]
     ) -> tuple[int, dict[str, Any], str]:
-        connection = self._connection()
         try:
-            connection.request(method, target, content or None, dict(headers))
-            response = connection.getresponse()
-            data = response.read(_ANSWER_LIMIT_BYTES)
+            status, data = exchange(
+                self._options.address, method, target, content or None, headers, _ANSWER_LIMIT_BYTES
+            )
         except (OSError, http.client.HTTPException) as error:
             raise PlatformError(
                 f"PAI-DLC at {self._options.address} cannot be reached: {str(error)[:300]}",
                 "is region right, and is this machine in the network of that endpoint?",
             ) from error
-        finally:
-            connection.close()
         text = data.decode("utf-8", "replace")
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
             answer = {}
-        return response.status, answer if isinstance(answer, dict) else {}, text
-
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self._options.address)
-        host = parts.hostname or ""
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, parts.port, timeout=_LIMIT_S)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, parts.port, timeout=_LIMIT_S, context=context)
+        return status, answer if isinstance(answer, dict) else {}, text

@@ -10,12 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from svc_common import environment
-from svc_trial_runner.agent_settings import (
-    AgentSettings,
-    ConnectionKind,
-    ConnectionSettings,
-    write_agent_settings,
-)
+from svc_trial_runner.agent_settings import AgentSettings, write_agent_settings
+from svc_trial_runner.fleet.adapters.job_agents import is_own, job_agent_settings, raise_first
 from svc_trial_runner.fleet.adapters.kubernetes.agent_states import (
     is_leaving,
     latest_pods,
@@ -120,9 +116,7 @@ class KubernetesAdapter:
 
     async def prepare(self) -> None:
         """Open the front, and read the credentials of the cluster; see `PlatformAdapter`."""
-        for broken in self._workload.problems():
-            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-            raise PlatformError(words, broken.remedy, permanent=True)
+        raise_first(self._workload.problems())
         await asyncio.to_thread(self._api.connect)
         self._front = await self._context.front.open()
 
@@ -191,27 +185,9 @@ class KubernetesAdapter:
         front = self._front
         if front is None:
             raise PlatformError("the TLS front is not open")
-        reuses = self._options.reuse_mode
-        return AgentSettings(
-            name=str(order.name),
-            pool=order.name.pool,
-            platform=self._workload.platform,
-            home="~/agent",
-            connection=ConnectionSettings(
-                ConnectionKind.TLS,
-                bus=f"tls://{front.address}",
-                manager=front.address,
-                authority=front.authority,
-            ),
-            bus_user=order.credentials.bus_user,
-            bus_password=order.credentials.bus_password,
-            manager_token=order.credentials.manager_token,
-            slots=order.slots if reuses else 1,
-            max_trials=order.max_trials if reuses else 1,
-            grace_s=self._options.grace_seconds - MARGIN_S,
-            setup_lines=self._options.setup_lines,
-            python_path=self._options.python_path,
-            version=self._version,
+        grace_s = self._options.grace_seconds - MARGIN_S
+        return job_agent_settings(
+            self._workload.platform, order, front, self._options, grace_s, self._version
         )
 
     async def agents(self) -> list[PlatformAgent]:
@@ -229,7 +205,7 @@ class KubernetesAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """Delete agents' jobs and secrets; wait, within their grace, until the pods have ended."""
-        own = [name for name in names if self._is_own(name)]
+        own = [name for name in names if is_own(self._context, name)]
         for name in own:
             job = f"{self._jobs}/{self._workload.object_name(name)}"
             await self._removed(job, self._with_pods)
@@ -359,9 +335,6 @@ class KubernetesAdapter:
             agent = platform_agent(job, pod, words, self._workload.end)
             found += [] if agent is None else [agent]
         return sorted(found, key=lambda agent: agent.name)
-
-    def _is_own(self, name: AgentName) -> bool:
-        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
 
 
 def _is_live(pod: Mapping[str, Any]) -> bool:

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from svc_common import environment
-from svc_trial_runner.agent_settings import (
-    AgentSettings,
-    ConnectionKind,
-    ConnectionSettings,
-    write_agent_settings,
+from svc_trial_runner.agent_settings import write_agent_settings
+from svc_trial_runner.fleet.adapters.http_requests import NOT_FOUND
+from svc_trial_runner.fleet.adapters.job_agents import (
+    is_own,
+    job_agent_settings,
+    own_jobs,
+    raise_first,
+    wait_for_poll,
 )
 from svc_trial_runner.fleet.adapters.openpai.api import (
     CONFLICT,
-    NOT_FOUND,
     OpenpaiApi,
     OpenpaiRefusalError,
 )
@@ -32,11 +34,10 @@ from svc_trial_runner.fleet.domain.agents import (
     LaunchFailure,
     PlatformAgent,
     PlatformProblem,
-    parse_agent_name,
 )
 from svc_trial_runner.fleet.domain.leftovers import Leftover, leftovers_of
 from svc_trial_runner.fleet.domain.section_secrets import with_secrets
-from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, PlatformError
+from svc_trial_runner.fleet.ports import AdapterContext, PlatformError
 
 PLATFORM: Final = "openpai"
 GRACE_S: Final = 20.0
@@ -73,7 +74,6 @@ class OpenpaiAdapter:
         self._options = parse_options(self._given)
         self._api = OpenpaiApi(self._options, section.secrets.get(TOKEN, ""))
         self._version = environment.text(environment.NNI_VERSION, "unknown")
-        self._front: FrontEndpoint | None = None
         self._forgotten: set[AgentName] = set()
         """Ended agents whose jobs OpenPAI's controller has no more, so that they cannot be
         stopped."""
@@ -114,10 +114,8 @@ class OpenpaiAdapter:
 
     async def prepare(self) -> None:
         """Raise for broken rules of the section, then open the front; see `PlatformAdapter`."""
-        for broken in self._own_problems():
-            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-            raise PlatformError(words, broken.remedy, permanent=True)
-        self._front = await self._context.front.open()
+        raise_first(self._own_problems())
+        await self._context.front.open()
 
     async def capacity(self) -> int | None:
         """Return None: OpenPAI's queue takes what comes."""
@@ -127,14 +125,16 @@ class OpenpaiAdapter:
         """Submit a job for each order without one; return the refused; see `PlatformAdapter`."""
         if not orders:
             return []
-        self._front = await self._context.front.open()
+        front = await self._context.front.open()
         known = {name for name, _ in await self._jobs()}
         failures = []
         for order in orders:
             if order.name in known:
                 continue
-            settings = write_agent_settings(self._settings(order, self._front))
-            job = job_of(self._options, order, settings, self._version)
+            settings = job_agent_settings(
+                PLATFORM, order, front, self._options, GRACE_S, self._version
+            )
+            job = job_of(self._options, order, write_agent_settings(settings), self._version)
             try:
                 await asyncio.to_thread(self._api.submit, job)
             except OpenpaiRefusalError as error:
@@ -146,30 +146,6 @@ class OpenpaiAdapter:
                 failures.append(failure)
         self._changed.set()
         return failures
-
-    def _settings(self, order: AgentOrder, front: FrontEndpoint) -> AgentSettings:
-        reuses = self._options.reuse_mode
-        return AgentSettings(
-            name=str(order.name),
-            pool=order.name.pool,
-            platform=PLATFORM,
-            home="~/agent",
-            connection=ConnectionSettings(
-                ConnectionKind.TLS,
-                bus=f"tls://{front.address}",
-                manager=front.address,
-                authority=front.authority,
-            ),
-            bus_user=order.credentials.bus_user,
-            bus_password=order.credentials.bus_password,
-            manager_token=order.credentials.manager_token,
-            slots=order.slots if reuses else 1,
-            max_trials=order.max_trials if reuses else 1,
-            grace_s=GRACE_S,
-            setup_lines=self._options.setup_lines,
-            python_path=self._options.python_path,
-            version=self._version,
-        )
 
     async def agents(self) -> list[PlatformAgent]:
         """Return the agents that have a job which was not stopped, with OpenPAI's words."""
@@ -199,7 +175,7 @@ class OpenpaiAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """Stop the jobs of agents, and wait until they have ended."""
-        own = {name for name in names if self._is_own(name)}
+        own = {name for name in names if is_own(self._context, name)}
         await self._stop({name: job for name, job in await self._jobs() if name in own})
 
     async def clean(self) -> None:
@@ -232,11 +208,7 @@ class OpenpaiAdapter:
     async def wait_changed(self) -> None:
         """Wait until the next poll is due, or until agents were launched or ended."""
         self._changed.clear()
-        try:
-            async with asyncio.timeout(self._options.poll_interval_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await wait_for_poll(self._changed, self._options.poll_interval_s)
 
     async def aclose(self) -> None:
         """Do nothing: connections are closed after each request, and jobs go on."""
@@ -244,11 +216,7 @@ class OpenpaiAdapter:
     async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
         """Return the jobs of the pool by the names of their agents."""
         jobs = await asyncio.to_thread(self._api.jobs, self._context.installation)
-        named = ((parse_agent_name(str(job["name"])), job) for job in jobs)
-        return [(name, job) for name, job in named if name is not None and self._is_own(name)]
-
-    def _is_own(self, name: AgentName) -> bool:
-        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
+        return own_jobs(self._context, jobs, "name")
 
 
 def _is_over(job: Mapping[str, Any]) -> bool:

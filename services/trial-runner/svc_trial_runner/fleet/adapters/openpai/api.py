@@ -2,26 +2,27 @@
 
 import http.client
 import json
-import ssl
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import yaml
 
+from svc_trial_runner.fleet.adapters.http_requests import (
+    CLIENT_ERRORS,
+    NOT_FOUND,
+    REDIRECTIONS,
+    SERVER_ERRORS,
+    TOO_MANY,
+    exchange,
+)
 from svc_trial_runner.fleet.adapters.openpai.options import OpenpaiOptions
 from svc_trial_runner.fleet.ports import PlatformError
 
-LIMIT_S: Final = 30.0
 ANSWER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Longest answer: a list of tens of thousands of jobs."""
 CONFLICT: Final = 409
-NOT_FOUND: Final = 404
 _UNAUTHORIZED: Final = 401
-_TOO_MANY: Final = 429
-_ERRORS: Final = 400
-_REDIRECTIONS: Final = 300
-_SERVER_ERRORS: Final = 500
 _WORDS: Final = 400
 
 
@@ -34,7 +35,7 @@ class OpenpaiRefusalError(PlatformError):
     """
 
     def __init__(self, status: int, code: str, message: str) -> None:
-        remedy, permanent = "", _REDIRECTIONS <= status < _SERVER_ERRORS and status != _TOO_MANY
+        remedy, permanent = "", REDIRECTIONS <= status < SERVER_ERRORS and status != TOO_MANY
         if status == _UNAUTHORIZED:
             remedy = "give a new token, from My profile of OpenPAI's portal"
             permanent = False  # tokens expire, and can be renewed while the experiment waits
@@ -139,30 +140,20 @@ class OpenpaiApi:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if kind:
             headers["Content-Type"] = kind
-        connection = self._connection()
+        target = f"/rest-server/api/v2{path}"
         try:
-            connection.request(method, f"/rest-server/api/v2{path}", body, headers)
-            response = connection.getresponse()
-            content = response.read(ANSWER_LIMIT_BYTES)
+            status, content = exchange(
+                self._options.host, method, target, body, headers, ANSWER_LIMIT_BYTES
+            )
         except (OSError, http.client.HTTPException) as error:
             raise PlatformError(
                 f"OpenPAI at {self._options.host} cannot be reached: {str(error)[:300]}",
                 "is host the address of the portal? http:// has to be written if it has no TLS",
             ) from error
-        finally:
-            connection.close()
         answer = _parsed(content)
-        if response.status >= _REDIRECTIONS:
-            raise _refusal(response.status, answer, content)
+        if status >= REDIRECTIONS:
+            raise _refusal(status, answer, content)
         return answer
-
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self._options.host)
-        host = parts.hostname or ""
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, parts.port, timeout=LIMIT_S)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, parts.port, timeout=LIMIT_S, context=context)
 
 
 def _parsed(content: bytes) -> object:
@@ -174,7 +165,7 @@ def _parsed(content: bytes) -> object:
 
 
 def _refusal(status: int, answer: object, content: bytes) -> OpenpaiRefusalError:
-    if status < _ERRORS:
+    if status < CLIENT_ERRORS:
         return OpenpaiRefusalError(status, "", "OpenPAI redirects to another address; give that")
     if isinstance(answer, dict) and answer.get("message"):
         words = " ".join(str(answer["message"]).split())[:_WORDS]

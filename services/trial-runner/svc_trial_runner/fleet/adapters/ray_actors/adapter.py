@@ -19,6 +19,12 @@ from svc_trial_runner.fleet.adapters.bundles.worker_commands import (
     read_report,
 )
 from svc_trial_runner.fleet.adapters.bundles.worker_facts import check_facts, read_facts
+from svc_trial_runner.fleet.adapters.job_agents import (
+    is_own,
+    raise_first,
+    tls_connection,
+    wait_for_poll,
+)
 from svc_trial_runner.fleet.adapters.ray_actors.agent_actor import network_key
 from svc_trial_runner.fleet.adapters.ray_actors.cluster import (
     ActorPlan,
@@ -31,7 +37,6 @@ from svc_trial_runner.fleet.adapters.ray_actors.options import option_problems, 
 from svc_trial_runner.fleet.adapters.slurm.reachability import (
     can_be_bound,
     connection,
-    tls_connection,
 )
 from svc_trial_runner.fleet.domain.agents import (
     AgentCredentials,
@@ -107,9 +112,7 @@ class RayAdapter:
 
     async def prepare(self) -> None:
         """Check options and a node; open the front if needed; start the actor with the bundle."""
-        for broken in option_problems(self._context.section.options):
-            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-            raise PlatformError(words, broken.remedy, permanent=True)
+        raise_first(option_problems(self._context.section.options))
         demand = await self._cluster.demand()
         addresses = {node.address for node in demand.nodes}
         here = [await asyncio.to_thread(can_be_bound, address) for address in addresses]
@@ -153,7 +156,7 @@ class RayAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """End agents with their trials, and their actors."""
-        own = [name for name in names if self._is_own(name)]
+        own = [name for name in names if is_own(self._context, name)]
         await self._cluster.end([str(name) for name in own], GRACE_S)
         for name in own:
             self._seen.pop(name, None)
@@ -163,7 +166,9 @@ class RayAdapter:
     async def clean(self) -> None:
         """End all actors of the pool; remove its agents' folders and bundles from all nodes."""
         names = await self._cluster.names()
-        agents = [name for name in map(parse_agent_name, names) if name and self._is_own(name)]
+        agents = [
+            name for name in map(parse_agent_name, names) if name and is_own(self._context, name)
+        ]
         await self.terminate([*agents, *self._seen])
         await self._run("clean", "--bundles", self._prefix, on_all_nodes=True)
         await self._cluster.kill([one for one in names if one.startswith(self._holder_prefix)])
@@ -201,15 +206,11 @@ class RayAdapter:
         interval_s = self._options.poll_interval_seconds
         if not phases & {AgentPhase.PENDING, AgentPhase.STARTING}:
             interval_s *= SETTLED_FACTOR
-        try:
-            async with asyncio.timeout(interval_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await wait_for_poll(self._changed, interval_s)
 
     async def _look(self) -> dict[AgentName, PlatformAgent]:
         listed = map(parse_agent_name, await self._cluster.names())
-        names = {name for name in listed if name is not None and self._is_own(name)}
+        names = {name for name in listed if name is not None and is_own(self._context, name)}
         over = {
             name: agent
             for name, agent in self._seen.items()
@@ -315,9 +316,6 @@ class RayAdapter:
     @property
     def _holder(self) -> str:
         return f"{self._holder_prefix}{self._digest[:_HELD_CHARACTERS]}"
-
-    def _is_own(self, name: AgentName) -> bool:
-        return (name.installation, name.pool) == (self._context.installation, self._context.pool)
 
 
 def _agent(name: AgentName, state: ActorState, pending: str | None) -> PlatformAgent:

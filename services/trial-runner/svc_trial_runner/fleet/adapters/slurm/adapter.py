@@ -12,6 +12,7 @@ from svc_trial_runner.agent_settings import (
     ConnectionSettings,
     write_agent_settings,
 )
+from svc_trial_runner.fleet.adapters.job_agents import is_own, raise_first, wait_for_poll
 from svc_trial_runner.fleet.adapters.slurm.agent_files import AgentFiles
 from svc_trial_runner.fleet.adapters.slurm.agent_jobs import latest_jobs, platform_agent
 from svc_trial_runner.fleet.adapters.slurm.command_runner import CommandRunner, LocalCommandRunner
@@ -144,9 +145,7 @@ class SlurmAdapter:
 
     async def prepare(self) -> None:
         """Open the front if nodes need it, and send the bundle; see `PlatformAdapter`."""
-        for broken in option_problems(self._context.section.options):
-            words = f"{broken.field} {broken.rule}, got {broken.value!r}"
-            raise PlatformError(words, broken.remedy, permanent=True)
+        raise_first(option_problems(self._context.section.options))
         self._connection = await self._way_in(
             await self._slurm.partitions(), await self._slurm.nodes()
         )
@@ -247,11 +246,15 @@ class SlurmAdapter:
 
     async def _queue(self) -> dict[AgentName, SlurmJob]:
         """Return the jobs of this pool that the queue shows."""
-        return latest_jobs(job for job in await self._slurm.queue() if self._is_own(job.agent))
+        return latest_jobs(
+            job for job in await self._slurm.queue() if is_own(self._context, job.agent)
+        )
 
     async def _look(self, jobs: Mapping[AgentName, SlurmJob]) -> list[PlatformAgent]:
         states = await self._files.states(self._prefix)
-        named = {name: state for name, state in _named(states).items() if self._is_own(name)}
+        named = {
+            name: state for name, state in _named(states).items() if is_own(self._context, name)
+        }
         forgotten = [name for name in named if name not in jobs]
         known = {**await self._forgotten_jobs(forgotten), **jobs}
         found = [
@@ -277,13 +280,13 @@ class SlurmAdapter:
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
         """Cancel the jobs of agents, wait until they are over, and remove their folders."""
-        self._ending |= {name for name in names if self._is_own(name)}
+        self._ending |= {name for name in names if is_own(self._context, name)}
         await self._end_jobs()
 
     async def clean(self) -> None:
         """Cancel all jobs of the pool, remove the folders, and the bundles if no agent is left."""
         states = await self._files.states(self._prefix)
-        self._ending |= {name for name in _named(states) if self._is_own(name)}
+        self._ending |= {name for name in _named(states) if is_own(self._context, name)}
         self._ending |= set(_live(await self._queue()))
         await self._end_jobs()
         await self._files.remove_rest()
@@ -332,11 +335,7 @@ class SlurmAdapter:
         interval_s: float | None = self._options.poll_interval_seconds
         if not self._failed and not self._ending:
             interval_s = look_interval_s(self._listed, self._options.poll_interval_seconds)
-        try:
-            async with asyncio.timeout(interval_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await wait_for_poll(self._changed, interval_s)
 
     async def _is_same(self) -> bool:
         """Query the queue; return False if it differs since `agents`, or at a first failure."""
@@ -364,12 +363,6 @@ class SlurmAdapter:
     @property
     def _prefix(self) -> str:
         return f"nni-{self._context.installation}-{self._context.pool}-"
-
-    def _is_own(self, name: AgentName) -> bool:
-        return (name.installation, name.pool) == (
-            self._context.installation,
-            self._context.pool,
-        )
 
 
 def agent_grace_s(before_limit_s: float, kill_wait_s: float) -> float:

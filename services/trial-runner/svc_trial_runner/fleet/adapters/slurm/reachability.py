@@ -9,10 +9,10 @@ from typing import Final
 from svc_common import environment
 from svc_common.access.transport import is_loopback
 from svc_trial_runner.agent_settings import ConnectionKind, ConnectionSettings
+from svc_trial_runner.fleet.adapters.job_agents import tls_connection
 from svc_trial_runner.fleet.adapters.slurm.listings import ComputeNode
 from svc_trial_runner.fleet.ports import (
     Front,
-    FrontEndpoint,
     InstallationEndpoints,
     PlatformError,
 )
@@ -91,16 +91,6 @@ async def way_in(
             f"{where} do not reach the TLS front at {endpoint.address}", REMEDY, permanent=True
         )
     return tls_connection(endpoint)
-
-
-def tls_connection(endpoint: FrontEndpoint) -> ConnectionSettings:
-    """Return how agents reach bus and manager through the front."""
-    return ConnectionSettings(
-        ConnectionKind.TLS,
-        f"tls://{endpoint.address}",
-        endpoint.address,
-        authority=endpoint.authority,
-    )
 
 
 def connection(endpoints: InstallationEndpoints) -> ConnectionSettings:
