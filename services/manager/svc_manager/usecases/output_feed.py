@@ -18,7 +18,7 @@ dead."""
 
 
 class OutputFeed:
-    """Reader of a trial's stdout or stderr from the bus, as its agent publishes the output.
+    """Reader of a trial's stdout, stderr or samples from the bus, as its agent publishes them.
 
     Args:
         lines: output on the bus.

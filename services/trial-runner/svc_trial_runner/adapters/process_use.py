@@ -1,6 +1,7 @@
 """CPU time and memory of trials' processes, read from /proc, and the file of their samples."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,20 +13,25 @@ from svc_trial_runner.domain.resource_use import RESOURCES, ProcessUse
 
 _PROCESSES_LIMIT: Final = 1000
 """Processes of one trial that are read; a trial may have started any number."""
+_THREADS_LIMIT: Final = 10_000
+"""Threads of one trial that are asked for their children, for the same reason."""
 _CLOCK_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _START_TIME, _FIRST_CPU, _LAST_CPU = 19, 11, 14
 """Fields of `/proc/<pid>/stat` behind the name: start, and CPU time in user and kernel mode, of the
 process and of the children that it has waited for."""
-_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-"""Without following a link that the trial has put in the place of the file."""
+_APPEND: Final = (
+    os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+)
+"""Without following a link, or waiting for the reader of a pipe, that the trial has put there."""
 
 
 class ProcTrialUse:
     """`TrialUse` of this machine: reads /proc, and appends samples to a file of the trial's folder.
 
     Args:
-        code_user: account of trials, as which their memory is read and their files are written.
+        code_user: account of trials, as which their processes are read and their files are
+            written.
     """
 
     def __init__(self, code_user: CodeUser = SAME_USER) -> None:
@@ -33,6 +39,10 @@ class ProcTrialUse:
 
     def read(self, leader: ProcessIdentity) -> ProcessUse | None:
         """Read the use of a process and its descendants; None: the process has ended."""
+        with self._code_user.acting():
+            return self._read(leader)
+
+    def _read(self, leader: ProcessIdentity) -> ProcessUse | None:
         ticks, pids = 0, []
         for pid in _tree(leader.pid):
             fields = _stat(pid)
@@ -44,8 +54,7 @@ class ProcTrialUse:
             pids.append(pid)
         if leader.pid not in pids:
             return None
-        with self._code_user.acting():
-            memory_bytes = sum(_memory_bytes(pid, shared=len(pids) > 1) for pid in pids)
+        memory_bytes = sum(_memory_bytes(pid, shared=len(pids) > 1) for pid in pids)
         return ProcessUse(ticks * _CLOCK_TICK_S, memory_bytes, len(pids))
 
     def append(self, directory: str, line: bytes) -> None:
@@ -53,7 +62,8 @@ class ProcTrialUse:
         with suppress(OSError), self._code_user.acting():
             file = os.open(f"{directory}/{RESOURCES}", _APPEND, 0o644)
             try:
-                os.write(file, line)
+                if stat.S_ISREG(os.fstat(file).st_mode):
+                    os.write(file, line)
             finally:
                 os.close(file)
 
@@ -64,21 +74,22 @@ class ProcTrialUse:
 
 
 def _tree(leader: int) -> Iterator[int]:
-    """Yield a process and its descendants, parents first, up to a limit."""
-    pending, found = [leader], 0
+    """Yield a process and its descendants, parents first, up to limits."""
+    pending, found, threads = [leader], 0, 0
     while pending and found < _PROCESSES_LIMIT:
         pid = pending.pop()
         yield pid
         found += 1
-        pending += _children(pid)
+        for task in _threads(pid)[: _THREADS_LIMIT - threads]:
+            threads += 1
+            pending += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
 
 
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    with suppress(OSError):  # the process has ended
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - read once a second
-            children += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
-    return children
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - read once a second
+    except OSError:  # the process has ended
+        return []
 
 
 def _stat(pid: int) -> list[bytes] | None:

@@ -385,7 +385,13 @@ class AttemptRun:
         if self._isolated:
             resources.forget(self._directory)
         self._stop_sampling = resources.begin(
-            SampledTrial(process.identity, self._directory, self.gpu_indices, output.announce)
+            SampledTrial(
+                process.identity,
+                self._directory,
+                self.gpu_indices,
+                process.ended,
+                output.announce,
+            )
         )
 
     def stop(self, trigger: StopTrigger, loss: LossReason | None = None) -> None:

@@ -1,28 +1,36 @@
 """Sampler of running trials' CPU, memory and GPU use, into a file of each trial."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from svc_common.clock import Clock, SteadyClock
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.resource_use import (
     FIRST_SAMPLE_S,
+    ProcessUse,
     ResourceSample,
     next_interval_s,
     sample_line,
 )
 from svc_trial_runner.ports import GpuDevices, TrialUse
 
+_AT_ONCE: Final = 2
+"""Samples that are read and written at once: other work needs threads, and a disk may hang."""
+
 
 @dataclass(frozen=True, slots=True)
 class SampledTrial:
-    """Trial to sample: its process, folder and GPUs, and a callback for each new line."""
+    """Trial to sample: its process, folder and GPUs, its end, and a callback for each new line."""
 
     process: ProcessIdentity
     directory: str
     gpu_indices: Sequence[int]
+    ended: asyncio.Future[int | None]
+    """Done when the trial has ended; its process may go on, with another trial."""
     on_line: Callable[[], None]
     """Called after each line, on the event loop."""
 
@@ -39,7 +47,8 @@ class ResourceSampler:
         clock: tells the times of samples.
         tasks: owner of one task per sample.
         first_s: age of a trial at its first sample, in seconds.
-        interval_s: returns the delay of the next sample by the age, both in seconds.
+        interval_s: returns the delay of the next sample by the age of the trial and the CPU time
+            of reading the last one, all in seconds.
     """
 
     def __init__(
@@ -49,7 +58,7 @@ class ResourceSampler:
         clock: Clock,
         tasks: TaskOwner,
         first_s: float = FIRST_SAMPLE_S,
-        interval_s: Callable[[float], float] = next_interval_s,
+        interval_s: Callable[[float, float], float] = next_interval_s,
     ) -> None:
         self._trials = trials
         self._gpus = gpus
@@ -57,10 +66,12 @@ class ResourceSampler:
         self._tasks = tasks
         self._first_s = first_s
         self._interval_s = interval_s
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def begin(self, trial: SampledTrial) -> Callable[[], None]:
-        """Sample a trial from now on until its process ends; return a function that stops it."""
+        """Sample a trial from now on until it ends; return a function that stops it earlier."""
         sampling = _Sampling(trial, SteadyClock(self._clock), self._start_sample)
+        trial.ended.add_done_callback(lambda _ended: sampling.stop())
         sampling.continue_after(self._first_s)
         return sampling.stop
 
@@ -73,21 +84,35 @@ class ResourceSampler:
 
     async def _sample(self, sampling: "_Sampling") -> None:
         """Append a line, call back, and set the timer of the next one; end if the process has."""
+        async with self._turns:
+            reading_s = await self._append_sample(sampling)
+        if reading_s is None or sampling.is_over():
+            return
+        sampling.trial.on_line()
+        sampling.continue_after(self._interval_s(sampling.age_s, reading_s))
+
+    async def _append_sample(self, sampling: "_Sampling") -> float | None:
+        """Append a line; return the CPU time of reading it, in seconds; None: the trial is over."""
         trial, before = sampling.trial, sampling.last
-        use = await asyncio.to_thread(self._trials.read, trial.process)
+        if sampling.is_over():
+            return None
+        use, reading_s = await asyncio.to_thread(self._read, trial.process)
+        now = sampling.clock.now()
         if use is None:
-            return
+            return None
         gpus = await self._gpus.use(trial.gpu_indices) if trial.gpu_indices else ()
-        sample = ResourceSample(sampling.clock.now(), use, tuple(gpus))
         if sampling.is_over():
-            return
-        line = sample_line(before, sample)
+            return None
+        sampling.last = ResourceSample(now, use, tuple(gpus))
+        line = sample_line(before, sampling.last)
         await asyncio.to_thread(self._trials.append, trial.directory, line)
-        if sampling.is_over():
-            return
-        sampling.last = sample
-        trial.on_line()
-        sampling.continue_after(self._interval_s(sampling.age_s))
+        return reading_s
+
+    def _read(self, process: ProcessIdentity) -> tuple[ProcessUse | None, float]:
+        """Read the use of a trial's process, in a thread; return it and the CPU time it took."""
+        begin_s = time.thread_time()
+        use = self._trials.read(process)
+        return use, time.thread_time() - begin_s
 
 
 class _Sampling:

@@ -14,6 +14,8 @@ SHORTEST_INTERVAL_S: Final = 1.0
 SAMPLES_PER_AGE: Final = 60
 """The interval is the trial's age divided by this: 60 samples in the first minute, then 42 each
 time that the age doubles, 500 in a day."""
+READING_SHARE: Final = 0.01
+"""Largest share of a core that reading one trial may take; some have thousands of processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,15 @@ class ResourceSample:
     gpus: tuple[GpuUse, ...] = ()
 
 
-def next_interval_s(age_s: float) -> float:
-    """Return the seconds from a sample to the next one: a 60th of the trial's age, at least 1."""
-    return max(SHORTEST_INTERVAL_S, age_s / SAMPLES_PER_AGE)
+def next_interval_s(age_s: float, reading_s: float) -> float:
+    """Return the seconds from a sample to the next one: a 60th of the trial's age, at least 1.
+
+    Args:
+        age_s: age of the trial, in seconds.
+        reading_s: CPU time that reading the sample took, in seconds; the interval is at least a
+            hundred times as long.
+    """
+    return max(SHORTEST_INTERVAL_S, age_s / SAMPLES_PER_AGE, reading_s / READING_SHARE)
 
 
 def cores_used(before: ResourceSample, now: ResourceSample) -> float:

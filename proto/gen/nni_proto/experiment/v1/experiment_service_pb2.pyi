@@ -41,7 +41,7 @@ class _LogSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LogSource.V
     LOG_SOURCE_TRIAL_STDOUT: _LogSource.ValueType  # 4
     LOG_SOURCE_TRIAL_STDERR: _LogSource.ValueType  # 5
     LOG_SOURCE_TRIAL_RESOURCES: _LogSource.ValueType  # 6
-    """CPU, memory and GPU use of a trial, sampled by its agent from its second second on: a JSON
+    """CPU, memory and GPU use of a trial, sampled by its agent once it is a second old: a JSON
     object per line, see `docs/page.md`.
     """
 
@@ -55,7 +55,7 @@ LOG_SOURCE_TRIAL_LOG: LogSource.ValueType  # 3
 LOG_SOURCE_TRIAL_STDOUT: LogSource.ValueType  # 4
 LOG_SOURCE_TRIAL_STDERR: LogSource.ValueType  # 5
 LOG_SOURCE_TRIAL_RESOURCES: LogSource.ValueType  # 6
-"""CPU, memory and GPU use of a trial, sampled by its agent from its second second on: a JSON
+"""CPU, memory and GPU use of a trial, sampled by its agent once it is a second old: a JSON
 object per line, see `docs/page.md`.
 """
 Global___LogSource: _TypeAlias = LogSource  # noqa: Y015

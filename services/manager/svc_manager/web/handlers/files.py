@@ -30,7 +30,7 @@ TRIAL_SOURCES: Final = {
     "trial.log": service_pb.LOG_SOURCE_TRIAL_LOG,
     "stdout": service_pb.LOG_SOURCE_TRIAL_STDOUT,
     "stderr": service_pb.LOG_SOURCE_TRIAL_STDERR,
-    # No file that a trial writes for its user: names of those begin with no dot.
+    # With a dot: `resources` may be a file that a trial writes for its user.
     ".resources": service_pb.LOG_SOURCE_TRIAL_RESOURCES,
 }
 LONGEST_WORD: Final = 200

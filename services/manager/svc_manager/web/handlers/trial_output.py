@@ -32,7 +32,7 @@ _OFFSET_DIGITS: Final = 15
 
 
 async def follow_output(call: Call) -> Response:
-    """Respond with a server-sent event stream of a trial's stdout or stderr."""
+    """Respond with a server-sent event stream of a trial's stdout, stderr or samples."""
     trial = await call.dependencies.trials.get(call.experiment_id, call.path["trial_id"])
     source = STREAMS[call.query.get("stream", "stdout")]
     chunks = call.dependencies.experiments.follow_logs(

@@ -1,5 +1,6 @@
 """Use of real processes, and the file of its samples."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,6 +82,19 @@ def test_link_of_a_trial_is_not_followed(tmp_path: Path) -> None:
     ProcTrialUse().append(str(tmp_path), b"line\n")
 
     assert target.read_bytes() == b""
+
+
+def test_pipe_of_a_trial_neither_blocks_nor_gets_the_line(tmp_path: Path) -> None:
+    (tmp_path / ".nni").mkdir()
+    os.mkfifo(tmp_path / RESOURCES)
+    trials = ProcTrialUse()
+
+    trials.append(str(tmp_path), b"line\n")  # without a reader
+    reader = os.open(tmp_path / RESOURCES, os.O_RDONLY | os.O_NONBLOCK)
+    trials.append(str(tmp_path), b"line\n")
+
+    assert os.read(reader, 10) == b""
+    os.close(reader)
 
 
 def test_missing_folder_loses_the_line(tmp_path: Path) -> None:

@@ -25,15 +25,22 @@ class Stage:
     """Sampler without delays, a process to sample, and an event for each new line."""
 
     sampler: ResourceSampler
+    tasks: TaskOwner
     root: Path
     process: asyncio.subprocess.Process
     announced: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def begin(self, name: str, gpu_indices: tuple[int, ...] = ()) -> Callable[[], None]:
+    def begin(
+        self,
+        name: str,
+        gpu_indices: tuple[int, ...] = (),
+        ended: asyncio.Future[int | None] | None = None,
+    ) -> Callable[[], None]:
         identity = identity_of(self.process.pid)
         assert identity is not None
+        folder, ended = self.folder(name), ended or never()
         return self.sampler.begin(
-            SampledTrial(identity, self.folder(name), gpu_indices, self.announced.set)
+            SampledTrial(identity, folder, gpu_indices, ended, self.announced.set)
         )
 
     def folder(self, name: str) -> str:
@@ -52,16 +59,25 @@ class Stage:
                 await self.announced.wait()
 
 
+def never() -> asyncio.Future[int | None]:
+    return asyncio.get_running_loop().create_future()
+
+
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
     gpus = InMemoryGpuDevices([GpuDevice(0, "one", 1), GpuDevice(1, "two", 1)])
     sampler = ResourceSampler(
-        ProcTrialUse(), gpus, SystemClock(), tasks, first_s=0.0, interval_s=lambda _age_s: 0.0
+        ProcTrialUse(),
+        gpus,
+        SystemClock(),
+        tasks,
+        first_s=0.0,
+        interval_s=lambda _age_s, _reading_s: 0.0,
     )
     process = await asyncio.create_subprocess_exec("sleep", "600")
-    yield Stage(sampler, tmp_path, process)
+    yield Stage(sampler, tasks, tmp_path, process)
     await tasks.aclose()
     process.kill()
     await process.wait()
@@ -99,12 +115,28 @@ async def test_trial_stopped_before_its_first_sample_has_none(stage: Stage) -> N
 
 async def test_ended_process_is_not_sampled(stage: Stage) -> None:
     ended = ProcessIdentity(stage.process.pid, 1)  # as if another process had its number now
-    stage.sampler.begin(SampledTrial(ended, stage.folder("old"), (), stage.announced.set))
+    stage.sampler.begin(SampledTrial(ended, stage.folder("old"), (), never(), stage.announced.set))
     stop = stage.begin("new")
     await stage.has_lines("new", 2)
     stop()
 
     assert stage.lines("old") == []
+
+
+async def test_process_that_goes_on_with_another_trial_is_not_sampled_for_the_ended_one(
+    stage: Stage,
+) -> None:
+    ended = never()
+    stage.begin("first", ended=ended)
+    await stage.has_lines("first", 1)
+    ended.set_result(0)
+    await stage.tasks.drain()  # a sample under way
+    lines = stage.lines("first")
+    stop = stage.begin("second")
+    await stage.has_lines("second", 3)
+    stop()
+
+    assert stage.lines("first") == lines
 
 
 async def test_forget_deletes_the_samples_of_an_earlier_attempt(stage: Stage) -> None:
@@ -116,7 +148,7 @@ async def test_forget_deletes_the_samples_of_an_earlier_attempt(stage: Stage) ->
     assert stage.lines("trial") == []
 
 
-async def test_attempt_is_sampled_and_announces_it(bench: Bench) -> None:
+async def test_running_attempt_is_sampled(bench: Bench) -> None:
     sampler = ResourceSampler(
         ProcTrialUse(), InMemoryGpuDevices(), SystemClock(), bench.tasks, first_s=0.0
     )

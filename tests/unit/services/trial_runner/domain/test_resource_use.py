@@ -25,14 +25,18 @@ def sample(after_s: float, cpu_s: float, gpus: tuple[GpuUse, ...] = ()) -> Resou
 
 @pytest.mark.parametrize(("age_s", "interval_s"), [(0, 1), (60, 1), (120, 2), (86400, 1440)])
 def test_interval_grows_with_the_age(age_s: float, interval_s: float) -> None:
-    assert next_interval_s(age_s) == interval_s
+    assert next_interval_s(age_s, 0) == interval_s
+
+
+def test_reading_a_trial_of_many_processes_takes_a_hundredth_of_a_core() -> None:
+    assert next_interval_s(60, 0.5) == 50
 
 
 def test_trial_of_a_day_has_about_500_samples() -> None:
     age_s, samples = FIRST_SAMPLE_S, 0
     while age_s < 86400:
         samples += 1
-        age_s += next_interval_s(age_s)
+        age_s += next_interval_s(age_s, 0)
 
     assert 400 < samples < 600
 
