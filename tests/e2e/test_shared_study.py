@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from tests.support.study_suite import CASES, SPACE, Make
 
 __all__ = ["shared_shape"]  # a fixture
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shared-study" / "search.py"
 LEASE_S = 5
 PATIENCE_S = 120.0
 AFTER_KILL = 3
@@ -179,3 +181,27 @@ def test_killed_process_and_manager_lose_no_trial_and_a_stopped_study_goes_on(
             assert study.ask().id == len(found)
             assert str(study.best_value) == best[0]
             study.stop()
+
+
+@pytest.mark.timeout(240)
+def test_processes_of_the_example_share_one_study(services: LocalShape) -> None:
+    command = [sys.executable, str(EXAMPLE), "--trials", "4"]
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                subprocess.Popen(
+                    command, env=services.environment, stdout=subprocess.PIPE, text=True
+                )
+            )
+            for _ in range(2)
+        ]
+        printed = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+
+    with SharedStudy("sharedquadratic") as study:
+        told = [int(re.findall(r"this process: (\d) trials", text)[0]) for text in printed]
+        # A process that this machine held up for a minute has lost a trial.
+        assert sum(told) == len(study.results) <= 8
+        bests = [float(re.findall(r"best: trial \d+, (\S+),", text)[0]) for text in printed]
+        assert f"{min(bests):.4f}" == f"{study.best_value:.4f}"
+        study.stop()
