@@ -1,5 +1,6 @@
-"""No modules import each other, in however many steps; nor for the sake of types."""
+"""No modules or folders import each other, in however many steps; nor for the sake of types."""
 
+from collections.abc import Iterable, Mapping
 from graphlib import TopologicalSorter
 
 import grimp
@@ -18,11 +19,29 @@ PACKAGES = (
 )
 
 
+def part_of(module: str) -> str:
+    """Return the top-level module or folder of a package that a module is, or is in."""
+    return ".".join(module.split(".")[:2])
+
+
+def imports_of_parts(imports: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return which parts each part of a package imports; a package's own module is a part."""
+    parts: dict[str, set[str]] = {}
+    for module, imported in imports.items():
+        own = part_of(module)
+        parts.setdefault(own, set()).update({part_of(name) for name in imported} - {own})
+    return parts
+
+
 @pytest.mark.parametrize("package", PACKAGES)
-def test_modules_import_each_other_in_one_direction(package: str) -> None:
+def test_modules_and_folders_import_each_other_in_one_direction(package: str) -> None:
     graph = grimp.build_graph(package, cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    parts = imports_of_parts(imports)
 
-    order = list(TopologicalSorter(imports).static_order())  # else a CycleError that names them
+    # A circle is a CycleError that names its members.
+    order = list(TopologicalSorter(imports).static_order())
+    order_of_parts = list(TopologicalSorter(parts).static_order())
 
     assert set(order) == graph.modules
+    assert set(order_of_parts) == parts.keys()
