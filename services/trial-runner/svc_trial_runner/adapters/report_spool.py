@@ -12,7 +12,6 @@ reported lost.
 
 import os
 import struct
-import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -63,11 +62,11 @@ class DirectoryReportSpool:
         self._segment_bytes = segment_bytes
         private_folder(folder)
         self._old = sorted(path for path in folder.glob("*.spool") if _is_segment(path))
-        self._inherited = _read_all(self._old)
+        self._inherited, last_number = _read_all(self._old)
         # A segment that was set aside has no number that counts any more.
         self._segment_number = max((int(path.stem) for path in self._old), default=0)
-        # Larger than any number of an earlier agent.
-        self._report_number = time.time_ns()
+        # Above those of earlier agents: acknowledgements name the largest number that has arrived.
+        self._report_number = last_number
         self._segments: deque[_Segment] = deque()
         self._experiments: dict[str, _Experiment] = {}
         self._before_forgetting: Callable[[], None] = lambda: None
@@ -201,23 +200,30 @@ def _is_segment(path: Path) -> bool:
     return False
 
 
-def _read_all(paths: Iterable[Path]) -> list[SpooledReport]:
-    """Read spool segments; return reports in order, marked if arrived; rename damaged segments."""
+def _read_all(paths: Iterable[Path]) -> tuple[list[SpooledReport], int]:
+    """Read spool segments; rename damaged ones.
+
+    Returns:
+        Reports in order, marked if arrived, and the largest number; 0: there is none.
+    """
     reports: list[tuple[int, str, bytes]] = []
     arrived: dict[str, int] = {}
+    last_number = 0
     for path in paths:
         try:
             for kind, number, experiment_id, content in _records(path.read_bytes()):
+                last_number = max(last_number, number)
                 if kind == _REPORT:
                     reports.append((number, experiment_id, content))
                 else:
                     arrived[experiment_id] = max(number, arrived.get(experiment_id, 0))
         except (OSError, ValueError, InvalidArgumentError) as error:
             set_aside(path, f"{error}; trials whose reports it held are reported lost")
-    return [
+    inherited = [
         SpooledReport(experiment_id, entry, number <= arrived.get(experiment_id, 0))
         for number, experiment_id, entry in reports
     ]
+    return inherited, last_number
 
 
 def _records(data: bytes) -> Iterable[tuple[bytes, int, str, bytes]]:

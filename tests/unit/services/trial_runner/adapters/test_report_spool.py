@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from svc_trial_runner.adapters.report_spool import _HEADER, DirectoryReportSpool
+from svc_trial_runner.adapters.report_spool import (
+    _ACKNOWLEDGED,
+    _HEADER,
+    _REPORT,
+    DirectoryReportSpool,
+    _record,
+)
 
 
 def inherited(folder: Path) -> list[tuple[str, bytes, bool]]:
@@ -58,6 +64,17 @@ def test_reports_appended_again_survive_the_discard(tmp_path: Path) -> None:
     second.discard_inherited()
 
     assert inherited(tmp_path) == [("a", b"1", False)]
+
+
+def test_reports_after_an_agent_whose_clock_was_ahead_have_not_arrived(tmp_path: Path) -> None:
+    in_2100_ns = 4_102_444_800_000_000_000
+    (tmp_path / "000000000001.spool").write_bytes(
+        _record(_REPORT, in_2100_ns, "a", b"1") + _record(_ACKNOWLEDGED, in_2100_ns, "a", b"")
+    )
+
+    DirectoryReportSpool(tmp_path).append([("a", b"2")])
+
+    assert inherited(tmp_path) == [("a", b"1", True), ("a", b"2", False)]
 
 
 def test_cut_record_is_dropped(tmp_path: Path) -> None:
