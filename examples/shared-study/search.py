@@ -24,7 +24,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # The same in every process: the first one creates the study, the others join it.
     with SharedStudy(arguments.name, SPACE, tuner="TPE", seed=0, retry_lost=True) as study:
-        told = 0
+        evaluated = 0
         for _ in range(arguments.trials):
             try:
                 trial = study.ask()
@@ -34,9 +34,9 @@ def main() -> None:
                 study.tell(trial, loss(trial.parameters))
             except LeaseLapsedError:  # cut off for a minute: another process has it now
                 continue
-            told += 1
+            evaluated += 1
         results = study.results
-        print(f"this process: {told} trials; all: {len(results)}")
+        print(f"this process: {evaluated} trials; all: {len(results)}")
         if results:
             best = study.best_trial
             print(f"best: trial {best.id}, {study.best_value:.4f}, {best.parameters}")
