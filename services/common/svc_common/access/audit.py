@@ -4,8 +4,11 @@ Lines go to the log of the service (`logger` is `audit`) and to a file that only
 They hold names and ids, never tokens, parameters or configurations.
 """
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +19,7 @@ from svc_common.storage.own_files import place_for_file
 
 AUDIT_FILE: Final = "audit.log"
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""A larger file is rotated (one generation is kept) when a service starts."""
+"""A larger file is rotated; one generation is kept."""
 _TEXT_LIMIT: Final = 200
 
 
@@ -46,30 +49,28 @@ class AuditRecord:
 
 
 class AuditTrail:
-    """Writer of audit records to the log and, with a folder, to a JSON file rotated at the start.
+    """Writer of audit records to the log and, with a folder, to a JSON file that is rotated.
+
+    Several services may write to one file, each with a trail of its own: who finds it too large
+    renames it, and the others follow with their next record.
 
     Args:
         folder: folder of the file; None: records are only logged.
-        file_limit_bytes: a larger file is rotated at the start.
+        file_limit_bytes: a larger file is rotated.
     """
 
     def __init__(
         self, folder: Path | None = None, file_limit_bytes: int = FILE_LIMIT_BYTES
     ) -> None:
+        self._path = None if folder is None else folder / AUDIT_FILE
+        self._limit_bytes = file_limit_bytes
         self._descriptor = -1
-        if folder is None:
+        if self._path is None:
             return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / AUDIT_FILE
-        place_for_file(path)
-        try:
-            if path.stat().st_size > file_limit_bytes:
-                path.replace(path.with_suffix(".log.1"))
-        except FileNotFoundError:
-            pass
-        # Several services append to one file: a line is one write, so lines do not mix.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._descriptor = os.open(path, flags, 0o600)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place_for_file(self._path)
+        self._descriptor = self._open(self._path)
+        self._rotate(self._path)
 
     def record(self, record: AuditRecord) -> None:
         """Log a record; append it as JSON with time, texts cut; a failed write is only logged."""
@@ -77,13 +78,53 @@ class AuditTrail:
             name: text[:_TEXT_LIMIT] for name in record.__slots__ if (text := getattr(record, name))
         }
         get_logger().info("audit", logger="audit", **facts)
-        if self._descriptor < 0:
+        if self._path is None or self._descriptor < 0:
             return
         line = json.dumps({"at": datetime.now(UTC).isoformat(), **facts}) + "\n"
         try:
+            self._rotate(self._path)
             os.write(self._descriptor, line.encode())
         except OSError as error:
             get_logger().error("audit file cannot be written", error=str(error))
+
+    def _rotate(self, path: Path) -> None:
+        """Rename a file that is too large; continue with the one that others have begun, if any."""
+        mine = os.fstat(self._descriptor)
+        with suppress(FileNotFoundError):
+            present = path.lstat()
+            if not os.path.samestat(mine, present):
+                self._continue(path)  # another service has rotated it
+            elif mine.st_size > self._limit_bytes:
+                with suppress(BlockingIOError), self._alone(path):
+                    if os.path.samestat(mine, path.lstat()):
+                        path.replace(path.with_suffix(".log.1"))
+                self._continue(path)
+            return
+        self._continue(path)
+
+    def _continue(self, path: Path) -> None:
+        before, self._descriptor = self._descriptor, self._open(path)
+        os.close(before)
+
+    @contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Hold the folder's lock, so that no service renames the file that another has begun.
+
+        Raises:
+            BlockingIOError: another process holds it; it may rotate, or never let go.
+        """
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            os.close(folder)
+
+    @staticmethod
+    def _open(path: Path) -> int:
+        # A line is one write, so lines of several services do not mix.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(path, flags, 0o600)
 
     def close(self) -> None:
         """Close the audit file; may be called twice."""

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -55,6 +56,50 @@ def test_large_file_is_rotated_at_the_start(tmp_path: Path) -> None:
     trail.close()
 
     assert (tmp_path / f"{AUDIT_FILE}.1").read_text() == "x" * 11
+    assert len(lines(tmp_path)) == 1
+
+
+def test_file_that_grows_is_rotated_and_all_services_continue_with_the_new_one(
+    tmp_path: Path,
+) -> None:
+    trails = [AuditTrail(tmp_path, file_limit_bytes=400) for _ in range(3)]
+
+    for number in range(30):
+        trails[number % 3].record(AuditRecord("", "", "", "", "x", "OK", request=str(number)))
+    for trail in trails:
+        trail.close()
+
+    old = (tmp_path / f"{AUDIT_FILE}.1").read_text().splitlines()
+    requests = [json.loads(line)["request"] for line in old] + [
+        line["request"] for line in lines(tmp_path)
+    ]
+    # Two generations: the last lines, each once and in order.
+    assert requests == [str(number) for number in range(30 - len(requests), 30)]
+    assert len(requests) > len(old)
+    # One line may follow when the limit is reached.
+    assert all(path.stat().st_size < 400 + 200 for path in tmp_path.iterdir())
+
+
+def test_program_that_holds_the_folder_s_lock_holds_up_nothing(tmp_path: Path) -> None:
+    trail = AuditTrail(tmp_path, file_limit_bytes=10)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+
+    trail.record(RECORD)
+    trail.record(RECORD)
+    os.close(folder)
+    trail.close()
+
+    assert len(lines(tmp_path)) == 2
+
+
+def test_file_that_a_person_has_removed_is_begun_again(tmp_path: Path) -> None:
+    trail = AuditTrail(tmp_path)
+    (tmp_path / AUDIT_FILE).unlink()
+
+    trail.record(RECORD)
+    trail.close()
+
     assert len(lines(tmp_path)) == 1
 
 
