@@ -54,15 +54,17 @@ def _take(
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         entries = list(value.map_value.entries)
+        variable = _variable_name(entries)
         kept = []
         for entry in entries:
             inner = f"{path}.{entry.key}" if path else entry.key
             text = _text(entry.value)
             is_number = entry.value.WhichOneof("kind") != "string_value"
+            name = variable if variable and entry.key == "value" else entry.key
             if text and (
                 inner in secret_paths
                 or inner.startswith(_SECRET_SECTIONS)
-                or _is_secret(entry.key, is_number=is_number)
+                or _is_secret(name, is_number=is_number)
             ):
                 found[inner] = text
             else:
@@ -74,6 +76,12 @@ def _take(
     elif kind == "list_value":
         for index, item in enumerate(value.list_value.items):
             _take(item, f"{path}[{index}]", secret_paths, found)
+
+
+def _variable_name(entries: Iterable[value_pb2.MapEntry]) -> str:
+    """Return the name of a variable given as `{name: …, value: …}`, as pods do; empty: none is."""
+    texts = {entry.key: _text(entry.value) for entry in entries if entry.key in {"name", "value"}}
+    return texts["name"] if len(texts) == len(("name", "value")) else ""
 
 
 def _text(value: value_pb2.Value) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from nni_proto.experiment.v1 import config_pb2
 from nni_wire.values import from_value, to_value
+from svc_common.pool_secrets import secrets_id_of
 from svc_manager.converters.platform_secrets import put_secrets, required_secrets, take_secrets
 
 
@@ -70,6 +71,22 @@ def test_values_that_the_client_names_are_taken_too() -> None:
 
     assert take_secrets(config) == [{"login.words": "one"}]
     assert list(config.training_services[0].secret_paths) == ["login.words"]
+
+
+def test_variables_of_a_pod_are_secret_by_their_names_and_are_put_back() -> None:
+    variables = [
+        {"name": "WANDB_API_KEY", "value": "one"},
+        {"name": "MODE", "value": "offline"},
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "value"}}},
+    ]
+    options = {"podTemplate": {"spec": {"containers": [{"name": "agent", "env": variables}]}}}
+    config = config_of(options)
+
+    [taken] = take_secrets(config)
+
+    assert taken == {"podTemplate.spec.containers[0].env[0].value": "one"}
+    put_secrets(config, "pool", {secrets_id_of("pool", 0): taken})
+    assert from_value(config.training_services[0].options) == options
 
 
 def test_names_that_tell_where_a_secret_is_or_whose_stay() -> None:
