@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.kubernetes.api_server import ApiServer, api_server
-from tests.support.kubernetes.kubelet import Kubelet, kubelet
-from tests.support.local_shape import LocalShape, running_shape
+from tests.support.kubernetes.experiments import agent_node, shape_with_front, wait_until_empty
+from tests.support.kubernetes.kubelet import Kubelet
+from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
 from tests.support.platform_experiments import (
     assert_each_counted_once,
     first_log,
     write_experiment,
 )
-from tests.support.ports import free_port
-from tests.support.servers import require_binary
 from tests.support.wait import until
 
 pytest.importorskip("kubernetes", reason="the extra kubernetes is not installed")
@@ -54,18 +51,13 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def node(server: ApiServer, tmp_path: Path) -> Iterator[Kubelet]:
-    pods = tmp_path / "pods"
-    pods.mkdir()
-    beside = Path(sys.executable).parent  # in place of the image with the agent
-    with kubelet(server.port, pods, f"{beside}{os.pathsep}/usr/bin{os.pathsep}/bin") as one:
+    with agent_node(server, tmp_path) as one:
         yield one
 
 
 @pytest.fixture
 def shape(private_home: Path) -> Iterator[LocalShape]:
-    require_binary("nats-server")
-    front = {"NNI_FRONT_HOST": "127.0.0.1", "NNI_FRONT_PORT": str(free_port())}
-    with running_shape(private_home, **front) as one:
+    with shape_with_front(private_home) as one:
         yield one
 
 
@@ -87,12 +79,7 @@ def test_experiment_runs_in_pods_and_leaves_nothing(
     assert_each_counted_once(nnictl, experiment)
     assert "volumes/nni-home helped" in first_log(nnictl, experiment)
     nnictl("stop", experiment)
-    kinds = ("jobs", "pods", "secrets")
-    until(
-        lambda: not any(server.objects.list(kind)[0] for kind in kinds),
-        TIMEOUT_S,
-        "an empty namespace",
-    )
+    wait_until_empty(server, "jobs", TIMEOUT_S)
     assert "password" not in node.log()
 
 
