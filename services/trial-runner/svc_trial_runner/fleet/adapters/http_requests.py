@@ -24,7 +24,7 @@ def exchange(
     headers: Mapping[str, str],
     limit_bytes: int,
 ) -> tuple[int, bytes]:
-    """Send a request, and return status and body of the response; block until it is read.
+    """Send a request, return status and body, cut at a limit; follow no redirection. Blocks.
 
     Redirections are returned, not followed, so that credentials go to the host of the section
     only. Certificates are checked.

@@ -15,7 +15,7 @@ from svc_trial_runner.fleet.ports import AdapterContext, FrontEndpoint, Platform
 
 
 class AgentOptions(Protocol):
-    """Options of a section that its agents get."""
+    """Interface of a section's options for its agents: reuse, setup lines, folder of Python."""
 
     @property
     def reuse_mode(self) -> bool:
@@ -95,7 +95,7 @@ def job_agent_settings(
     grace_s: float,
     version: str,
 ) -> AgentSettings:
-    """Return the settings of an agent that a container of a job runs.
+    """Return the settings of an agent in a job's container, which comes in by the TLS front.
 
     Args:
         platform: of the pool.

@@ -58,7 +58,7 @@ _PHASES: Final = {
 
 
 class DlcAdapter:
-    """Adapter of PAI-DLC for one pool.
+    """`PlatformAdapter` of PAI-DLC for one pool: each agent is a job, its settings go by the NAS.
 
     Settings of agents travel over the NAS. A job that was ended is deleted.
 
@@ -75,7 +75,7 @@ class DlcAdapter:
         self._changed = asyncio.Event()
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks: of its own, of the NAS, of PAI-DLC."""
+        """Return problems of the section itself; if none, of the NAS, then of login and region."""
         problems = self._own_problems()
         if problems:
             return problems
@@ -142,13 +142,13 @@ class DlcAdapter:
         return [found[name] for name in sorted(found)]
 
     async def terminate(self, names: Sequence[AgentName]) -> None:
-        """Stop the jobs of agents, wait until they have ended, and delete them."""
+        """Stop agents' jobs, wait up to 60 s for their end, delete them and their settings."""
         own = {name for name in names if is_own(self._context, name)}
         await self._end([(name, job) for name, job in await self._jobs() if name in own])
         await self._remove_settings(own)
 
     async def clean(self) -> None:
-        """Stop and delete all jobs of the pool; remove the settings of their agents."""
+        """Stop the pool's jobs, delete those that end within 60 s; remove its agents' settings."""
         await self._end(await self._jobs())
         named = map(parse_agent_name, await asyncio.to_thread(self._settings.names))
         await self._remove_settings(
@@ -177,7 +177,7 @@ class DlcAdapter:
             await asyncio.to_thread(self._settings.remove, str(name))
 
     async def leftovers(self) -> list[Leftover]:
-        """Return the jobs of the installation; see `PlatformCleaner`."""
+        """Return the installation's agents that have a job, by pool; see `PlatformCleaner`."""
         installation = self._context.installation
         jobs = await asyncio.to_thread(self._api.jobs, f"nni-{installation}-")
         return leftovers_of({str(job["DisplayName"]) for job in jobs}, installation)
@@ -186,7 +186,7 @@ class DlcAdapter:
         """Do nothing: all jobs and folders are of a pool, and the image has the agent."""
 
     async def wait_changed(self) -> None:
-        """Wait until the next poll is due, or until agents were launched or ended."""
+        """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
         self._changed.clear()
         await wait_for_poll(self._changed, self._options.poll_interval_s)
 
@@ -201,7 +201,7 @@ class DlcAdapter:
 
 
 def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
-    """Return the job of an agent.
+    """Return the `CreateJob` request for an agent: one pod, the NAS, the command that runs it.
 
     Args:
         options: of the section.
@@ -231,7 +231,7 @@ def job_of(options: DlcOptions, agent: AgentName) -> dict[str, Any]:
 
 
 def platform_agent(name: AgentName, job: Mapping[str, Any]) -> PlatformAgent:
-    """Return an agent as its job shows it."""
+    """Return an agent by its job's status, RUNNING if that is unknown, with PAI-DLC's reason."""
     status = str(job.get("Status", ""))
     phase = _PHASES.get(status, AgentPhase.RUNNING)
     words = [str(job.get(one) or "") for one in ("ReasonCode", "ReasonMessage")]

@@ -32,7 +32,7 @@ _WORDS: Final = 400
 
 
 class DlcRefusalError(PlatformError):
-    """Error of a request that PAI-DLC has refused.
+    """Error of a request that PAI-DLC has refused: HTTP status, code, whether access is denied.
 
     Attributes:
         status: of HTTP.
@@ -51,7 +51,7 @@ class DlcRefusalError(PlatformError):
 
 
 class DlcApi:
-    """Blocking connection to PAI-DLC in one region; each call runs in a thread.
+    """Blocking client of PAI-DLC in one region, a connection per request; callers use threads.
 
     Args:
         options: of the section.

@@ -21,7 +21,7 @@ _REQUIRED: Final = ("image", "ecsSpec", "region", "nasDataSourceId", "accessKeyI
 
 @dataclass(frozen=True, slots=True)
 class DlcOptions:
-    """Options of one platform `dlc`; empty texts are not given to PAI-DLC."""
+    """Options of one platform `dlc`: image, instance, region, NAS, folders, interval, reuse."""
 
     role: str = "Worker"
     image: str = ""
@@ -52,7 +52,10 @@ class DlcOptions:
 
 
 def parse_options(section: Mapping[str, object]) -> DlcOptions:
-    """Return the options of a section; `option_problems` reports what is wrong with them."""
+    """Return the options of a section; a value of a wrong type counts as not given.
+
+    `option_problems` reports what is wrong with them.
+    """
     poll, lines = section.get("pollIntervalSeconds"), section.get("setupLines")
     return DlcOptions(
         role=_text(section, "type") or "Worker",
@@ -116,7 +119,7 @@ def option_problems(
 
 
 def _interval(value: object) -> float:
-    """Return seconds; the default one if the value is no number."""
+    """Return seconds; the default if the value is no number, or far too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return POLL_S
     return float(value) if abs(value) <= _MOST_POLL_S else POLL_S  # NaN is not, either

@@ -36,7 +36,7 @@ class SettingsFolder:
         return ""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write the settings of an agent.
+        """Write an agent's settings for their owner only, into its folder, made below the mount.
 
         Raises:
             PlatformError: they cannot be written.
@@ -51,14 +51,14 @@ class SettingsFolder:
             raise PlatformError(f"settings of agents cannot be written: {error}") from error
 
     def names(self) -> list[str]:
-        """Return the names of the agents that have a folder."""
+        """Return the sorted names of the agents that have a folder; empty if none can be read."""
         try:
             return sorted(one.name for one in self._folder.iterdir())
         except OSError:
             return []
 
     def remove(self, name: str) -> None:
-        """Remove the folder of an agent, and the common one if it is the last."""
+        """Remove an agent's folder, and the common one if it is empty; errors are ignored."""
         shutil.rmtree(self._folder / name, ignore_errors=True)
         with suppress(OSError):
             self._folder.rmdir()

@@ -37,7 +37,7 @@ def authorization(
     query: Mapping[str, str],
     headers: Mapping[str, str],
 ) -> str:
-    """Return the header `Authorization` of a request.
+    """Return the value of a request's `Authorization` header, by ACS3-HMAC-SHA256.
 
     Args:
         key: of the user.

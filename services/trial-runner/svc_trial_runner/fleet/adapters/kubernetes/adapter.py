@@ -69,7 +69,7 @@ _CHECKED: Final = AgentName("00000000", "check", 0)
 
 
 class KubernetesAdapter:
-    """Adapter of a Kubernetes cluster for one pool.
+    """`PlatformAdapter` of one pool on Kubernetes: an agent is a Job, or the like, and a Secret.
 
     An agent is a Job, or an object of an operator, and a Secret with its name; the Secret belongs
     to that object and is removed with it. All calls of the cluster block, and run in threads.
@@ -98,7 +98,7 @@ class KubernetesAdapter:
     # Checks
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks: of its own, and of cluster and namespace."""
+        """Return problems of the section itself; if none, of the cluster, with a job's dry run."""
         given = self._context.section.options
         problems = self._workload.problems()
         if problems:
@@ -115,7 +115,7 @@ class KubernetesAdapter:
             return [_platform_problem(error, self._options.context)]
 
     async def prepare(self) -> None:
-        """Open the front, and read the credentials of the cluster; see `PlatformAdapter`."""
+        """Raise for broken rules; read the cluster's credentials, open the front."""
         raise_first(self._workload.problems())
         await asyncio.to_thread(self._api.connect)
         self._front = await self._context.front.open()
@@ -223,7 +223,7 @@ class KubernetesAdapter:
         self._changed.set()
 
     async def leftovers(self) -> list[Leftover]:
-        """Return jobs, pods and secrets of the installation; see `PlatformCleaner`."""
+        """Return agents of the installation's jobs, pods and secrets, by pool and platform."""
         query = {"labelSelector": selector(labels_of_installation(self._context.installation))}
         found: dict[tuple[str, str], set[str]] = {}
         for path in (self._jobs, PODS, SECRETS):

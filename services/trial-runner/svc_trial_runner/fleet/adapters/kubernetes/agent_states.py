@@ -166,7 +166,10 @@ def _is_unreachable(status: Mapping[str, Any]) -> bool:
 def _pending(
     name: AgentName, pod: Mapping[str, Any], node: str, warnings: Sequence[str]
 ) -> PlatformAgent:
-    """Return an agent whose container does not run; it may take minutes to fetch an image."""
+    """Return a PENDING agent with the reason: no node, a waiting container, else a warning.
+
+    An image may take minutes to fetch.
+    """
     status = pod.get("status", {})
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

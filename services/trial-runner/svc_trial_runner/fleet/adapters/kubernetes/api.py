@@ -212,7 +212,7 @@ class KubernetesApi:
         return response
 
     def _authorization(self) -> dict[str, str]:
-        """Return the header with the token, which is renewed if it has expired."""
+        """Return the authorization header, its token renewed if expired; raise if that fails."""
         with self._lock:
             try:
                 settings = self._client.configuration.auth_settings()
@@ -234,7 +234,7 @@ def refused(error: KubernetesRefusalError) -> PlatformError:
 
 
 def _open_client(options: KubernetesOptions) -> tuple[Any, str]:
-    """Return a client, and the namespace of its context."""
+    """Open a client by kubeconfig or the pod's service account; return it and its namespace."""
     configuration = Configuration()
     try:
         if _is_in_cluster(options):
@@ -288,7 +288,7 @@ def _parsed(text: str) -> object:
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of a watch."""
+    """Yield the complete lines of a watch as they arrive; raise if one is over 4 MiB."""
     rest = b""
     for part in response.stream(None):
         *lines, rest = (rest + part).split(b"\n")

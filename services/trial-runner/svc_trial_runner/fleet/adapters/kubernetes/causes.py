@@ -69,7 +69,7 @@ _FIELDS: Final[tuple[tuple[str, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Status object of a request that the API server has refused."""
+    """Refusal of a request by the API server: HTTP status, reason, message, bad fields' paths."""
 
     status: int
     reason: str
@@ -91,7 +91,7 @@ class KubernetesRefusalError(ServiceError):
 
 
 def parse_refusal(status: int, body: object, text: str) -> Refusal:
-    """Return the refusal in the body of an answer.
+    """Parse an answer's Status object to a refusal; of another body its HTTP status and text.
 
     Args:
         status: of HTTP.
@@ -142,7 +142,7 @@ def is_unavailable(refusal: Refusal) -> bool:
 
 
 def platform_error(refusal: Refusal) -> PlatformError:
-    """Return the error of a platform whose API server refuses."""
+    """Return the PlatformError for a refusal: message, remedy, whether it is permanent."""
     remedy = remedy_of(refusal.message)
     if refusal.status == UNAUTHORIZED:
         remedy = _LOG_IN
@@ -169,7 +169,7 @@ def refused_field(refusal: Refusal) -> str:
 
 
 def refused_object(refusal: Refusal, options: Mapping[str, object]) -> PlatformProblem:
-    """Return the problem of a section from which the server takes no job."""
+    """Return a refusal as a problem of the option that it is about, with its value and remedy."""
     field = refused_field(refusal)
     value = options.get(field, "")
     return PlatformProblem(

@@ -195,7 +195,7 @@ def _found(ask: Callable[[], _Found]) -> _Found | None:
 def broken_quotas(
     options: KubernetesOptions, quotas: Sequence[Mapping[str, Any]]
 ) -> list[PlatformProblem]:
-    """Return problems of requests that a quota never allows, even if nothing else runs.
+    """Return problems of requests over a whole quota, or missing though a quota asks for them.
 
     Args:
         options: of the section.

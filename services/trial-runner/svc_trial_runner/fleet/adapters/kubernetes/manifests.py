@@ -109,7 +109,7 @@ def owner_patch(
 def job_manifest(
     options: KubernetesOptions, order: AgentOrder, pool_labels: Mapping[str, str], version: str
 ) -> dict[str, Any]:
-    """Return the job of an agent, which has its name.
+    """Return the Job manifest of an agent, named after it: one pod, no retry, queue if given.
 
     Args:
         options: of the section.
@@ -143,7 +143,7 @@ def object_metadata(
 def agent_template(
     options: KubernetesOptions, order: AgentOrder, pool_labels: Mapping[str, str], version: str
 ) -> dict[str, Any]:
-    """Return the template of the pod in which the agent runs; see `job_manifest`."""
+    """Return the pod template of an agent, its `podTemplate` merged in; see `job_manifest`."""
     template = merged(
         {
             "metadata": {"labels": {}, "annotations": dict(options.annotations)},
@@ -244,7 +244,7 @@ def _pod_spec(options: KubernetesOptions, order: AgentOrder, version: str) -> di
 
 
 def _first_container(options: KubernetesOptions, order: AgentOrder, version: str) -> dict[str, Any]:
-    """Return the container that copies the settings, as it has the secret."""
+    """Return the first container, which alone has the secret and copies the settings from it."""
     # A quota of a namespace may ask for requests and limits of each container.
     resources = {
         kind: {name: each for name, each in amounts.items() if name in {"cpu", "memory"}}

@@ -49,7 +49,7 @@ _ONE_LINE: Final = re.compile(r"[^\x00-\x1f\x7f]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class KubernetesOptions:
-    """Options of one platform `kubernetes`; empty texts are not given to Kubernetes."""
+    """Options of one platform `kubernetes`: cluster, image, resources, volumes, scheduling, ..."""
 
     context: str = ""
     """Of the kubeconfig; empty: its current one."""
@@ -179,7 +179,7 @@ _READERS: Final[Mapping[str, tuple[str, _Reader]]] = {
 
 
 def given_options(section: PlatformSection) -> dict[str, object]:
-    """Return the options of a section, with parts of objects as they were written.
+    """Return a section's options with secret values put back into labels, templates and such.
 
     What has the name of a secret was taken out of them: a label `auth` would be missing.
     """

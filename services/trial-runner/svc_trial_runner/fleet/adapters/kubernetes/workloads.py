@@ -23,7 +23,7 @@ FAILED: Final = "Failed"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """Place of a kind of object in the API of Kubernetes."""
+    """Kind of Kubernetes object: API group, version, names, deletion of pods, needed operator."""
 
     group: str
     """API group: `batch`, `kubeflow.org`."""
@@ -104,7 +104,7 @@ class Workload(ABC):
 
 
 class JobWorkload(Workload):
-    """Jobs of Kubernetes, which need no operator.
+    """`Workload` of Jobs, which need no operator: rules of the options, manifest, end.
 
     Args:
         section: options of the platform, as they are written.
@@ -133,7 +133,7 @@ class JobWorkload(Workload):
 
 
 def condition_end(item: Mapping[str, Any], success: str) -> WorkloadEnd | None:
-    """Return the end that the conditions of an object tell; None: it has none.
+    """Return an object's end, failed or not, by its conditions, with their words; None: no end.
 
     Args:
         item: object with `status.conditions`.

@@ -57,7 +57,7 @@ _PHASES: Final = {
 
 
 class OpenpaiAdapter:
-    """Adapter of an OpenPAI cluster for one pool.
+    """`PlatformAdapter` of an OpenPAI cluster for one pool: each agent is a job.
 
     OpenPAI keeps its jobs for ever. A job that was stopped, also after its end, is one that the
     fleet has forgotten; its execution type says so.
@@ -80,7 +80,7 @@ class OpenpaiAdapter:
         self._changed = asyncio.Event()
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks: of its own, and of cluster and user."""
+        """Return problems of the section itself; if none, of login, virtual cluster and storage."""
         problems = self._own_problems()
         if problems:
             return problems
@@ -196,7 +196,7 @@ class OpenpaiAdapter:
         self._changed.set()
 
     async def leftovers(self) -> list[Leftover]:
-        """Return the jobs of the installation that have not ended; see `PlatformCleaner`."""
+        """Return the installation's agents whose jobs have not ended, by pool."""
         installation = self._context.installation
         jobs = await asyncio.to_thread(self._api.jobs, installation)
         names = {str(job["name"]) for job in jobs if not _is_over(job)}
@@ -206,7 +206,7 @@ class OpenpaiAdapter:
         """Do nothing: all jobs are of a pool, and the image has the agent."""
 
     async def wait_changed(self) -> None:
-        """Wait until the next poll is due, or until agents were launched or ended."""
+        """Wait for the poll interval, or until agents were launched or ended; nothing is asked."""
         self._changed.clear()
         await wait_for_poll(self._changed, self._options.poll_interval_s)
 
@@ -214,7 +214,7 @@ class OpenpaiAdapter:
         """Do nothing: connections are closed after each request, and jobs go on."""
 
     async def _jobs(self) -> list[tuple[AgentName, dict[str, Any]]]:
-        """Return the jobs of the pool by the names of their agents."""
+        """Return (agent's name, job summary) of the pool's jobs, ended ones included."""
         jobs = await asyncio.to_thread(self._api.jobs, self._context.installation)
         return own_jobs(self._context, jobs, "name")
 

@@ -23,7 +23,7 @@ _FOLDER: Final = '"$HOME/.nni-agent"'
 def job_of(
     options: OpenpaiOptions, order: AgentOrder, settings: bytes, version: str
 ) -> dict[str, Any]:
-    """Return the job of an agent, which has its name.
+    """Return an agent's job for OpenPAI: the given one with agent, image, resources, settings.
 
     A field of the section wins over the one of `openpaiConfig`. The agent runs in the first task
     role; the others run as they are, unless agents are reused.

@@ -24,7 +24,7 @@ _PREDECESSOR: Final = re.compile(r"(docker\.io/)?(msranni|nnimsra)/nni(:|@|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class OpenpaiOptions:
-    """Options of one platform `openpai`; empty texts are not given to OpenPAI."""
+    """Options of one platform `openpai`: login, a trial's resources, image, storage, own job."""
 
     host: str = ""
     """`scheme://host:port` of the cluster, without a path."""
@@ -47,7 +47,10 @@ class OpenpaiOptions:
 
 
 def parse_options(section: Mapping[str, object]) -> OpenpaiOptions:
-    """Return the options of a section; `option_problems` reports what is wrong with them."""
+    """Return the options of a section; a value of a wrong type counts as not given.
+
+    `option_problems` reports what is wrong with them.
+    """
     poll = _number(section.get("pollIntervalSeconds"))
     lines = section.get("setupLines")
     protocol = section.get(PROTOCOL)
