@@ -58,10 +58,6 @@ class Options:
     python_path: str = "/opt/python"
 
 
-def test_section_without_a_broken_rule_raises_nothing() -> None:
-    raise_first([])
-
-
 def test_first_broken_rule_is_raised_with_its_remedy() -> None:
     problems = [PlatformProblem("image", "must be given", "", "set it"), PlatformProblem("b", "c")]
 
