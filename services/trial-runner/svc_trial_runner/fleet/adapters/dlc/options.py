@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import POLL_S, poll_problems
 
 JOB_TYPES: Final = ("TFJob", "PyTorchJob")
 SECRET: Final = "accessKeySecret"  # noqa: S105 - the name of a field
-POLL_S: Final = 10.0
-LEAST_POLL_S: Final = 0.05
 _MOST_POLL_S: Final = 1e6
 LOCAL_FOLDER: Final = "/home/admin/workspace/"
 CONTAINER_FOLDER: Final = "/root/data/"
@@ -105,10 +104,7 @@ def option_problems(
     if options.endpoint and not _ENDPOINT.match(options.endpoint):
         rule = "must be https://host"
         problems.append(PlatformProblem("endpoint", rule, options.endpoint[:80]))
-    if options.poll_interval_s < LEAST_POLL_S:
-        rule = f"must be >= {LEAST_POLL_S:g}"
-        value = f"{options.poll_interval_s:g}"
-        problems.append(PlatformProblem("pollIntervalSeconds", rule, value))
+    problems += poll_problems(options.poll_interval_s)
     for name, folder in (
         ("localStorageMountPoint", options.local_folder),
         ("containerStorageMountPoint", options.container_folder),

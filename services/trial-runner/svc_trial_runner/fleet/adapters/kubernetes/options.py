@@ -9,6 +9,7 @@ from svc_trial_runner.agent_settings import LEAST_GRACE_S
 from svc_trial_runner.fleet.adapters.kubernetes.quantities import parse_quantity
 from svc_trial_runner.fleet.domain.agents import PlatformProblem, PlatformSection
 from svc_trial_runner.fleet.domain.section_secrets import with_secrets
+from svc_trial_runner.fleet.domain.section_values import text_lines
 
 IMAGE: Final = "nni/trial-runner"
 """Name of the image of the agent, as the chart and the Dockerfile have it; the tag is a version."""
@@ -116,14 +117,6 @@ def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _texts(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return tuple(value.splitlines())
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    return None
-
-
 def _mapping(value: object) -> Mapping[str, Any] | None:
     return dict(value) if isinstance(value, Mapping) else None
 
@@ -139,7 +132,7 @@ _KINDS: Final[Mapping[_Reader, str]] = {
     _text: "text",
     _flag: "true or false",
     _integer: "a whole number of at least 0",
-    _texts: "a list of texts",
+    text_lines: "a list of texts",
     _mapping: "a mapping of names to values",
     _mappings: "a list of mappings",
 }
@@ -150,7 +143,7 @@ _READERS: Final[Mapping[str, tuple[str, _Reader]]] = {
     "inCluster": ("in_cluster", _flag),
     "image": ("image", _text),
     "imagePullPolicy": ("image_pull_policy", _text),
-    "imagePullSecrets": ("image_pull_secrets", _texts),
+    "imagePullSecrets": ("image_pull_secrets", text_lines),
     "cpus": ("cpus", _text),
     "memory": ("memory", _text),
     "ephemeralStorage": ("ephemeral_storage", _text),
@@ -172,7 +165,7 @@ _READERS: Final[Mapping[str, tuple[str, _Reader]]] = {
     "graceSeconds": ("grace_seconds", _integer),
     "python": ("python", _text),
     "pythonPath": ("python_path", _text),
-    "setupLines": ("setup_lines", _texts),
+    "setupLines": ("setup_lines", text_lines),
     "reuseMode": ("reuse_mode", _flag),
 }
 """Field and reader by the name in a section; other names, those of all platforms, are ignored."""

@@ -7,9 +7,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import POLL_S, poll_problems
 
-POLL_S: Final = 10.0
-LEAST_POLL_S: Final = 0.05
 TOKEN: Final = "token"  # noqa: S105 - the name of a field
 PROTOCOL: Final = "openpaiConfig"
 PLUGINS: Final = "com.microsoft.pai.runtimeplugin"
@@ -86,10 +85,7 @@ def option_problems(
         rule = "must be an image with the agent of this NNI: msranni/nni has that of NNI 3.0"
         remedy = "derive your image from that of NNI's trial-runner"
         problems.append(PlatformProblem("dockerImage", rule, options.image[:80], remedy))
-    if options.poll_interval_s < LEAST_POLL_S:
-        rule = f"must be >= {LEAST_POLL_S:g}"
-        value = f"{options.poll_interval_s:g}"
-        problems.append(PlatformProblem("pollIntervalSeconds", rule, value))
+    problems += poll_problems(options.poll_interval_s)
     if not options.protocol:
         needed = (
             ("trialCpuNumber", options.cpus, "a number of at least 1"),

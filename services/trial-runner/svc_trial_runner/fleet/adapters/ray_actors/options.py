@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_mebibytes
 from svc_trial_runner.fleet.domain.agents import AgentOrder, PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import camel_case, text_lines
 
 ADDRESS: Final = "auto"
 NAMESPACE: Final = "nni"
@@ -66,12 +67,7 @@ class RayOptions:
         return {name: amount for name, amount in asked.items() if amount}
 
 
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-FIELDS: Final = {_camel_case(one.name): one.name for one in fields(RayOptions)}
+FIELDS: Final = {camel_case(one.name): one.name for one in fields(RayOptions)}
 """Names of fields by their names in a section; others, those of all platforms, are ignored."""
 
 
@@ -171,7 +167,7 @@ def _converted(own: str, value: object) -> object | None:
             good = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
             return value if good else None
         case "setup_lines":
-            return _texts(value)
+            return text_lines(value)
         case "reuse_mode":
             return value if isinstance(value, bool) else None
         case _:
@@ -191,11 +187,3 @@ def _amounts(value: object) -> dict[str, float] | None:
     if not all(isinstance(name, str) and amount for name, amount in found.items()):
         return None
     return {name: amount for name, amount in found.items() if amount}
-
-
-def _texts(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return tuple(value.splitlines())
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    return None

@@ -7,6 +7,7 @@ from typing import Final
 
 from svc_trial_runner.fleet.adapters.slurm.quantities import parse_mebibytes, parse_time_limit
 from svc_trial_runner.fleet.domain.agents import PlatformProblem
+from svc_trial_runner.fleet.domain.section_values import camel_case, text_lines
 
 GRACE_S: Final = 60
 """Time before its limit at which a job gets TERM, so that its trials can be handed over."""
@@ -102,12 +103,7 @@ class SlurmOptions:
         return parse_time_limit(self.time_limit)
 
 
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-FIELDS: Final = {_camel_case(one.name): one.name for one in fields(SlurmOptions)}
+FIELDS: Final = {camel_case(one.name): one.name for one in fields(SlurmOptions)}
 """Names of fields by their names in a section; others, those of all platforms, are ignored."""
 
 
@@ -174,20 +170,12 @@ def _converted(field: str, value: object) -> object | None:
     if kind is bool:
         return value if isinstance(value, bool) else None
     if kind is tuple:
-        return _texts(value)
+        return text_lines(value)
     if not isinstance(value, int | float) or not is_number:
         return None
     if kind is float:
         return float(value) if value >= 0.1 else None  # noqa: PLR2004 - as `_RULES` says
     return int(value) if value == int(value) and value >= 1 else None
-
-
-def _texts(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return tuple(value.splitlines())
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    return None
 
 
 def _time_problems(options: SlurmOptions) -> list[PlatformProblem]:

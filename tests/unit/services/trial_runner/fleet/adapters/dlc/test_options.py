@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from svc_trial_runner.fleet.adapters.dlc.options import POLL_S, option_problems, parse_options
+from svc_trial_runner.fleet.adapters.dlc.options import option_problems, parse_options
+from svc_trial_runner.fleet.domain.section_values import POLL_S
 
 SECTION: dict[str, Any] = {
     "image": "i",

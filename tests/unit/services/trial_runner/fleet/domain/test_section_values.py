@@ -1,0 +1,44 @@
+"""Names and values of options that sections share."""
+
+import pytest
+
+from svc_trial_runner.fleet.domain.section_values import (
+    LEAST_POLL_S,
+    camel_case,
+    poll_problems,
+    text_lines,
+)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("host", "host"), ("a_b_name", "aBName")])
+def test_fields_have_names_of_sections(name: str, expected: str) -> None:
+    assert camel_case(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("one\ntwo", ("one", "two")),
+        ("", ()),
+        (["one", "two"], ("one", "two")),
+        (("one",), ("one",)),
+        (["one", 2], None),
+        (3, None),
+        (None, None),
+    ],
+)
+def test_lines_are_a_text_or_a_list_of_texts(
+    value: object, expected: tuple[str, ...] | None
+) -> None:
+    assert text_lines(value) == expected
+
+
+def test_least_interval_of_polls_is_valid() -> None:
+    assert poll_problems(LEAST_POLL_S) == []
+
+
+def test_shorter_interval_of_polls_is_a_problem_with_its_value() -> None:
+    (problem,) = poll_problems(0.01)
+
+    assert (problem.field, problem.rule) == ("pollIntervalSeconds", "must be >= 0.05")
+    assert problem.value == "0.01"
