@@ -17,7 +17,7 @@ from svc_trial_runner.adapters.process_server import ProcessServer
 from svc_trial_runner.adapters.process_table import (
     ProcessEntry,
     ProcessSnapshot,
-    child_pids,
+    adopted_pids,
     group_exists,
     read_entry,
     signal_exactly,
@@ -280,7 +280,7 @@ class LocalProcesses:
         known = {server.identity.pid for server in servers}
         known |= {pid for server in servers for pid in server.trial_pids()}
         session = os.getsid(0)
-        strangers = (read_entry(pid) for pid in child_pids() if pid not in known)
+        strangers = (read_entry(pid) for pid in adopted_pids() if pid not in known)
         return [
             entry
             for entry in strangers

@@ -23,6 +23,35 @@ from svc_trial_runner.adapters.process_table import (
 )
 from svc_trial_runner.domain.claims import ProcessIdentity
 
+ORPHANS_OF_THREADS = """
+import subprocess, threading
+from svc_trial_runner.adapters.process_reaper import become_subreaper
+from svc_trial_runner.adapters.process_table import adopted_pids
+
+become_subreaper()
+orphans = []
+
+def leave_orphan():
+    shell = subprocess.run(["sh", "-c", "sleep 60 >/dev/null & echo $!"], stdout=subprocess.PIPE)
+    orphans.append(int(shell.stdout))
+
+for _ in range(2):
+    thread = threading.Thread(target=leave_orphan)
+    thread.start()
+    thread.join()
+leave_orphan()
+print(sorted(adopted_pids()) == sorted(orphans))
+subprocess.run(["kill", *map(str, orphans)])
+"""
+
+
+def test_orphans_of_any_thread_are_adopted_by_the_main_thread() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHANS_OF_THREADS], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "True\n"
+
 
 @contextmanager
 def sleeper(program: str = "sleep", **variables: str) -> Iterator[subprocess.Popen[bytes]]:
