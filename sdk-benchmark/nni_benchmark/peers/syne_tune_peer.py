@@ -73,7 +73,7 @@ class SyneTuneSearcher:
 
 @dataclass(frozen=True, slots=True)
 class SyneTuneScheduler:
-    """Early-stopping scheduler of Syne Tune (ASHA or BOHB) on recorded learning curves."""
+    """Syne Tune's ASHA or BOHB; `reports` simulates it on learning curves for a virtual time."""
 
     scheduler: Literal["asha", "bohb"]
     packages: tuple[str, ...] = ("syne-tune",)

@@ -88,7 +88,7 @@ class ClassChecker(Protocol):
 
 
 class Checks(Protocol):
-    """Interface that runs CPU-bound checks of user input outside of the event loop."""
+    """Interface of CPU-bound input checks outside the event loop: a result dict, or it raises."""
 
     async def run(self, check: Check, payload: bytes, field: str) -> dict[str, Any]:
         """Run a check of an encoded request elsewhere; return its result; raise at the deadline.

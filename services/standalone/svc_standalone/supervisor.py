@@ -159,7 +159,7 @@ class Supervisor:
         return await child.wait()
 
     async def _check_health(self, name: str, child: Child) -> None:
-        """Poll a child: kill it if long silent; if it has halted, TERM it when there is room."""
+        """Poll a child in a loop; kill it if silent, TERM it if halted and its disk has room."""
         announced = False
         # Several looks in a row must find no sign.
         step_limit_s = self._settings.hung_after_s / 4

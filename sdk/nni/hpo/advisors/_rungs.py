@@ -61,7 +61,7 @@ def front_first(results: Sequence[Losses]) -> list[int]:
 
 
 class Rung:
-    """Results of all configurations at one budget; promotes the best `1 / eta` of them.
+    """Results so far at one budget; promotes one at a time, once in the best `1 / eta` of them.
 
     Args:
         eta: one of `eta` results is promoted, > 1.

@@ -68,7 +68,7 @@ class RequestTable:
             self.fail(token, DisconnectedError("the bus went away"))
 
     def forbid(self, subject: str) -> None:
-        """Fail all requests to a subject to which the server forbids publishing."""
+        """Fail all requests to a subject, given in lower case, to which publishing is forbidden."""
         for token, (_, _, asked) in tuple(self._pending.items()):
             if asked.lower() == subject:
                 text = f"the bus forbids this user to publish to {asked}"

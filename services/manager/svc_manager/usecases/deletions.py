@@ -123,7 +123,7 @@ class Deletions:
         await self._disposal.run()
 
     async def delete(self, experiment_id: str, request_id: str = "") -> int:
-        """Delete a STOPPED experiment, once per request; return how many trial folders remain.
+        """Delete a STOPPED experiment; return about how many trial folders are deleted later.
 
         The request id is the key of repetitions: its tombstone is written before anything is
         removed. A repetition completes an interrupted request; after a completed one it has no

@@ -106,7 +106,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _read_word(name: str) -> str:
-    """Return the word from a file, the standard input or the terminal, where it is not shown.
+    """Return the first line, unstripped, of a file, stdin or (hidden) terminal; empty at the end.
 
     Raises:
         InvalidArgumentError: the file cannot be read.

@@ -295,7 +295,7 @@ class GPSearch(ModelBasedTuner[float]):
         return option_candidates(self._space, good, options[place], count, self._rng)
 
     def _incumbent(self, fitted: FittedGP, posterior: GPPosterior) -> float:
-        """Return the loss to improve on, on the model's scale; lower by a margin in some modes."""
+        """Return the loss to beat, on the model's scale; running trials and some modes lower it."""
         best, median = fitted.best_target, float(np.median(fitted.targets))
         if self._model.gp.noise_variance() > NOTABLE_NOISE:
             # A lucky measurement is no better than the mean that is predicted there.

@@ -35,7 +35,7 @@ class PoolPlatform:
 
     @property
     def has_own_slots(self) -> bool:
-        """True if the trials at once are configured, for all agents or for single machines."""
+        """True if slots are configured, for all or a machine, or if people start the agents."""
         lists = [one for one in self.options.values() if isinstance(one, Sequence)]
         machines = [one for several in lists for one in several if isinstance(one, Mapping)]
         if self.by_hand:
