@@ -70,7 +70,7 @@ class AuditTrail:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         place_for_file(self._path)
         self._descriptor = self._open(self._path)
-        self._rotate(self._path)
+        self._follow(self._path)
 
     def record(self, record: AuditRecord) -> None:
         """Log a record; append it as JSON with time, texts cut; a failed write is only logged."""
@@ -81,11 +81,18 @@ class AuditTrail:
         if self._path is None or self._descriptor < 0:
             return
         line = json.dumps({"at": datetime.now(UTC).isoformat(), **facts}) + "\n"
+        self._follow(self._path)
         try:
-            self._rotate(self._path)
             os.write(self._descriptor, line.encode())
         except OSError as error:
             get_logger().error("audit file cannot be written", error=str(error))
+
+    def _follow(self, path: Path) -> None:
+        """Rotate the file or continue with the present one; keep the open one if neither works."""
+        try:
+            self._rotate(path)
+        except OSError as error:  # e.g. a folder in place of the earlier file; too many open files
+            get_logger().error("audit file cannot be rotated", error=str(error))
 
     def _rotate(self, path: Path) -> None:
         """Rename a file that is too large; continue with the one that others have begun, if any."""
@@ -103,6 +110,7 @@ class AuditTrail:
         self._continue(path)
 
     def _continue(self, path: Path) -> None:
+        place_for_file(path)
         before, self._descriptor = self._descriptor, self._open(path)
         os.close(before)
 
@@ -122,9 +130,9 @@ class AuditTrail:
 
     @staticmethod
     def _open(path: Path) -> int:
-        # A line is one write, so lines of several services do not mix.
+        # A line is one write, so lines of several services do not mix. No pipe holds it up.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(path, flags, 0o600)
+        return os.open(path, flags | os.O_NONBLOCK, 0o600)
 
     def close(self) -> None:
         """Close the audit file; may be called twice."""

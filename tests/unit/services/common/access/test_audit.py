@@ -103,6 +103,29 @@ def test_file_that_a_person_has_removed_is_begun_again(tmp_path: Path) -> None:
     assert len(lines(tmp_path)) == 1
 
 
+def test_file_that_cannot_be_rotated_is_written_further(tmp_path: Path) -> None:
+    (tmp_path / AUDIT_FILE).write_text("{}\n")
+    (tmp_path / f"{AUDIT_FILE}.1").mkdir()
+
+    trail = AuditTrail(tmp_path, file_limit_bytes=1)
+    trail.record(RECORD)
+    trail.record(RECORD)
+    trail.close()
+
+    assert len(lines(tmp_path)) == 3
+
+
+def test_pipe_in_place_of_the_file_is_set_aside_and_holds_up_nothing(tmp_path: Path) -> None:
+    trail = AuditTrail(tmp_path)
+    (tmp_path / AUDIT_FILE).unlink()
+    os.mkfifo(tmp_path / AUDIT_FILE)
+
+    trail.record(RECORD)
+    trail.close()
+
+    assert len(lines(tmp_path)) == 1
+
+
 def test_folder_in_its_place_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / AUDIT_FILE).mkdir()
 
