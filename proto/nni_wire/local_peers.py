@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_owner(port: int, uid: int | None = None, tables: tuple[str, ...] = ()) -> None:
-    """Raise ForeignOwnerError if a socket at a loopback port is neither root's nor own (`uid`'s).
+    """Raise ForeignOwnerError unless sockets at a loopback port are root's or the user `uid`'s.
 
     Args:
         port: of a loopback address.

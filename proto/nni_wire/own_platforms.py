@@ -16,7 +16,7 @@ GROUP: Final = "nni.platforms"
 
 @dataclass(frozen=True, slots=True)
 class PlatformEntry:
-    """`module:name` of a foreign platform's config class and adapter; whether in a child process.
+    """Entry of a foreign platform: `module:name` of config class and adapter; whether isolated.
 
     Examples:
         >>> entry = PlatformEntry("queues.config:QueueConfig", "queues.adapter:QueueAdapter")

@@ -94,7 +94,7 @@ def _owner(diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpo
 def _answer(
     diagnosis: socket.socket, family: int, local: Endpoint, remote: Endpoint
 ) -> bytes | None:
-    """Query the kernel for the TCP socket with these ends; return raw message; None: no socket.
+    """Query the kernel for the TCP socket with these ends; return the raw message; None: no socket.
 
     Raises:
         OSError: the kernel does not offer the interface.
@@ -134,7 +134,7 @@ def _connections(port: int) -> Iterator[tuple[int, Endpoint, Endpoint]]:
 
 
 def _ends_of(descriptor: int, port: int) -> tuple[int, Endpoint, Endpoint] | None:
-    """Close a descriptor; return its socket's family, far and near end; None: not of the port."""
+    """Close a descriptor; return its socket's family, far and near end; None: not at the port."""
     try:
         connection = socket.socket(fileno=descriptor)
     except OSError:

@@ -93,7 +93,7 @@ def search_all(
     on_run: Callable[[Run, float], None] | None = None,
     processes: int = 1,
 ) -> Runs:
-    """Run searches missing in `runs`, if installed, within a time limit; add them, return `runs`.
+    """Run the searches that `runs` lacks, of installed searchers, within a time limit; return it.
 
     Args:
         searchers: searchers; those with missing packages are skipped.

@@ -65,7 +65,7 @@ def _from_openml(task: Task) -> tuple[Any, Any]:
 
 
 def load(task: Task, fold: int, *, fetch: Callable[[Task], tuple[Any, Any]] = _from_openml) -> Data:
-    """Load a task's data and split off a quarter as test part, by the fold's seed, stratified.
+    """Load a task's data; split off a quarter for tests, by the fold as seed, stratified by class.
 
     Args:
         task: whose data.

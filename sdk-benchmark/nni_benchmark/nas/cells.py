@@ -71,7 +71,7 @@ def number_of(cell: Mapping[str, str]) -> int:
 
 
 def features_of(cell: Mapping[str, str]) -> NDArray[np.float64]:
-    """Return a cell's 56 features: one-hot operations of used edges, their counts, and by path.
+    """Return a cell's 56 features: operations by used edge (one-hot), their counts, and paths.
 
     Edges that no open way uses count as `none`: the network is the same without them.
 

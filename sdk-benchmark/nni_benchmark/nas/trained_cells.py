@@ -77,7 +77,7 @@ def read_trained(path: Path) -> list[TrainedCell]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train missing cells until the time is up, rewriting the file after each; return 0 if all are.
+    """Train the missing cells, rewriting the file after each; return 1 if the time is up before.
 
     Args:
         arguments: words after the program's name; None for those of this process.

@@ -21,7 +21,7 @@ def services_wanted() -> bool:
 
 @contextmanager
 def manager(*, start: bool = False) -> Iterator[ManagerClient]:
-    """Yield a client; start services if they were killed or ``start``; WrongStateError if down.
+    """Yield a client; start services if they crashed, or on ``start``; WrongStateError if down.
 
     Services that died with experiments running are brought up again.
 

@@ -15,7 +15,7 @@ from nni_wire.tar_reader import Kind, TarError, TarReader
 def unpack_files(
     pieces: Iterable[bytes], folder: Path, name_of: Callable[[str, bool], str | None]
 ) -> list[Path]:
-    """Write the members that ``name_of`` accepts into a folder; return paths. Damage raises.
+    """Write the members that ``name_of`` accepts to a folder; return paths; raise if it is damaged.
 
     Args:
         pieces: the tar archive, in order.

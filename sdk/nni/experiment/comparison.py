@@ -156,7 +156,7 @@ def best_so_far(values: Sequence[float | None], mode: Mode) -> list[float | None
 def regret_rows(
     first: ComparedExperiment, second: ComparedExperiment, mode: Mode
 ) -> list[RegretRow]:
-    """Return best and regret of both after 1, 2, 5, 10, ... and the last trials; or no rows."""
+    """Return best and regret of both after 1, 2, 5, 10, ... and all trials; empty if no results."""
     histories = [best_so_far(one.values, mode) for one in (first, second)]
     known = [history[-1] for history in histories if history and history[-1] is not None]
     if not known:

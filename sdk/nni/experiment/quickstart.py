@@ -222,7 +222,7 @@ def _literal_list(node: ast.expr | None) -> tuple[_Scalar, ...]:
 
 
 def _result(tree: ast.Module) -> str:
-    """Return the last variable of the module whose name is one of a result; empty if none is."""
+    """Return the last variable of the module that is named like a result; empty if none is."""
     found = ""
     body: Sequence[ast.stmt] = tree.body
     blocks = [outer.body for outer in body if isinstance(outer, ast.If | ast.For | ast.With)]

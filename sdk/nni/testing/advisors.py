@@ -297,7 +297,7 @@ class AdvisorConformance(ABC):
         assert list(driver.play(_ROUNDS))
 
     def test_a_search_space_may_be_given_again(self) -> None:
-        """An advisor that gets the same space again, with a trial open, proposes on."""
+        """An advisor that gets the same space again, with a trial open, continues to propose."""
         driver = self.ready()
         (job,) = driver.request()
 

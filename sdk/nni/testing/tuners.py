@@ -207,7 +207,7 @@ class TunerConformance(ABC):
             self.still_proposes(tuner)
 
     def test_survives_a_search_space_given_again(self) -> None:
-        """A tuner that gets the same space again, with a trial open, proposes on."""
+        """A tuner that gets the same space again, with a trial open, continues to propose."""
         tuner = self.ready()
         (configuration,) = ask(tuner, 0)
 

@@ -247,7 +247,7 @@ class BusPort:
         self._held.lend_nats()
 
     def take_back(self) -> Mapping[str, Command] | None:
-        """Hold the bus's port again, None if so; if taken, draw another and return new commands."""
+        """Hold the bus's port again, return None; if taken, draw another, return new commands."""
         if self._held.take_nats_back():
             return None
         get_logger().error("port of the bus taken by another program", port=self.plan.ports.nats)

@@ -403,7 +403,7 @@ class TrialUse(Protocol):
         ...
 
     def append(self, directory: str, line: bytes) -> None:
-        """Append a line to the samples of a trial; lose it if it cannot be written."""
+        """Append a line to the samples of a trial; drop it if it cannot be written."""
         ...
 
     def forget(self, directory: str) -> None:
@@ -419,7 +419,7 @@ class GpuDevices(Protocol):
         ...
 
     async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
-        """Return utilization and used memory of some devices; those that tell it, in order."""
+        """Return utilization and used memory of some devices, in order; omit failing ones."""
         ...
 
 

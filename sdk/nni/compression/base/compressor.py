@@ -172,7 +172,7 @@ class Compressor(TrainingMember):
         return self._model
 
     def reset(self, model: nn.Module | None, config_list: Sequence[Entry] | None) -> None:
-        """Unwrap the model of before; wrap the selected modules of another one in place.
+        """Unwrap the former model; wrap the selected modules of another one in place.
 
         Args:
             model: an unwrapped model; its modules are replaced by wrappers.

@@ -376,7 +376,7 @@ class ModuleWrapper(nn.Module):
         return self._with_batch_norm(values)
 
     def _targeted(self) -> dict[str, Tensor]:
-        """Return the parameters that are targets by name, masked but not quantized."""
+        """Return by name the parameters that are targets, masked but not quantized."""
         found = {
             target: self._parameter(target) for target in self.quantizers if is_parameter(target)
         }

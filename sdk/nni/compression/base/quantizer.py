@@ -163,7 +163,7 @@ class Quantizer(Compressor):
     def load_calibration_config(
         self, calibration_config: Mapping[str, Mapping[str, object]]
     ) -> None:
-        """Load scales and ranges of a quantizer; log modules that only one of both has.
+        """Load scales and ranges of a quantizer; log modules that only one of the two has.
 
         Args:
             calibration_config: from `get_calibration_config` or `export_model`, in the form of NNI
@@ -384,7 +384,7 @@ def _start_quantizers(wrapper: ModuleWrapper) -> None:
 
 
 def _observed(plan: QuantizationPlan) -> QuantizationPlan:
-    """Return a plan that observes inputs, if no target, of modules with quantized weights, too."""
+    """Return a plan that also observes inputs of modules with quantized weights, if not targets."""
     return {
         name: {FIRST_INPUT: _OBSERVED, **targets}
         if "weight" in targets and not any(one.startswith("_input_") for one in targets)

@@ -77,7 +77,7 @@ def quantization_plan(
 def fused_names(
     config_list: Sequence[Entry], modules: Mapping[str, ModuleInfo], plan: QuantizationPlan
 ) -> dict[str, tuple[str, ...]]:
-    """Return by layer the modules that it computes as well, from `fuse_names`; raise if unfit.
+    """Return by layer the modules that it computes too, from `fuse_names`; raise if one cannot fit.
 
     Args:
         config_list: entries that `quantization_plan` accepts.

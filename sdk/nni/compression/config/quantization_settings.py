@@ -100,7 +100,7 @@ class QuantizationSetting:
 
     @classmethod
     def of(cls, name: str, parameters: Collection[str]) -> Mapping[str, Mapping[str, object]]:
-        """Return registered targets of a type; else its output, and with a weight this and input.
+        """Return a module type's registered default targets; else those that fit its parameters.
 
         Args:
             name: class name of the module type.

@@ -114,7 +114,7 @@ class PruningSetting:
 
     @classmethod
     def of(cls, name: str) -> Mapping[str, Mapping[str, object]]:
-        """Return registered targets of a module type; else weight, and mostly bias aligned to it.
+        """Return a module type's registered targets; else weight, and usually bias aligned to it.
 
         Args:
             name: class name of the module type.

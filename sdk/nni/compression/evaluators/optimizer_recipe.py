@@ -55,7 +55,7 @@ class OptimizerRecipe:
         return cls(make, tuple(groups), {k: v for k, v in arguments.items() if k != "params"})
 
     def build(self, parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
-        """Return a new optimizer, without state, of parameters by name; missing are left out.
+        """Return a new optimizer, without state, of parameters by name; missing ones are left out.
 
         Args:
             parameters: parameters by name; names that are gone are left out.
@@ -70,7 +70,7 @@ class OptimizerRecipe:
 
 
 def rebuilt_scheduler(scheduler: LRScheduler, optimizer: torch.optim.Optimizer) -> LRScheduler:
-    """Return a scheduler for another optimizer: traced one made anew, else a shallow copy.
+    """Return a scheduler for another optimizer: a traced one made anew, else a shallow copy.
 
     Args:
         scheduler: a traced one is built from its arguments; another one is copied with its state.

@@ -121,7 +121,7 @@ class TransformersEvaluator(Evaluator):
         trainer.train()
 
     def run_evaluation(self) -> object:
-        """Return the Trainer's metrics; that for the best model, larger better, as `default`.
+        """Evaluate; return metrics, the one for the best model also as `default` (larger better).
 
         Returns:
             The metrics without their prefix, and one of them as `default`.

@@ -40,7 +40,7 @@ class EpochTraining:
         return self.forward_runner is not None or self.evaluator is not None
 
     def epoch(self, model: nn.Module, number: int | None) -> None:
-        """Train for one epoch by the trainer, else by the evaluator, else not.
+        """Train for one epoch by the trainer, else by the evaluator; without either do nothing.
 
         Args:
             model: the model, which may be wrapped.

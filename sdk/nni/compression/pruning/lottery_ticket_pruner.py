@@ -12,7 +12,7 @@ from nni.compression.scheduling.growth_generators import LotteryTicketTaskGenera
 
 
 class LotteryTicketPruner(GrowthPruner):
-    """Prunes the same part of the rest in each of N iterations; the result has the given weights.
+    """Pruner of an equal part of what is left in each of N iterations, with the weights set back.
 
     Each iteration trains the model with its masks, prunes it, and sets the weights that are left
     back to those of the given model. The result is the winning ticket before training, and its

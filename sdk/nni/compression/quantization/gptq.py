@@ -80,7 +80,7 @@ def squared_output_error(difference: Tensor, hessian: Tensor) -> float:
 
 
 def inverse_factor(hessian: Tensor, damping: float) -> Tensor:
-    """Return the inverse Hessian's upper Cholesky factor; damp ever more, at last raise.
+    """Return the inverse Hessian's upper Cholesky factor, damped more if needed; at last raise.
 
     Args:
         hessian: `(inputs, inputs)`, symmetric, with a diagonal that is not zero.

@@ -23,7 +23,7 @@ _ROUNDS: Final = 3
 def merged(
     histogram: Tensor, smallest: Tensor, largest: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return histogram, least and largest with finite values added; it is spread if needed.
+    """Return counts and both ends of a histogram after adding finite values; widened if needed.
 
     Args:
         histogram: `(bins,)`, counts.

@@ -117,7 +117,7 @@ def check_runtime(runtime: object) -> None:
 
 
 def _unread_outputs(nodes: list[Node], reading: set[str]) -> list[str]:
-    """Return names of convolutions, or activations after, that no module in `reading` reads.
+    """Return names of convolutions, or of their activations, whose output `reading` does not read.
 
     These are convolutions whose output no module in `reading` gets, directly, after an activation
     or after an operation that moves values; the activation, if it is a module that runs once.

@@ -97,7 +97,7 @@ class _OtherReaderError(Exception):
 
 
 class _Search:
-    """Makers and readers of a graph's values; finds norms whose output only weights read."""
+    """Index of the readers of a graph's values, to find norms whose output only weights read."""
 
     def __init__(self, graph: OperationGraph) -> None:
         self.graph = graph

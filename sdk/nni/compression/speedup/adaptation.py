@@ -33,7 +33,7 @@ class Adaptation:
     _adapters: dict[str, SizeAdapter] = field(default_factory=dict)
 
     def advance(self, path: str) -> bool:
-        """Adapt attributes, or next calls, of a module and its class; return if the module changed.
+        """Adapt attributes, or next calls, of a module and its class; return whether it changed.
 
         Args:
             path: Path of the module that does not run.
@@ -59,7 +59,7 @@ class Adaptation:
         return changed
 
     def escalate(self) -> bool:
-        """Adapt more modules where the smaller model runs, but is another function; return if any.
+        """Adapt more where the smaller model runs but is another function; return whether any was.
 
         Calls are adapted instead of attributes; without any, modules whose calls have new sizes are
         adapted although they run, as `(4, -1)` fits any multiple of four.
@@ -146,7 +146,7 @@ class Adaptation:
         return {old: min(new) for old, new in pairs.items() if len(new) == 1}
 
     def _adapt_calls(self, path: str) -> bool:
-        """Replace the sizes in the calls of a module, if all of its runs agree; return if done."""
+        """Replace the sizes in a module's calls, if all its runs agree; return whether replaced."""
         graph = self.dependencies.graph
         calls = [one for one in graph.calls if path in one.modules]
         count, rest = divmod(len(calls), max(graph.runs.get(path, 0), 1))

@@ -56,7 +56,7 @@ def _batches(state: Propagation, node: Node, image: Ref) -> list[Block]:
 
 
 def _grouped(state: Propagation, node: Node, channels: Ids | None) -> Ids | None:
-    """Return the output channels of a convolution with groups, kept balanced; None if fixed.
+    """Tie or balance the channels of a grouped convolution; return the output's, None if unknown.
 
     One input channel a group (depthwise): input and output channels are tied, and groups go.
     Otherwise the number of groups stays, and each group keeps the same number of channels.

@@ -99,7 +99,7 @@ def tolerance(outputs: list[Tensor]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkFailure:
-    """Why a smaller model is not accepted: module, message, operation, whether it ran."""
+    """Reason why a smaller model is not accepted: module, message, operation, whether it runs."""
 
     path: str
     """Module whose forward was running."""

@@ -61,7 +61,7 @@ def save_smaller(model: nn.Module, report: SpeedupReport, folder: str | Path) ->
 
 
 def load_smaller(model: nn.Module, folder: str | Path) -> nn.Module:
-    """Shrink a model of original size in place to a stored one and return it; raise if unfit.
+    """Shrink a full-size model in place to a stored one and return it; raise if it does not fit.
 
     No code is executed from the files.
 

@@ -126,7 +126,7 @@ class SectionReader:
         return SectionReader(self.raw(name), self._path(name), self.findings)
 
     def sections(self, name: str) -> list[SectionReader]:
-        """Return a reader per section of a list; none if not given, a problem for no list."""
+        """Return a reader per section of a list; empty if not given, or (a problem) no list."""
         value = self.raw(name)
         if value is None:
             return []

@@ -127,7 +127,7 @@ def read_json(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def read_json_or_yaml(path: Path, field: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value in a JSON file; what is no JSON is tried as YAML, else ConfigError.
+    """Return the value in a JSON file, or a YAML file if it is no JSON; ConfigError if neither.
 
     A file named `.json` may differ from JSON by what YAML knows and JSON does not, such as a comma
     after the last item. A value that is missing in it is an error, though YAML takes it for null.

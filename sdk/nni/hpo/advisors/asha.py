@@ -142,7 +142,7 @@ class AsynchronousHalving(MsgDispatcherBase):
             self._reached(run, data["sequence"] + 1, losses, data["trial_job_id"])
 
     def handle_trial_end(self, data: dict[str, JsonValue]) -> None:
-        """Enter an ended trial's final losses in its rung; with promotion infinite if none."""
+        """Enter an ended trial's final losses in its rung; with promotion infinite ones if none."""
         run = self._runs.pop(json.loads(data["hyper_params"])["parameter_id"], None)
         if run is None:
             return  # a duplicate report

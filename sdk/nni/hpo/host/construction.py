@@ -54,7 +54,7 @@ def planned_tuner(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: 
 
 
 def planned_assessor(config: dict[str, Any], plan: Mapping[str, Any] | None, seed: int) -> Assessor:
-    """Construct an assessor; objectives give it the first one's mode and metric alone.
+    """Construct an assessor; with objectives, it gets the first one's mode and metric alone.
 
     Args:
         config: configuration of the assessor, see `build`.

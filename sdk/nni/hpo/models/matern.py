@@ -30,7 +30,7 @@ class Matern:
 
     @classmethod
     def of(cls, nu: float) -> "Matern":
-        """Return the correlation of smoothness `nu`: > 0, inf for squared exponential; ValueError.
+        """Return the correlation of smoothness `nu` (inf: squared exponential); raise unless > 0.
 
         Raises:
             ValueError: `nu` is not positive.

@@ -329,7 +329,7 @@ class DefineByRunStudy(ResultTable):
             return trial
 
     def _proposal(self, trial_id: int, given: Mapping[str, Any]) -> StudyTrial | None:
-        """Return a trial of the inner study, by given values or its tuner; None without one."""
+        """Return the inner study's trial, by given values or its tuner; None if impossible."""
         if self._inner is None:
             return None
         if given:

@@ -205,7 +205,7 @@ class ParameterTable:
         self._by_id.pop(parameter_id, None)
 
     def record(self, parameter_id: int, recorded: object) -> bool:
-        """Replace and report an id's configuration unless it is the logged one; return if equal.
+        """Return whether an id's configuration is the logged one; replace and report another one.
 
         Returns:
             Whether they are equal.

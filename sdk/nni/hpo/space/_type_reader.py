@@ -227,7 +227,7 @@ def _content(hint: Any, place: str, above: tuple[object, ...]) -> Content:  # no
 
 
 def _split(hint: Any, place: str) -> tuple[Any, Range | Choice | None]:  # noqa: ANN401 - a type hint
-    """Return type and sampling of `Annotated[type, sampling]`, None without; TypeError if many."""
+    """Return type and sampling, or None, of `Annotated[type, sampling]`; TypeError if several."""
     if get_origin(hint) is not Annotated:
         return hint, None
     base, *beside = get_args(hint)

@@ -70,7 +70,7 @@ def relation_of(text: str) -> Relation | None:
 def to_configspace(
     search_space: JsonValue, *, name: str | None = None, seed: int | None = None
 ) -> Any:  # noqa: ANN401 - ships no types
-    """Convert a search space to a `ConfigSpace.ConfigurationSpace`; ValueError if it has no form.
+    """Convert a search space to a `ConfigSpace.ConfigurationSpace`; ValueError without equivalent.
 
     Args:
         search_space: the space in JSON.

@@ -261,7 +261,7 @@ class ModelBasedTuner(Tuner, Generic[LossT]):
         return [(trial.configuration, trial.position) for trial in self._failed]
 
     def _feasibility(self) -> Feasibility | None:
-        """Return the probability of success by the trials so far; None while nothing is known."""
+        """Return the probability of success by the trials so far; None while it is not known."""
         if not self._failed:
             return None
         places = [trial.position for trial in self._failed]

@@ -188,7 +188,7 @@ class EvolutionTuner(Tuner):
             self._start_later(parameter_id, configuration)
 
     def _next(self) -> dict[str, JsonValue] | None:
-        """Return a new individual, or a mutated winner of two, loser dropped; None if too few."""
+        """Return a new individual, or the better of two mutated, the worse dropped; or None."""
         if self._unsent:
             self._unsent -= 1
             return self._space.draw(self._rng)

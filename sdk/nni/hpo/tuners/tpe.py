@@ -248,7 +248,7 @@ class TPETuner(Tuner):
                 self._curves.complete(losses, outcome.losses[0])
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return a configuration by the model, of the prior at first; register no trial for it.
+        """Return a configuration by the model, at first by the prior; register no trial for it.
 
         Args:
             from_prior: whether to draw from the search space, without a look at the results.

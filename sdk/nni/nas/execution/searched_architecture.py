@@ -33,7 +33,7 @@ def architecture_result(metric: object, sample: Mapping[Any, Any]) -> dict[str, 
 
 
 def architecture_of(result: object, leaves: Mapping[str, LabeledMutable]) -> Sample | None:
-    """Convert a result's architecture to a sample of a space; None without one; raise if unfit.
+    """Convert a result's architecture to a sample of a space; None without one; raise if not in it.
 
     Args:
         result: what `architecture_result` returned, after a way through JSON.

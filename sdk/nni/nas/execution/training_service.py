@@ -159,7 +159,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
             raise
 
     def _adopt(self, model: ExecutableModelSpace) -> bool:
-        """Bind a model to a trial held from an earlier process, by sample; return whether any."""
+        """Bind a model to a held earlier trial with its sample; return whether there was one."""
         with self._lock:
             keys = self._held_keys.get(_sample_text(model))
             if not keys:
@@ -364,7 +364,7 @@ class TrainingServiceExecutionEngine(ExecutionEngine):
         self._handle_queue()
 
     def _handle_queue(self) -> None:
-        """Handle queued events in order, without a lock; return if another call does it."""
+        """Handle queued events in order, without a lock; do nothing if another call does it."""
         while True:
             with self._lock:
                 if self._handling or not self._queue:

@@ -164,7 +164,7 @@ class RemoteExploration:
             self._client.update(self.id, trial_concurrency=0)
 
     def resume(self) -> None:
-        """Go on after a pause, stop or error, with the concurrency of before; raise otherwise.
+        """Go on after a pause, stop or error, with the former concurrency; raise in other states.
 
         Raises:
             WrongStateError: it is running.

@@ -73,7 +73,7 @@ class Authenticator:
         )
 
     def find_caller(self, token: str, common_name: str) -> Caller | None:
-        """Return a token's caller, without a token a certificate's; count nothing; None: unknown.
+        """Return the caller of a token, without one of a certificate; None: unknown; count nothing.
 
         For calls that need no credentials: nothing is counted or audited.
         """

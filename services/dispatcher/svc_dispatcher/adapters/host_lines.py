@@ -166,7 +166,7 @@ def _initialize(command: commands.Initialize, *, eager: bool) -> dict[str, Any]:
 
 
 def plan_of(payload: Payload) -> dict[str, Any] | None:
-    """Return objectives, limits, duplicates, enqueued, known, stops for a host; None if all unset.
+    """Return a host's search plan: objectives, limits, samples, stop rules; None if all are unset.
 
     Args:
         payload: configuration of the experiment.

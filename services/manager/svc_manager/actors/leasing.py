@@ -188,7 +188,7 @@ class Ownership:
         on_ownerless: Callable[[str], None],
         on_doubt: Callable[[], None],
     ) -> None:
-        """Renew leases until cancelled, periodically or on signals; call back on lost, ownerless.
+        """Renew leases until cancelled, periodically or on signals; call back for changes.
 
         Args:
             on_lost: called with each experiment that another manager has taken.
@@ -215,7 +215,7 @@ class Ownership:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def refresh(self) -> tuple[list[str], list[str], bool]:
-        """Renew own leases, read all; return ids lost, ids to take over, doubt (store away: none).
+        """Renew own leases, read all; return ids lost, ids to take over, whether any may be missed.
 
         Returns:
             Experiments that are lost, experiments to take over, and whether managers may have come
@@ -248,7 +248,7 @@ class Ownership:
         return lost, self._takeovers.due(self._holders, now_s), doubt
 
     async def _renew(self) -> tuple[list[str], bool]:
-        """Extend held leases, reacquire expired ones; return ids lost, whether the store lost any.
+        """Extend held leases, reacquire expired ones; return ids lost, and if the store lost any.
 
         Return those that another owner has, and whether the store has lost leases.
         """

@@ -60,7 +60,7 @@ class LogRestorer:
                 await self._restore(experiment_id, Path(summary.directory))
 
     async def restore_end(self, experiment_id: str, directory: Path) -> bool:
-        """Rebuild a log from the folder's longer event file, else mend that; return if rebuilt.
+        """Rebuild a log from the folder's longer event file, else mend that; return whether it was.
 
         Args:
             experiment_id: the experiment, whose lease this manager has.

@@ -167,7 +167,7 @@ class FolderJournals:
         return NoJournal()
 
     async def experiment_of(self, directory: Path) -> str | None:
-        """Return the id in the first event of a folder's `events.log`; empty: bad; None: no log."""
+        """Return the id in a folder's `events.log`; empty if damaged, None if it has no log."""
 
         def found() -> str | None:
             with self._roots.open(directory) as folder:

@@ -51,7 +51,7 @@ class GrpcExplorationChecker:
         self._credentials = token_metadata(token)
 
     async def check(self, config: config_pb2.ExperimentConfig) -> None:
-        """Make the NAS service validate an exploration, document unopened; raise its refusal."""
+        """Have the NAS service validate an exploration, except its document; raise its refusal."""
         request = nas_service_pb2.ValidateExplorationRequest(exploration=config.nas)
         try:
             await self._stub.ValidateExploration(

@@ -41,7 +41,7 @@ def count_after_step(round_: Round, step_ms: int) -> None:
 
 
 def count_after_restart(round_: Round) -> None:
-    """Leave the log's silence before this manager, but its first minute, out of counted time."""
+    """Exclude from counted time all but a minute of the log's silence before this manager."""
     experiment = round_.experiment
     counts_until_ms = experiment.logged_at_ms + COUNT_EVERY_MS
     if experiment.state in TICKING_STATES and counts_until_ms < round_.now_ms:

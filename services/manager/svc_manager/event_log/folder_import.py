@@ -107,7 +107,7 @@ async def reconcile(
     experiment_id: str,
     directory: Path,
 ) -> bool:
-    """Replace a log by a folder's longer event file, else rewrite the file; return if replaced.
+    """Return whether a log was replaced by a folder's longer event file; else rewrite the file.
 
     A log that has lost its end, as by a cut of power, is replaced by the file: the experiment is
     STOPPED then, and no trial of it runs again. A file with positions of another log is rewritten.

@@ -45,7 +45,7 @@ _WARM_START_LIMIT: Final = 100
 
 
 def choose_algorithm(config: config_pb2.ExperimentConfig) -> None:
-    """Set tuner `auto`, in place, if no tuner or advisor is; complete a study, job, exploration."""
+    """Set tuner `auto`, in place, if no algorithm is set; complete a study, job or exploration."""
     if config.HasField("callers"):
         complete_shared_study(config)
     if config.HasField("nas"):

@@ -89,7 +89,7 @@ class SparsityAllocator(ABC):
         return rows_of(mask, self.dim).bool().any(-1)
 
     def _wide(self, reduced: Tensor, weight: nn.Parameter) -> Tensor:
-        """Return a mask of a weight's shape from one of its parts along `dim`."""
+        """Expand a mask of the parts along `dim` to the shape of a weight."""
         if self.dim is None:
             return reduced
         shape = [size if axis in self.dim else 1 for axis, size in enumerate(weight.shape)]

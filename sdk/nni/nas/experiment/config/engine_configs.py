@@ -10,7 +10,7 @@ from nni.experiment.config.base import ConfigModel, Flag, Integer
 
 
 class NamedConfig(ConfigModel):
-    """Base of families of configurations; constructing a family makes the member of `name`.
+    """Base of families of configurations; a call of a family constructs the member `name`.
 
     The base class of a family, called with the name of a member, constructs that member.
     """

@@ -186,7 +186,7 @@ class MutableModule(Mutable, nn.Module):
         return check_descendants(self, sample)
 
     def freeze(self, sample: Sample) -> Any:  # noqa: ANN401 - any module
-        """Return a copy with modules inside frozen, itself without such; raise for own mutables.
+        """Return a copy with modules inside frozen, or itself without any; raise for own mutables.
 
         Args:
             sample: value of each label.
@@ -232,7 +232,7 @@ class MutableModule(Mutable, nn.Module):
 
 
 def recursive_freeze(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool]:
-    """Return a frozen copy of a module, or itself if nothing is mutable; and if they differ.
+    """Return a frozen copy of a module, itself if nothing is mutable; and whether they differ.
 
     Args:
         module: any module.
@@ -263,7 +263,7 @@ def recursive_freeze(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool
 
 
 def frozen_copy(module: nn.Module, sample: Sample) -> tuple[nn.Module, bool]:
-    """Return a copy with the mutable modules inside frozen, and true; without any, itself, false.
+    """Return a copy with mutable modules inside frozen, and True; or the module itself, and False.
 
     Args:
         module: any module; what it has registered itself is left out of the copy.

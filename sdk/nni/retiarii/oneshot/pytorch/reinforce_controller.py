@@ -40,7 +40,7 @@ class ReinforceController(Controller):
     def update(
         self, trajectories: Sequence[ControllerEpisode], batch_size: int = 32, repeat: int = 1
     ) -> None:
-        """Learn from episodes by REINFORCE in batches, `repeat` times; none changes nothing.
+        """Learn from episodes by REINFORCE in batches, `repeat` times; without any, change nothing.
 
         Args:
             trajectories: episodes with their rewards; none changes nothing.

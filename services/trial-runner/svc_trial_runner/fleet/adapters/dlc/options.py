@@ -115,7 +115,7 @@ def option_problems(
 
 
 def _interval(value: object) -> float:
-    """Return seconds; the default if the value is no number, or far too large."""
+    """Return a poll interval in seconds; the default if the value is no number, or far too big."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return POLL_S
     return float(value) if abs(value) <= _MOST_POLL_S else POLL_S  # NaN is not, either
