@@ -7,7 +7,7 @@ from nni_proto.common.v1 import value_pb2
 from nni_proto.experiment.v1 import config_pb2
 from svc_common.pool_secrets import secrets_id_of
 from svc_manager.converters.pools import Section
-from svc_manager.converters.secret_names import last_word, names_secret
+from svc_manager.converters.secret_names import last_word, names_secret, variable_name
 
 _NAMES_OF_PLACES: Final = frozenset({"file", "path", "directory", "folder", "id", "name"})
 """Last words of names such as `sshKeyFile`, whose values tell where a secret is, or whose."""
@@ -54,7 +54,7 @@ def _take(
     kind = value.WhichOneof("kind")
     if kind == "map_value":
         entries = list(value.map_value.entries)
-        variable = _variable_name(entries)
+        variable = variable_name({entry.key: _text(entry.value) for entry in entries})
         kept = []
         for entry in entries:
             inner = f"{path}.{entry.key}" if path else entry.key
@@ -76,12 +76,6 @@ def _take(
     elif kind == "list_value":
         for index, item in enumerate(value.list_value.items):
             _take(item, f"{path}[{index}]", secret_paths, found)
-
-
-def _variable_name(entries: Iterable[value_pb2.MapEntry]) -> str:
-    """Return the name of a variable given as `{name: …, value: …}`, as pods do; empty: none is."""
-    texts = {entry.key: _text(entry.value) for entry in entries if entry.key in {"name", "value"}}
-    return texts["name"] if len(texts) == len(("name", "value")) else ""
 
 
 def _text(value: value_pb2.Value) -> str:

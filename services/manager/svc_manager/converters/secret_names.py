@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import Final
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
@@ -45,6 +46,12 @@ def names_secret(name: str) -> bool:
         )
         or _TOKEN in words
     )
+
+
+def variable_name(fields: Mapping[str, object]) -> str:
+    """Return the name of a variable given as `{name: …, value: …}`, as pods do; empty: none is."""
+    name = fields.get("name")
+    return name if isinstance(name, str) and "value" in fields else ""
 
 
 def last_word(name: str) -> str:

@@ -16,7 +16,7 @@ from svc_common.experiment_events.cause_text import wait_text
 from svc_common.experiment_events.causes import WaitReason
 from svc_manager.converters.reasons import write_end, write_loss, write_stop, write_wait
 from svc_manager.converters.scalars import set_ms, write_metric
-from svc_manager.converters.secret_names import names_secret
+from svc_manager.converters.secret_names import names_secret, variable_name
 from svc_manager.domain.explanation import trial_text
 from svc_manager.domain.remarks import Remarks
 from svc_manager.domain.state import Experiment
@@ -142,11 +142,17 @@ def mask_event(event: event_pb2.Event) -> None:
 
 
 def mask_value(value: value_pb2.Value) -> None:
-    """Replace, in place, every value whose key names a secret by a mask, at any depth."""
+    """Replace, in place, every value whose key names a secret by a mask, at any depth.
+
+    The value of a variable `{name: …, value: …}` is masked if its name does.
+    """
     kind = value.WhichOneof("kind")
     if kind == "map_value":
-        for entry in value.map_value.entries:
-            if names_secret(entry.key) and entry.value.WhichOneof("kind") is not None:
+        entries = value.map_value.entries
+        variable = variable_name({entry.key: entry.value.string_value for entry in entries})
+        for entry in entries:
+            name = variable if variable and entry.key == "value" else entry.key
+            if names_secret(name) and entry.value.WhichOneof("kind") is not None:
                 entry.value.string_value = _MASK
             else:
                 mask_value(entry.value)

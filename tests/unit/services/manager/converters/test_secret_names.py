@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_manager.converters.secret_names import names_secret
+from svc_manager.converters.secret_names import names_secret, variable_name
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,16 @@ def test_names_of_secrets_in_any_spelling(name: str) -> None:
 )
 def test_names_of_other_fields(name: str) -> None:
     assert not names_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"name": "TOKEN", "value": "x"}, "TOKEN"),
+        ({"name": "TOKEN", "valueFrom": {}}, ""),
+        ({"name": 1, "value": "x"}, ""),
+        ({"value": "x"}, ""),
+    ],
+)
+def test_name_of_a_variable_stands_beside_its_value(fields: dict[str, object], name: str) -> None:
+    assert variable_name(fields) == name

@@ -60,6 +60,17 @@ def test_texts_with_secret_names_are_masked_at_any_depth() -> None:
     assert from_value(value)["user"] == "u"
 
 
+def test_variables_of_pods_are_masked_by_their_names() -> None:
+    mode = {"name": "MODE", "value": "x"}
+    value = to_value([{"value": "hush", "name": "WANDB_API_KEY"}, mode])
+
+    mask_value(value)
+
+    masked = from_value(value)
+    assert "hush" not in str(masked)
+    assert masked[1] == mode
+
+
 @pytest.mark.parametrize("kind", ["tuner", "advisor"])
 def test_the_algorithm_has_the_name_of_the_configuration(kind: str) -> None:
     config = config_pb2.ExperimentConfig()

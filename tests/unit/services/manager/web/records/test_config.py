@@ -85,6 +85,16 @@ def test_secrets_are_masked_at_any_depth_in_both_spellings() -> None:
     }
 
 
+def test_variables_of_pods_are_masked_by_their_names() -> None:
+    mode, reference = {"name": "MODE", "value": "x"}, {"name": "TOKEN", "valueFrom": {"key": "k"}}
+
+    assert mask_secrets([{"name": "WANDB_API_KEY", "value": "x"}, mode, reference]) == [
+        {"name": "WANDB_API_KEY", "value": MASK},
+        mode,
+        reference,
+    ]
+
+
 def test_direction_comes_from_the_objective_then_the_algorithm_then_the_default() -> None:
     config = config_pb2.ExperimentConfig()
     assert optimize_mode(config) == "maximize"
