@@ -55,7 +55,7 @@ class HealthListener:
         host, port = environment.parse_address(environment.NNI_HEALTH, address)
         try:
             self._server = await asyncio.start_server(
-                self._serve, host, port, limit=_LINE_LIMIT_BYTES
+                self._serve, host.strip("[]"), port, limit=_LINE_LIMIT_BYTES
             )
         except OSError as error:
             raise FailedPreconditionError(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -86,6 +87,27 @@ async def test_idle_connections_do_not_take_the_place_of_all_others_for_long() -
         assert (await client.get("/livez")).status_code == 200
         for _, writer in idle:
             writer.close()
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+async def test_address_of_ipv6_stands_in_brackets() -> None:
+    listener = HealthListener(Work())
+    await listener.start("[::1]:0")
+
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"http://[::1]:{listener.port}/livez")
+    listener.close()
+
+    assert answer.status_code == 200
 
 
 async def test_taken_port_and_malformed_address_are_named() -> None:
