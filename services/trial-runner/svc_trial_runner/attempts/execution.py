@@ -305,7 +305,7 @@ class AttemptRun:
         return folders
 
     async def _save(self, folders: CheckpointFolders) -> SavedCheckpoint | None:
-        """Upload the saved checkpoint; return it; None: none, or failed, so the attempt is lost."""
+        """Upload and return the saved checkpoint; None: none, or it failed (attempt is lost)."""
         self._state.saving()
         keeping = self._dependencies.checkpoints.keep(self.key.experiment_id, folders)
         self._saving = asyncio.ensure_future(keeping)
@@ -360,6 +360,9 @@ class AttemptRun:
             parameter_file(work.parameter_id, parameters, work.parameter_source),
             work.spec.output_limit_bytes,
         )
+        if self._isolated and self._dependencies.resources is not None:
+            # With the earlier attempt's output, before live views read it as that of this one.
+            self._dependencies.resources.forget(self._directory)
         return self._dependencies.folders.open(request)
 
     def _started(self, process: TrialProcess) -> None:
@@ -382,8 +385,6 @@ class AttemptRun:
         resources, output = self._dependencies.resources, self.output
         if resources is None or output is None:
             return
-        if self._isolated:
-            resources.forget(self._directory)
         self._stop_sampling = resources.begin(
             SampledTrial(
                 process.identity,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from svc_common.clock import Clock, SteadyClock
+from svc_common.logs import get_logger
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.resource_use import (
@@ -24,7 +25,7 @@ _AT_ONCE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SampledTrial:
-    """Trial to sample: its process, folder and GPUs, its end, and a callback for each new line."""
+    """Trial to sample: its process, folder and GPUs, its end, and a callback for each sample."""
 
     process: ProcessIdentity
     directory: str
@@ -32,7 +33,7 @@ class SampledTrial:
     ended: asyncio.Future[int | None]
     """Done when the trial has ended; its process may go on, with another trial."""
     on_line: Callable[[], None]
-    """Called after each line, on the event loop."""
+    """Called after each sample, on the event loop."""
 
 
 class ResourceSampler:
@@ -84,8 +85,13 @@ class ResourceSampler:
 
     async def _sample(self, sampling: "_Sampling") -> None:
         """Append a line, call back, and set the timer of the next one; end if the process has."""
-        async with self._turns:
-            reading_s = await self._append_sample(sampling)
+        reading_s: float | None
+        try:
+            async with self._turns:
+                reading_s = await self._append_sample(sampling)
+        except Exception as error:  # noqa: BLE001 - trials go on, whatever a driver raises
+            sampling.log_failure(error)
+            reading_s = 0.0
         if reading_s is None or sampling.is_over():
             return
         sampling.trial.on_line()
@@ -118,7 +124,17 @@ class ResourceSampler:
 class _Sampling:
     """Timer of a trial's next sample, and the last sample taken."""
 
-    __slots__ = ("_begin_s", "_loop", "_over", "_timer", "_wake", "clock", "last", "trial")
+    __slots__ = (
+        "_begin_s",
+        "_logged",
+        "_loop",
+        "_over",
+        "_timer",
+        "_wake",
+        "clock",
+        "last",
+        "trial",
+    )
 
     def __init__(
         self, trial: SampledTrial, clock: Clock, wake: Callable[["_Sampling"], None]
@@ -131,6 +147,7 @@ class _Sampling:
         self.clock = clock
         self.last: ResourceSample | None = None
         self._over = False
+        self._logged = False
 
     @property
     def age_s(self) -> float:
@@ -140,6 +157,14 @@ class _Sampling:
     def is_over(self) -> bool:
         """Return whether `stop` was called."""
         return self._over
+
+    def log_failure(self, error: Exception) -> None:
+        """Log the error of the trial's first sample that failed."""
+        if not self._logged:
+            self._logged = True
+            get_logger().warning(
+                "no sample of a trial's use", folder=self.trial.directory, error=str(error)
+            )
 
     def continue_after(self, delay_s: float) -> None:
         """Set the timer that starts the next sample after a delay."""

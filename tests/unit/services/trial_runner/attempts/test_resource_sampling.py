@@ -2,22 +2,37 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from nni_proto.trial.v1 import output_pb2
 from svc_common.clock import SystemClock
 from svc_common.tasks import TaskOwner
 from svc_trial_runner.adapters.gpu_devices import InMemoryGpuDevices
 from svc_trial_runner.adapters.process_table import identity_of
 from svc_trial_runner.adapters.process_use import ProcTrialUse
+from svc_trial_runner.attempts.output_stream import OutputStreamer
 from svc_trial_runner.attempts.resource_sampling import ResourceSampler, SampledTrial
 from svc_trial_runner.domain.claims import ProcessIdentity
 from svc_trial_runner.domain.gpus import GpuDevice
-from svc_trial_runner.domain.resource_use import RESOURCES
+from svc_trial_runner.domain.resource_use import RESOURCES, GpuUse
 from tests.unit.services.trial_runner.conftest import Bench
+
+
+class BreakableGpuDevices(InMemoryGpuDevices):
+    """Devices whose driver may fail for a number of looks at their use."""
+
+    failures = 0
+
+    async def use(self, indices: Sequence[int]) -> Sequence[GpuUse]:
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("the driver was replaced")
+        return await super().use(indices)
 
 
 @dataclass
@@ -25,6 +40,7 @@ class Stage:
     """Sampler without delays, a process to sample, and an event for each new line."""
 
     sampler: ResourceSampler
+    gpus: BreakableGpuDevices
     tasks: TaskOwner
     root: Path
     process: asyncio.subprocess.Process
@@ -67,7 +83,7 @@ def never() -> asyncio.Future[int | None]:
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
-    gpus = InMemoryGpuDevices([GpuDevice(0, "one", 1), GpuDevice(1, "two", 1)])
+    gpus = BreakableGpuDevices([GpuDevice(0, "one", 1), GpuDevice(1, "two", 1)])
     sampler = ResourceSampler(
         ProcTrialUse(),
         gpus,
@@ -77,7 +93,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         interval_s=lambda _age_s, _reading_s: 0.0,
     )
     process = await asyncio.create_subprocess_exec("sleep", "600")
-    yield Stage(sampler, tasks, tmp_path, process)
+    yield Stage(sampler, gpus, tasks, tmp_path, process)
     await tasks.aclose()
     process.kill()
     await process.wait()
@@ -102,6 +118,15 @@ async def test_only_the_gpus_of_the_trial_are_sampled(stage: Stage) -> None:
 
     gpus = [{"index": 1, "utilization": 0.0, "memory": 0}]
     assert stage.lines("trial")[0]["gpus"] == gpus
+
+
+async def test_sample_that_fails_is_a_gap_and_no_failure_of_the_agent(stage: Stage) -> None:
+    stage.gpus.failures = 2
+    stop = stage.begin("trial", gpu_indices=(1,))
+    await stage.has_lines("trial", 1)
+    stop()
+
+    assert "gpus" in stage.lines("trial")[0]
 
 
 async def test_trial_stopped_before_its_first_sample_has_none(stage: Stage) -> None:
@@ -161,3 +186,31 @@ async def test_running_attempt_is_sampled(bench: Bench) -> None:
     await bench.until_kind("t1", "exited")
 
     assert json.loads(file.read_text().splitlines()[0])["processes"] >= 1
+
+
+async def test_samples_of_an_earlier_attempt_are_not_shown_as_those_of_the_next(
+    bench: Bench,
+) -> None:
+    bench.dependencies = replace(
+        bench.dependencies,
+        live=OutputStreamer(
+            bench.bus.log_lines, bench.bus.wait_connected, SystemClock(), bench.tasks
+        ),
+        resources=ResourceSampler(
+            ProcTrialUse(), InMemoryGpuDevices(), SystemClock(), bench.tasks, first_s=600.0
+        ),
+    )
+    file = bench.folder / "experiment/trials/t1" / RESOURCES
+    file.parent.mkdir(parents=True)
+    file.write_text('{"time":1}\n')
+
+    await bench.deliver(bench.agent(), bench.task("t1", attempt=2))
+
+    pieces = []
+    async with asyncio.timeout(30), aclosing(bench.bus.log_lines.follow("exp", "t1")) as feed:
+        async for chunk in feed:
+            pieces.append(output_pb2.TrialOutput.FromString(chunk.payload))
+            if pieces[-1].at_end:
+                break
+    assert [piece.data for piece in pieces] == [b""]
+    await bench.until_kind("t1", "exited")
