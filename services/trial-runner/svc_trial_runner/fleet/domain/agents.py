@@ -12,7 +12,7 @@ from svc_common.storage.shared_storage import SharedStorage, shared_storage_of
 NAME_LIMIT_CHARACTERS: Final = 63
 """Longest name: names of pods have to be labels of DNS."""
 
-_NAME = re.compile(r"nni-([a-z0-9]{8})-([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)-([0-9]+)\Z")
+_NAME = re.compile(r"nni-([a-z0-9]{8})-([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)-(0|[1-9][0-9]*)\Z")
 _INSTALLATION = re.compile(r"[a-z0-9]{8}\Z")
 _POOL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z")
 

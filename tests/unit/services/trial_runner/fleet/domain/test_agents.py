@@ -17,7 +17,16 @@ def test_name_is_parsed_back(pool: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "foreign", ["", "nni", "nni-x-1", "nni-0123abcd-1", "nni-0123abcd-P-1", "job-0123abcd-p-1"]
+    "foreign",
+    [
+        "",
+        "nni",
+        "nni-x-1",
+        "nni-0123abcd-1",
+        "nni-0123abcd-P-1",
+        "job-0123abcd-p-1",
+        "nni-0123abcd-p-01",  # an agent's number, in another form
+    ],
 )
 def test_job_of_others_is_no_agent(foreign: str) -> None:
     assert parse_agent_name(foreign) is None
