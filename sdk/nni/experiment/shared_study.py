@@ -8,6 +8,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
@@ -353,10 +354,9 @@ class SharedStudy(ResultTable):
         Raises:
             ValueError: there is no finite result, or there are several objectives.
         """
-        results = self.results
-        found = self._copied(results).recommended
-        # Trials of the copy are numbered in the order of `tell`.
-        return Recommendation(results[found.trial.id][0], found.value, found.measured)
+        copied, trials = self._copied()
+        found = copied.recommended
+        return Recommendation(trials[found.trial.id], found.value, found.measured)
 
     def copy(self) -> Study:
         """Return a study in this process with the results so far, which goes on independently.
@@ -364,7 +364,8 @@ class SharedStudy(ResultTable):
         Returns:
             A `Study` with the same space, tuner, mode and seed that has learned all results, in the
             order of `tell`; its trials are numbered in this order. Its proposals are others than
-            those of the shared study. Failed and open trials are not in it.
+            those of the shared study. Failed and open trials are not in it, nor those outside the
+            search space: it was changed, or they were added unchecked.
 
         Raises:
             ValueError: the tuner is not known here, such as one that only the services know.
@@ -376,9 +377,10 @@ class SharedStudy(ResultTable):
             print(local.ask().parameters)  # costs the shared study no trial
             ```
         """
-        return self._copied(self.results)
+        return self._copied()[0]
 
-    def _copied(self, results: list[tuple[StudyTrial, JsonValue]]) -> Study:
+    def _copied(self) -> tuple[Study, list[StudyTrial]]:
+        """Return a copy and the trials of this study that its trials are, by number there."""
         from nni.hpo.search.study import Study
 
         arguments = self._arguments
@@ -389,9 +391,12 @@ class SharedStudy(ResultTable):
             optimize_mode=arguments.optimize_mode or DEFAULT_MODE,
             seed=arguments.seed,
         )
-        for trial, value in results:
-            study.add_trial(trial.parameters, value)
-        return study
+        trials = []
+        for trial, value in self.results:
+            with suppress(ValueError):  # outside the search space
+                study.add_trial(trial.parameters, value)
+                trials.append(trial)
+        return study, trials
 
     def state(self) -> dict[str, JsonValue]:
         """Return the state of `copy()` as JSON, such as for a backup.

@@ -14,6 +14,7 @@ from nni.experiment import SharedStudy
 from nni.experiment.errors import LeaseLapsedError, NotFoundError
 from nni.hpo import Study
 from nni.hpo.search.outcomes import Recommendation
+from nni_wire.values import to_value
 from tests.support.in_memory_manager import InMemoryManager, in_memory_manager
 
 SPACE = {"x": {"_type": "uniform", "_value": [-1, 100]}}
@@ -179,6 +180,16 @@ def test_the_recommended_trial_is_one_of_the_shared_study(manager: InMemoryManag
         study.tell(study.ask(), 2.0)
 
         assert study.recommended == Recommendation(study.best_trial, 2.0, measured=True)
+        assert study.recommended.trial.id == 1
+
+
+def test_trials_outside_the_search_space_are_not_in_a_copy(manager: InMemoryManager) -> None:
+    with SharedStudy("study", SPACE, tuner="TPE") as study:
+        for value in (3.0, 2.0):
+            study.tell(study.ask(), value)
+        manager.trials["study"][0].parameters.CopyFrom(to_value({"x": 500}))
+
+        assert [value for _, value in study.copy().results] == [2.0]
         assert study.recommended.trial.id == 1
 
 
