@@ -76,4 +76,5 @@ def agent_of_job(job_id: str, job_name: str) -> AgentName | None:
     task = _TASK.match(job_id)
     if task is None:
         return None
-    return AgentName(name.installation, name.pool, name.number + int(task[1]))
+    # Parsed again: with a larger number the name may be too long for an agent.
+    return parse_agent_name(f"{str(name).rpartition('-')[0]}-{name.number + int(task[1])}")

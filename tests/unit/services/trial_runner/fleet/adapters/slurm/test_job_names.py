@@ -61,6 +61,7 @@ def test_agents_are_found_by_the_jobs_that_they_were_submitted_as(numbers: list[
         ("88", "nni-0123abcd-exp-a-7.array"),
         ("88_[1-3]", "nni-0123abcd-exp-a-7.array"),
         ("88", "nni-0123abcd-exp-a-x"),
+        ("88_9", f"nni-0123abcd-{'p' * 48}-1.array"),  # 10 makes it longer than a name can be
     ],
 )
 def test_other_jobs_are_no_agents(job_id: str, job_name: str) -> None:
