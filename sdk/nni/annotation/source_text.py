@@ -97,7 +97,7 @@ class SourceText:
         return not self._lines[line - 1].strip()
 
     def edited(self, edits: Iterable[Edit]) -> "SourceText":
-        """Return a new text after all edits, lines keep their numbers; spans must not overlap."""
+        """Return a new text after all edits, which keep line numbers; spans must not overlap."""
         lines = [*self._lines]
         newline = self._newline()
 

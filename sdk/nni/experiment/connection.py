@@ -143,7 +143,7 @@ class Connection:
             raise UnreachableError(str(error)) from error
 
     def _retry_or_raise(self, error: grpc.RpcError, away_since: float | None) -> float | None:
-        """After a pause return since when the manager is away; raise other errors, or at the limit.
+        """Pause; return since when the manager is unreachable; raise other errors, or at the limit.
 
         Raises:
             ExperimentError: the call was refused, or the manager does not come back.

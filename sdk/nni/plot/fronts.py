@@ -19,7 +19,7 @@ def pareto_front(
     *,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw trials over two objectives, the Pareto front apart, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of trials over two objectives, the Pareto front apart.
 
     Args:
         source: see `trials_of`.
@@ -77,7 +77,7 @@ def hypervolume(
     reference: Mapping[str, float] | None = None,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the area that the front dominates after each trial, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of the area that the front dominates after each trial.
 
     Args:
         source: see `trials_of`.

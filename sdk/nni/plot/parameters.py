@@ -67,7 +67,7 @@ def slices(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw results over each hyperparameter, coloured by trial number, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of results over each hyperparameter, coloured by number.
 
     Args:
         source: see `trials_of`.
@@ -170,7 +170,7 @@ def rank(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw trials over two hyperparameters, coloured by rank of result, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of trials over two hyperparameters, coloured by rank.
 
     Ranks show good regions also where a few results are far from all others.
 
@@ -223,7 +223,7 @@ def parameter_importances(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the share of variance that each hyperparameter explains, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of each hyperparameter's share of the variance.
 
     Args:
         source: see `trials_of`.

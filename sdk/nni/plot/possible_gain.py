@@ -27,7 +27,7 @@ def improvement(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw an upper bound of the gain still possible, over trials, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of an upper bound of the gain still possible, by trial.
 
     The bound is that of the stopping rule `nni.hpo.RegretBound`: where the line has come down to a
     gain that does not matter, the search may end.

@@ -23,7 +23,7 @@ def history(
     optimize_mode: Mode = "minimize",
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw each trial's result and the best one so far, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of each trial's result and the best one so far.
 
     Args:
         source: see `trials_of`.
@@ -61,7 +61,7 @@ def intermediate_results(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw trials' intermediate results over steps, a colour per state, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of intermediate results over steps, coloured by state.
 
     Early-stopped and failed trials are among them; each state has its colour.
 
@@ -107,7 +107,7 @@ def edf(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw the cumulative share of trials by result, a line per search, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of the cumulative share of trials by result, per search.
 
     Args:
         sources: a source, see `trials_of`, or a mapping of a name to each.
@@ -137,7 +137,7 @@ def edf(
 
 
 def timeline(source: Any, *, backend: Backend | None = None) -> Any:  # noqa: ANN401 - see trials_of; a figure
-    """Draw when each trial ran, a row per machine and place, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of when each trial ran, a row per machine and place.
 
     Args:
         source: see `trials_of`; an experiment knows the times.

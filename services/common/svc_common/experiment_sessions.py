@@ -71,7 +71,7 @@ class ExperimentSessions:
         self._tasks = TaskOwner(self._task_failed)
 
     async def run(self) -> None:
-        """Serve each experiment whose log wants a session, also later ones, until cancelled."""
+        """Serve each experiment whose log needs a session, also later ones, until cancelled."""
         known = await self._events.experiments()
         after = await self._last_sequence(known)
         # Messages up to `after` are read by the sessions themselves; experiments created between

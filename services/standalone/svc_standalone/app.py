@@ -62,7 +62,7 @@ LOG_FILE: Final = "supervisor.log"
 
 
 def run(settings: Settings) -> int:
-    """Run this installation's supervisor until TERM; only report a running one; return exit code.
+    """Run this installation's supervisor until TERM; if one runs, only report it; return exit code.
 
     If one is running already, report its endpoint and return. Readiness, or the reason of a failure
     (`{"error": …}`), is written to `NNI_READY_FD`.
@@ -81,7 +81,7 @@ def run(settings: Settings) -> int:
 
 
 def _run_alone(settings: Settings, resources: ExitStack) -> int:
-    """Lock and run the supervisor until TERM; only report another that runs; return exit code.
+    """Lock and run the supervisor until TERM; if another runs, only report it; return exit code.
 
     Raises:
         OSError: the log or a lock cannot be opened.

@@ -67,7 +67,7 @@ class SerializableObject:
         )
 
     def get(self, traceable: bool = True) -> Any:  # noqa: FBT001, FBT002, ANN401 - as documented
-        """Make the call, and those of arguments that are shells themselves; return the result.
+        """Make the recorded call, after those among its arguments; return the result.
 
         Args:
             traceable: the result carries the call.

@@ -122,7 +122,7 @@ def count_flops_params(
     verbose: bool = True,  # noqa: FBT001, FBT002 - the signature of NNI
     mode: str = "default",
 ) -> tuple[int, int, list[Count]]:
-    """Return FLOPs of one sample, number of parameters, and counts by layer; print if `verbose`.
+    """Return operations of one sample, number of parameters, counts by layer; print if `verbose`.
 
     A multiplication with an addition is one operation. Of a masked layer the rows and filters that
     are not all zero count.

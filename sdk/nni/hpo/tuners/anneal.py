@@ -108,7 +108,7 @@ class AnnealTuner(Tuner):
                 self._learn(sample.parameter, loss)
 
     def suggest(self, *, from_prior: bool = False) -> dict[str, JsonValue]:
-        """Return a configuration near a good result, or of the prior; register no trial.
+        """Return a configuration near a good result, or a prior draw; register no trial.
 
         Args:
             from_prior: whether to draw from the search space, without a look at the results.

@@ -37,7 +37,7 @@ class Role(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Lowest role that a method or route requires, whether agents may call it, and its audit."""
+    """Lowest role that a method or route requires, whether agents may call it, whether audited."""
 
     role: Role
     """Lowest role with the permission."""

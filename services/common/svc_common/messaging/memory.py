@@ -152,7 +152,7 @@ class InMemoryInbox:
         return found[-1][0] if found else 0
 
     async def lift(self, cursor: int) -> int | None:
-        """If the stream ends below `cursor`, renumber its messages above it; return how many."""
+        """Renumber all messages above `cursor` if the stream ends below it; return how many."""
         await self._bus.ready()
         if self._stream.last >= cursor:
             return None

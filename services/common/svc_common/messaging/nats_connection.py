@@ -224,7 +224,7 @@ class Connection:
         return self._client is not None and self._client.pending_data_size > UNSENT_LIMIT_BYTES
 
     async def writable(self) -> None:
-        """Wait until fewer bytes are unsent, by repeated flushes, or the server is away."""
+        """Wait until fewer bytes are unsent, by repeated flushes, or the connection is lost."""
         while self.congested:
             with suppress(UnavailableError):
                 await self.flush()

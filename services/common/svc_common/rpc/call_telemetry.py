@@ -57,7 +57,7 @@ class CallTelemetryInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return a handler that measures the call; of health and request streams the same."""
+        """Return a handler that measures the call; health and request streams keep theirs."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         if handler is None or method.startswith("/grpc."):

@@ -107,7 +107,7 @@ class Ownership:
             await self.refresh()
 
     async def take(self, experiment_id: str, above: int) -> int:
-        """Acquire a lease (assume it if the store is away); return its epoch; raise if it is taken.
+        """Acquire a lease (assume it without the store); return its epoch; raise if it is taken.
 
         Args:
             experiment_id: the experiment.

@@ -60,7 +60,7 @@ class LocalFolders:
         await asyncio.to_thread(self._remove, directory)
 
     async def rename_of(self, directory: Path, experiment_id: str, new: Path) -> bool:
-        """Rename or delete a folder if it is the experiment's; return if it was, or was missing."""
+        """Rename a folder, at worst delete it, if it is the experiment's; return False if not."""
         return await asyncio.to_thread(self._rename_of, directory, experiment_id, new)
 
     async def dispose(self, directory: Path, on_remaining: Callable[[int], None]) -> None:

@@ -54,7 +54,7 @@ class Storage:
         self.code_travels = code_travels
 
     async def usage(self, experiment_id: str = "") -> StorageUsage:
-        """Return used bytes and blob counts, in total and by experiment or of one, largest first.
+        """Return used bytes and blob counts: in total, and by experiment (largest first) or of one.
 
         Args:
             experiment_id: restrict the result to this experiment; empty: all.

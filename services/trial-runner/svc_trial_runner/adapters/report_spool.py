@@ -201,7 +201,7 @@ def _is_segment(path: Path) -> bool:
 
 
 def _read_all(paths: Iterable[Path]) -> tuple[list[SpooledReport], int]:
-    """Read spool segments; rename damaged ones.
+    """Read spool segments; return reports and the largest number; rename damaged ones.
 
     Returns:
         Reports in order, marked if arrived, and the largest number; 0: there is none.

@@ -208,7 +208,7 @@ def _action(
 def _closing_action(
     pool: Pool, need: PoolNeed, platform: PlatformRecord, timers: Timers
 ) -> PlatformAction | None:
-    """Return the clean-up of a platform that the pool leaves; None: clean, or trials still end."""
+    """Return the clean-up of a platform that the pool leaves; None: it is clean, or must wait."""
     if platform.cleaned or not (platform.used or pool.on_platform(platform.key)):
         return None
     # Trials end by the orders of the manager; their last reports are worth a wait.
@@ -238,7 +238,7 @@ def _is_finishing(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _may(platform: PlatformRecord, kind: type[PlatformAction], timers: Timers) -> bool:
-    """Return whether a kind of action may run now: no delay after a failure, no permanent one."""
+    """Return whether an action may run now: no delay, no permanent failure to open or launch."""
     back_off = platform.back_offs.get(kind)
     if back_off is None:
         return True
@@ -281,7 +281,7 @@ def _has_overstayed(record: AgentRecord, timers: Timers) -> bool:
 
 
 def _is_needless(pool: Pool, need: PoolNeed, record: AgentRecord, timers: Timers) -> bool:
-    """Return whether an agent never heard from waits for a machine in a drained or long idle pool.
+    """Return whether an agent without presence waits for a machine in a drained or long idle pool.
 
     An agent that has sent a presence waits for nothing, whatever its platform says: an actor of Ray
     whose node is busy looks like one that waits.

@@ -91,7 +91,7 @@ class KubernetesRefusalError(ServiceError):
 
 
 def parse_refusal(status: int, body: object, text: str) -> Refusal:
-    """Parse an answer's Status object to a refusal; of another body its HTTP status and text.
+    """Parse an answer's Status object to a refusal; from another body take HTTP status and text.
 
     Args:
         status: of HTTP.
