@@ -257,7 +257,7 @@ class SharedStudy(ResultTable):
         self._usable_client().add_trial(self.name, self._allowed(parameters))
 
     def add_trial(self, parameters: JsonValue, value: JsonValue) -> StudyTrial:
-        """Add a trial that was evaluated elsewhere, which the tuner learns; return it.
+        """Add a trial that was evaluated elsewhere, for the tuner to learn from; return it.
 
         Args:
             parameters: a configuration of the search space.

@@ -31,7 +31,7 @@ def report_to_mlflow(
     token_variable: str | None = None,
     outputs: str | Path | None = None,
 ) -> TrackedTrial:
-    """Start an MLflow run that gets this trial's parameters, metrics, result, outputs; return it.
+    """Send this trial's parameters, metrics, result, outputs to MLflow; return a `TrackedTrial`.
 
     Intermediate results are metrics with a step, under `default` or the keys of the report; the
     result is below `final/`. The run is named after the trial, and has the ids of experiment and

@@ -22,7 +22,7 @@ def report_to_wandb(
     outputs: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> TrackedTrial:
-    """Start a W&B run that gets this trial's parameters, metrics, result, outputs; return it.
+    """Send this trial's parameters, metrics, result, outputs to W&B; return a `TrackedTrial`.
 
     Parameters are the run's configuration, intermediate results its history, under `default` or the
     keys of the report; the result is in its summary, below `final/`. The run is named after the

@@ -142,7 +142,7 @@ def checked_values(values: Iterable[Any]) -> list[Any]:
 def checked_weights(
     weights: Sequence[float], number: int, *, is_distribution: bool = True
 ) -> list[float]:
-    """Return the weights of a choice as floats; raise unless as many, in [0, 1], with sum 1.
+    """Return the weights of a choice as floats; raise unless one a value, in [0, 1], with sum 1.
 
     Args:
         weights: what the user gave.

@@ -110,7 +110,7 @@ def contour(
     metric: str = DEFAULT_METRIC,
     backend: Backend | None = None,
 ) -> Any:  # noqa: ANN401 - a figure of a library
-    """Draw results over two numeric hyperparameters, interpolated, by plotly or matplotlib.
+    """Return a plotly or matplotlib figure of results over two hyperparameters, interpolated.
 
     Each point of the surface is the mean of the nearest trials, weighted by the inverse square of
     the distance, in the scales of the axes.

@@ -33,7 +33,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits for the last model: least metric, most of each size; None for no limit.
+    """Limits for the final model: least metric, greatest sizes and latency; None for no limit.
 
     Args:
         metric: least metric.

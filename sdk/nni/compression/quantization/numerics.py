@@ -297,7 +297,7 @@ def learned_affine_step(
 
 
 def dorefa_weight(weight: Tensor, bits: int) -> Tensor:
-    """Return the tanh of weights, rounded to 2^bits levels in [-1, 1]; rounding has gradient 1.
+    """Return weights by a tanh scaled to [-1, 1], in 2^bits levels; rounding has gradient 1.
 
     Args:
         weight: any shape, not all zero.

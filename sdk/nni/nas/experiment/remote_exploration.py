@@ -150,7 +150,7 @@ class RemoteExploration:
         return fetch_model(self._client, self.id, trial_id, folder)
 
     def pause(self) -> None:
-        """Start no more trials, those that run go on; do nothing if paused; raise if it is over.
+        """Start no more trials, while running ones continue; do nothing if paused; raise if over.
 
         Raises:
             WrongStateError: it was stopped, has failed, or has reached its limit.

@@ -20,7 +20,7 @@ _FIELD: Final = "MODULE:NAME"
 
 
 def load_search(target: str) -> NasExperiment:
-    """Import `module:name`; return the NasExperiment there, or of the function there; or raise.
+    """Import `module:name`; return that NasExperiment, or the result of that function; or raise.
 
     Args:
         target: `module:name` of a `NasExperiment`, or of a function without arguments that returns

@@ -152,7 +152,7 @@ class InMemoryInbox:
         return found[-1][0] if found else 0
 
     async def lift(self, cursor: int) -> int | None:
-        """Renumber all messages above `cursor` if the stream ends below it; return how many."""
+        """If the stream ends below `cursor`, renumber all messages above it; return their count."""
         await self._bus.ready()
         if self._stream.last >= cursor:
             return None

@@ -68,7 +68,7 @@ def _result(update: ReplayFinished) -> replay_pb2.ReplayVerdict:
 
 
 def first_difference(recorded: object, drawn: object, path: str = "") -> str | None:
-    """Return the path of two JSON values' first difference, or None; NaN is equal, 1 not to 1.0.
+    """Return the path of two JSON values' first difference, or None; NaN equals NaN, 1 is not 1.0.
 
     Paths follow the order of the recorded value; a name in only one of them is a difference. An
     empty path stands for the whole values.

@@ -186,7 +186,7 @@ class ExperimentServicer(pb_grpc.ExperimentServiceServicer):
     async def FollowLogs(
         self, request: pb.FollowLogsRequest, context: Context
     ) -> AsyncIterator[pb.FollowLogsResponse]:
-        """Stream an experiment's, dispatcher's or trial's log from an offset, or as it grows."""
+        """Stream an experiment's, dispatcher's or trial's log from an offset, also as it grows."""
         feed = self._experiments.follow_logs(
             request.experiment_id,
             request.source,

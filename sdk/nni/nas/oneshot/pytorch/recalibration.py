@@ -26,7 +26,7 @@ Forward = Callable[[Any], object]
 def recalibrate_batch_norm(
     network: nn.Module, batches: Iterable[Any], forward: Forward | None = None
 ) -> int:
-    """Replace batch-norm statistics, in place, by averages over batches; return their number.
+    """Replace batch-norm statistics, in place, by averages over batches; return how many batches.
 
     Weights do not change, dropout is switched off, and all modes are restored. A layer that no
     batch reaches, or that tracks no statistics, stays as it is.

@@ -93,7 +93,7 @@ class RayAdapter:
         self._changed = asyncio.Event()
 
     async def check(self) -> list[PlatformProblem]:
-        """Return which rules the section breaks; if none, connect, check resources and a node."""
+        """Return problems of the section itself; if none, of the cluster and one of its nodes."""
         problems = option_problems(self._context.section.options)
         if problems:
             return problems
