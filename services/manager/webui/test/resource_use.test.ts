@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
 import {
+  MOST_GPUS,
   byteUnitOf,
   bytesText,
   gpuValues,
@@ -55,6 +56,15 @@ test("GPUs are those of any sample, and a missing value is null", () => {
 
   expect(gpusOf(samples)).toEqual([2]);
   expect(gpuValues(samples, 2, (use) => use.memory)).toEqual([null, 7]);
+});
+
+test("GPUs that a trial has made up are cut", () => {
+  const gpus = Array.from({ length: 99 }, (_, index) => ({ index, utilization: 0, memory: 0 }));
+  const lines = gpus.map((gpu) => JSON.stringify({ time: 1, memory: 1, gpus: [gpu] }));
+  const [first] = samplesOf(`${JSON.stringify({ time: 1, memory: 1, gpus })}\n`);
+
+  expect(first!.gpus).toHaveLength(MOST_GPUS);
+  expect(gpusOf(samplesOf(`${lines.join("\n")}\n`))).toHaveLength(MOST_GPUS);
 });
 
 test.each([

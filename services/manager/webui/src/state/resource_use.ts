@@ -35,6 +35,8 @@ const UNITS: readonly TimeUnit[] = [
 ];
 /** Axes shorter than this number of a unit have the next smaller unit. */
 const FEWEST = 3;
+/** GPUs that are shown: more than a machine has; a trial may write any number of them. */
+export const MOST_GPUS = 32;
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** Return the samples of complete lines; lines that a trial has written over are left out. */
@@ -56,7 +58,7 @@ export function samplesOf(text: string): ResourceSample[] {
       cores: isNumber(cores) ? cores : null,
       memory,
       processes: isNumber(processes) ? processes : 1,
-      gpus: Array.isArray(gpus) ? (gpus as unknown[]).filter(isGpu) : [],
+      gpus: Array.isArray(gpus) ? (gpus as unknown[]).filter(isGpu).slice(0, MOST_GPUS) : [],
     });
   }
   return samples;
@@ -75,10 +77,10 @@ export function unitOf(span: number): TimeUnit {
   return UNITS.find(({ length }) => span >= FEWEST * length) ?? UNITS.at(-1)!;
 }
 
-/** Return the indices of the GPUs of any sample, in order. */
+/** Return the indices of the GPUs of any sample, in order; at most `MOST_GPUS`. */
 export function gpusOf(samples: readonly ResourceSample[]): number[] {
   const indices = new Set(samples.flatMap(({ gpus }) => gpus.map(({ index }) => index)));
-  return [...indices].sort((a, b) => a - b);
+  return [...indices].sort((a, b) => a - b).slice(0, MOST_GPUS);
 }
 
 /** Return a value of one GPU at each sample; null where it was not read. */
