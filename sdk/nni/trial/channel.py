@@ -45,7 +45,7 @@ class _Connection:
             raise TrialChannelError(f"no agent answers at {path}: {error}") from error
 
     def exchange(self, request: str) -> "dict[str, Any]":
-        """Send a request line, first the token; return the reply, TrialChannelError if cut."""
+        """Send a request line, first the token; return the reply; TrialChannelError if cut off."""
         lines = request if self._greeted else f"{self._hello}\n{request}"
         try:
             self._socket.sendall(f"{lines}\n".encode())

@@ -35,7 +35,7 @@ _CATALOG: Final = RegistryCatalog()
 
 
 def examine_algorithms(payload: bytes) -> dict[str, Any]:
-    """Decode a validation request and check it; return classes, warnings, direction, or raise.
+    """Decode and check a validation request; return classes, warnings and direction, or raise.
 
     Raises:
         InvalidArgumentError: the choice is invalid; it names field, rule, value and remedy.

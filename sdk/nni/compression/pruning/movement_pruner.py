@@ -96,7 +96,7 @@ class MovementPruner(Pruner):
     def compress(
         self, max_steps: int | None = None, max_epochs: int | None = None
     ) -> tuple[nn.Module, Masks]:
-        """Train the model and its masks within limits, or to the cooldown; return both.
+        """Train the model and its masks within limits, or up to the cool-down; return both.
 
         Args:
             max_steps: optimizer steps, at least `cooldown_begin_step`.

@@ -135,7 +135,7 @@ class GptqQuantizer(Quantizer):
         return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
-        """Collect moments of the inputs, round the weights in place; return model, calibration.
+        """Collect input moments, round the weights in place; return model and calibration.
 
         Returns:
             The model, wrapped, and how each target is quantized.

@@ -87,7 +87,7 @@ class PtqQuantizer(Quantizer):
         return self._observer(replace(settings, apply_method=method), place)
 
     def compress(self) -> tuple[nn.Module, CalibrationConfig]:
-        """Observe ranges in one evaluation, quantize from then on; return model, calibration.
+        """Observe ranges in one evaluation, quantize from then on; return model and calibration.
 
         Returns:
             The model, wrapped, and how each target is quantized.

@@ -28,7 +28,7 @@ class HalfLayer(nn.Module):
 
 
 def with_half_layers(model: nn.Module, names: tuple[str, ...]) -> nn.Module:
-    """Replace layers of a model, in place, by layers that compute in 16 bits; return the model.
+    """Replace layers, in place, by ones that compute in 16 bits; return the model, or it wrapped.
 
     Args:
         model: changed in place.

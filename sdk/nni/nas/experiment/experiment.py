@@ -221,7 +221,7 @@ class NasExperiment(TrialQueries):
         wait_completion: bool = True,  # noqa: FBT001, FBT002 - documented signature
         debug: bool = False,  # noqa: FBT001, FBT002 - documented signature
     ) -> bool | None:
-        """Start the search, return True when its models have ended; at Ctrl-C stop, return None.
+        """Start the search; return True when its models have ended, None after a stop by Ctrl-C.
 
         Args:
             port: see `start`.

@@ -120,7 +120,7 @@ class ByteServicer(pb_grpc.ByteServiceServicer):
     async def CollectGarbage(
         self, request: pb.CollectGarbageRequest, context: Context
     ) -> pb.CollectGarbageResponse:
-        """Delete unreferenced blobs older than a grace, or only list them; return counts, keys."""
+        """Delete (or only list) unreferenced blobs older than a grace; return counts and keys."""
         grace_ms = length_ms(request.grace, "grace") if request.HasField("grace") else None
         collected = await self._storage.clean(dry_run=request.dry_run, grace_ms=grace_ms)
         return collection_message(collected)

@@ -92,7 +92,7 @@ class Analyses:
     async def front(
         self, experiment_id: str, objectives: Sequence[metric_pb2.Objective] = ()
     ) -> Front:
-        """Send finished trials to the dispatcher; return their Pareto front, counts of the rest.
+        """Send finished trials to the dispatcher; return their Pareto front and counts of the rest.
 
         Args:
             experiment_id: the experiment.

@@ -48,7 +48,7 @@ def unrolled_gradient(
 
 
 def virtual_step(loss: Tensor, weights: Sequence[Tensor], optimizer: Optimizer) -> list[float]:
-    """Move weights by one descent step, in place, without the optimizer; return their rates.
+    """Move weights in place by a descent step, without the optimizer; return their learning rates.
 
     Args:
         loss: training loss.

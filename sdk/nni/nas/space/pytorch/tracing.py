@@ -36,7 +36,7 @@ class TrainingFlag(int):
 
 
 def trace_calls(module: nn.Module, name: str, shape: CallShape | None) -> fx.Graph:
-    """Return the calls of `forward`, modules inside not entered; raise if it cannot be traced.
+    """Return the calls of `forward`, without those inside modules; raise if it cannot be traced.
 
     Args:
         module: module to trace.

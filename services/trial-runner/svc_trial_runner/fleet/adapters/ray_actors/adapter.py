@@ -111,7 +111,7 @@ class RayAdapter:
         return problems
 
     async def prepare(self) -> None:
-        """Check options and a node; open the front if needed; start the actor with the bundle."""
+        """Check options and a node; open the front if needed; start an actor to hold the bundle."""
         raise_first(option_problems(self._context.section.options))
         demand = await self._cluster.demand()
         addresses = {node.address for node in demand.nodes}
