@@ -127,7 +127,8 @@ def test_agent_that_a_killed_supervisor_left_is_ended_by_the_next_start(
     assert start(folders)["started"]
 
     assert not runs(left, started)
-    assert len(marked(folders.agent("one"))) == 1
+    # A process that has just begun shows its environment a moment after its parent goes on.
+    assert wait_until(lambda: len(marked(folders.agent("one"))) == 1, TIMEOUT_S)
 
 
 def test_number_that_another_process_has_now_is_no_agent(folders: WorkerFolders) -> None:
