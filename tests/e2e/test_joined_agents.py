@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +14,14 @@ from nni_proto.experiment.v1 import experiment_service_pb2_grpc as pb_grpc
 from nni_wire.metadata import bearer
 from svc_trial_runner.enrolment import FRONT_NAME, EnrolmentWord
 from svc_trial_runner.joining.front_client import read_authority
+from tests.support.joined_machines import Desk, front_shape, invited, joined_agents
 from tests.support.local_shape import LocalShape
 from tests.support.nnictl import Nnictl
-from tests.support.ports import free_port
-from tests.support.servers import require_binary
 from tests.support.wait import until
 
 pytest.importorskip("cryptography")
+
+__all__ = ["front_shape"]  # a fixture
 
 TIMEOUT_S = 120.0
 CONFIG = """\
@@ -46,61 +41,15 @@ nni.report_final_result(parameters["x"])
 """
 
 
-@dataclass
-class Desk:
-    """Machine beside the installation: a home and an environment of its own."""
-
-    home: Path
-    invitation: dict[str, Any]
-
-    def join(self) -> subprocess.Popen[bytes]:
-        """Start an agent as a person does; the word is on its standard input."""
-        own = {name: text for name, text in os.environ.items() if not name.startswith("NNI_")}
-        command = [sys.executable, "-P", "-m", "nni.cli.main", "runner", "join"]
-        address = f"https://{self.invitation['address']}"
-        process = subprocess.Popen(
-            [*command, address, "--pool", "desks", "--slots", "2"],
-            env={**own, "HOME": str(self.home)},
-            cwd=self.home,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        assert process.stdin is not None
-        process.stdin.write(f"{self.invitation['word']}\n".encode())
-        process.stdin.close()
-        return process
-
-
 @pytest.fixture
-def shape(private_home: Path) -> Iterator[LocalShape]:
-    require_binary("nats-server")
-    opened = LocalShape(
-        private_home, {"NNI_FRONT_HOST": "127.0.0.1", "NNI_FRONT_PORT": str(free_port())}
-    )
-    try:
-        yield opened
-    finally:
-        opened.stop()
-
-
-@pytest.fixture
-def desk(shape: LocalShape, tmp_path: Path) -> Desk:
+def desk(front_shape: LocalShape, tmp_path: Path) -> Desk:
     """Invite a machine to the pool `desks`, which has no platform."""
     (tmp_path / "pool.yml").write_text("name: desks\n")
-    home = tmp_path / "desk"
-    home.mkdir()
-    nnictl = Nnictl(shape)
-    shape.start()
+    nnictl = Nnictl(front_shape)
+    front_shape.start()
     nnictl("pool", "create", tmp_path / "pool.yml")
-    made = nnictl("runner", "invite", "--pool", "desks", "--json")
-    return Desk(home, json.loads(made.stdout))
-
-
-def agents(nnictl: Nnictl) -> dict[str, str]:
-    """Return the states of the agents that have joined, by id."""
-    listed = json.loads(nnictl("runner", "list", "--json").stdout)
-    return {one["id"]: one["state"] for one in listed if one["platform"] == "joined"}
+    (made,) = invited(nnictl, tmp_path / "desk")
+    return made
 
 
 def run_experiment(shape: LocalShape, folder: Path) -> list[str]:
@@ -115,20 +64,22 @@ def run_experiment(shape: LocalShape, folder: Path) -> list[str]:
 
 @pytest.mark.timeout(400)
 def test_machine_that_joined_runs_trials_also_after_it_was_killed(
-    shape: LocalShape, desk: Desk, tmp_path: Path
+    front_shape: LocalShape, desk: Desk, tmp_path: Path
 ) -> None:
-    nnictl = Nnictl(shape)
+    nnictl = Nnictl(front_shape)
     first = desk.join()
     try:
-        assert run_experiment(shape, tmp_path / "one") == ["SUCCEEDED"] * 2
+        assert run_experiment(front_shape, tmp_path / "one") == ["SUCCEEDED"] * 2
         first.kill()
         first.wait()
 
         second = desk.join()  # by the same word, which was for one machine
         try:
-            assert run_experiment(shape, tmp_path / "two") == ["SUCCEEDED"] * 2
-            until(lambda: list(agents(nnictl).values()) == ["RUNNING"], TIMEOUT_S, "one agent")
-            assert [name.rpartition("-")[2] for name in agents(nnictl)] == ["2"]
+            assert run_experiment(front_shape, tmp_path / "two") == ["SUCCEEDED"] * 2
+            until(
+                lambda: list(joined_agents(nnictl).values()) == ["RUNNING"], TIMEOUT_S, "one agent"
+            )
+            assert [name.rpartition("-")[2] for name in joined_agents(nnictl)] == ["2"]
 
             second.send_signal(signal.SIGINT)
 
@@ -138,9 +89,11 @@ def test_machine_that_joined_runs_trials_also_after_it_was_killed(
     finally:
         first.kill()
     assert not list(desk.home.glob(".nni/joined/*/agents/*"))
-    _check_calls_through_the_front(shape, desk)
+    _check_calls_through_the_front(front_shape, desk)
     secret = EnrolmentWord.parse(desk.invitation["word"]).secret.encode()
-    files = [path for path in (*shape.home.rglob("*"), *desk.home.rglob("*")) if path.is_file()]
+    files = [
+        path for path in (*front_shape.home.rglob("*"), *desk.home.rglob("*")) if path.is_file()
+    ]
     assert [path for path in files if secret in path.read_bytes()] == []
 
 
